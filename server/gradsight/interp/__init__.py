@@ -1,0 +1,1 @@
+"""The abstract machine: executes Python source symbolically and records what autograd would do."""

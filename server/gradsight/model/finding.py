@@ -1,0 +1,42 @@
+"""What GradSight says about a program: a finding, how sure it is, and the trail that leads to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gradsight.model.source import Span
+
+Severity = Literal["error", "warning", "info", "hint"]
+Certainty = Literal["certain", "assumed"]
+Role = Literal["made", "saved", "written", "needed", "cut", "read", "call"]
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """One step of the trail: made here, saved here, written here, needed here, cut here, read here, called here."""
+
+    role: Role
+    message: str
+    path: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One sentence about one place, with its trail.
+
+    `data` holds the names a fix or the probe needs (variable, operator, ...), as plain strings and numbers.
+    """
+
+    code: str
+    name: str
+    message: str
+    severity: Severity
+    certainty: Certainty
+    path: str
+    span: Span
+    related: tuple[Related, ...] = ()
+    assumption: str = ""
+    data: Mapping[str, str | int | bool] = field(default_factory=dict, hash=False)

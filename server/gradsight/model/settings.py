@@ -1,0 +1,25 @@
+"""What a user may choose about checking.  Each field is documented where the settings schema is generated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gradsight.model.finding import Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Chosen rules and severities; code prefixes select (`GS1`, `GS101`)."""
+
+    select: tuple[str, ...] = ("GS",)
+    ignore: tuple[str, ...] = ()
+    severity: Mapping[str, Severity] = field(default_factory=dict, hash=False)
+    hints: bool = False
+    exclude: tuple[str, ...] = ()
+
+    def wants(self, code: str) -> bool:
+        """Whether the rule with this code is switched on; the longer prefix wins, `ignore` on a tie."""
+        chosen = max((len(prefix) for prefix in self.select if code.startswith(prefix)), default=-1)
+        refused = max((len(prefix) for prefix in self.ignore if code.startswith(prefix)), default=-1)
+        return chosen > refused

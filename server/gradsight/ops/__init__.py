@@ -1,0 +1,1 @@
+"""Facts about torch operators, generated from real torch; loading them needs no torch."""

@@ -1,0 +1,1 @@
+"""What is open, what was last said about it, what was confirmed; no protocol types."""

@@ -1,0 +1,1 @@
+"""The workshop: generators and tools that are never shipped."""
