@@ -1,0 +1,76 @@
+# The commands of GradSight.  The first run of any of them installs what it needs into .venv and node_modules.
+#   make demo PYTHON=/path/to/python3 NODE=/path/to/node    uses these interpreters
+# Plain POSIX make, so that any make will do; the work is in .ci/setup and in the tools themselves.
+
+PYTHON ?=
+NODE ?= node
+
+VENV = .venv/bin/python
+TSC = $(NODE) node_modules/typescript/bin/tsc
+BIOME = $(NODE) node_modules/@biomejs/biome/bin/biome
+PYTEST_FLAGS ?= -n 2 --dist worksteal
+REPORTS = build/reports
+
+.PHONY: help demo test test-python test-client lint format typecheck fuzz facts pins clean setup-python setup-node
+
+help:
+	@echo 'make demo       set up, then show what GradSight does on shipped examples'
+	@echo 'make test       set up, then run every test: Python and editor client'
+	@echo 'make lint       check style, imports between rooms, and formatting'
+	@echo 'make format     rewrite the sources in the house style'
+	@echo 'make typecheck  mypy (strict) and tsc'
+	@echo 'make fuzz       compare random programs with torch, for long'
+	@echo 'make facts      measure the operator facts again, on real torch'
+	@echo 'make pins       resolve the pinned versions again'
+	@echo 'make clean      remove everything that was installed or built'
+
+demo: setup-python
+	@$(VENV) -m gradsight_dev.demo
+
+test: test-client test-python
+
+test-python: setup-python
+	@mkdir -p $(REPORTS)
+	OMP_NUM_THREADS=1 $(VENV) -m pytest $(PYTEST_FLAGS) --junitxml=$(REPORTS)/python.xml
+
+test-client: setup-node
+	@mkdir -p $(REPORTS)
+	$(NODE) client/build.mjs --tests
+	$(NODE) --test --test-reporter=spec --test-reporter-destination=stdout \
+	    --test-reporter=junit --test-reporter-destination=$(REPORTS)/client.xml build/client-tests/*.test.js
+	$(TSC) --project .
+	$(BIOME) check --error-on-warnings
+	$(NODE) client/build.mjs
+
+lint: setup-python setup-node
+	$(VENV) -m ruff check
+	$(VENV) -m ruff format --check
+	$(VENV) -c "import importlinter.cli as cli; raise SystemExit(cli.lint_imports())"
+	$(BIOME) check --error-on-warnings
+
+format: setup-python setup-node
+	$(VENV) -m ruff check --fix
+	$(VENV) -m ruff format
+	$(BIOME) check --write
+
+typecheck: setup-python setup-node
+	$(VENV) -m mypy
+	$(TSC) --project .
+
+fuzz: setup-python
+	OMP_NUM_THREADS=1 $(VENV) -m gradsight_dev.fuzz
+
+facts: setup-python
+	$(VENV) -m gradsight_dev.facts
+
+pins: setup-python
+	$(VENV) -m gradsight_dev.pins
+
+clean:
+	rm -rf .venv node_modules dist build .mypy_cache .ruff_cache .import_linter_cache .hypothesis .gradsight_cache
+
+setup-python:
+	@PYTHON='$(PYTHON)' .ci/setup python
+
+setup-node:
+	@NODE='$(NODE)' .ci/setup node

@@ -1,0 +1,17 @@
+// Small programs that answer as an interpreter would, so that the tests need no Python.
+
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+
+/** An empty folder that goes away with the operating system's temporary files. */
+export function emptyFolder(): string {
+  return mkdtempSync(join(tmpdir(), "gradsight-client-"));
+}
+
+/** Writes an executable that prints `answer` and ends with `code`. */
+export function writePython(path: string, answer: string, code = 0): string {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, `#!/bin/sh\nprintf '%s' '${answer}'\nexit ${code}\n`, { mode: 0o755 });
+  return path;
+}

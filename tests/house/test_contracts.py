@@ -1,0 +1,93 @@
+"""The floors of the house hold: the contracts are kept, and each of them notices a breach."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.house.tree import ROOT, SERVER, relative
+
+LINT = "import importlinter.cli as cli; raise SystemExit(cli.lint_imports(no_cache=True, show_timings=False))"
+FLOORS = "A room imports only from the floors below it"
+BREACHES = [
+    ("model/source.py", "import gradsight.ops", FLOORS),
+    ("ops/fact.py", "import gradsight.interp", FLOORS),
+    ("interp/__init__.py", "import gradsight.session", FLOORS),
+    ("session/__init__.py", "import gradsight.lsp", FLOORS),
+    ("cli/shell.py", "import gradsight.lsp", FLOORS),
+    ("agent/__init__.py", "import gradsight.model", FLOORS),
+    ("interp/__init__.py", "def late() -> None:\n    import torch", "torch has one door: the agent"),
+    ("lsp/__init__.py", "import libcst", "libcst has one door: fixes"),
+    ("cli/shell.py", "from lsprotocol import types", "pygls and lsprotocol have one door: lsp"),
+    ("agent/__init__.py", "import rich", "The agent runs in the user's interpreter"),
+    ("probe/__init__.py", "import gradsight_dev", "The product does not import its workshop"),
+]
+
+
+def test_every_contract_is_kept() -> None:
+    outcome = lint(ROOT)
+    assert outcome.returncode == 0, outcome.stdout
+
+
+@pytest.mark.parametrize(("module", "line", "contract"), BREACHES)
+def test_a_breach_is_noticed(tmp_path: Path, module: str, line: str, contract: str) -> None:
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    shutil.copytree(SERVER, tmp_path / "server", ignore=shutil.ignore_patterns("__pycache__", "*.json*"))
+    broken = tmp_path / "server" / "gradsight" / module
+    broken.write_text(f"{broken.read_text()}\n{line}\n")
+    outcome = lint(tmp_path)
+    verdicts = [text for text in outcome.stdout.splitlines() if text.startswith(contract)]
+    assert outcome.returncode == 1
+    assert any("BROKEN" in text for text in verdicts), outcome.stdout
+
+
+def test_a_new_room_must_be_given_a_floor(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    shutil.copytree(SERVER, tmp_path / "server", ignore=shutil.ignore_patterns("__pycache__", "*.json*"))
+    (tmp_path / "server" / "gradsight" / "attic.py").write_text('"""A room without a floor."""\n')
+    outcome = lint(tmp_path)
+    assert outcome.returncode == 1
+    assert "gradsight.attic" in outcome.stdout
+
+
+def test_the_agent_imports_the_standard_library_and_torch_alone() -> None:
+    allowed = {*sys.stdlib_module_names, "torch", "torchgen"}
+    strangers = [
+        f"{relative(path)}: {name}"
+        for path in sorted((SERVER / "gradsight" / "agent").rglob("*.py"))
+        for name in imported_names(path)
+        if name.split(".")[0] not in allowed and not name.startswith("gradsight.agent")
+    ]
+    assert not strangers
+
+
+def test_the_agent_is_written_in_the_python_of_its_oldest_interpreter() -> None:
+    for path in sorted((SERVER / "gradsight" / "agent").rglob("*.py")):
+        ast.parse(path.read_text(), filename=str(path), feature_version=(3, 9))
+
+
+def lint(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the contracts of this folder's pyproject.toml on this folder's sources."""
+    return subprocess.run(
+        [sys.executable, "-c", LINT],
+        cwd=folder,
+        env={"PYTHONPATH": str(folder / "server"), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+    )
+
+
+def imported_names(path: Path) -> list[str]:
+    """Absolute names of the modules a file imports, wherever in the file it does so."""
+    names = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names.append(node.module or "")
+    return names
