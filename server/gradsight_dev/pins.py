@@ -57,7 +57,7 @@ def differences_from_environment(constraints: str) -> list[str]:
 
 def pins_in_force(constraints: str) -> dict[str, str]:
     """Package to version, for the running interpreter."""
-    pins = {}
+    pins: dict[str, str] = {}
     for line in constraints.splitlines():
         if line and not line.startswith("#"):
             requirement = Requirement(line)
@@ -74,11 +74,20 @@ def resolve(python: str) -> dict[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed"]
-        pip += ["--only-binary=:all:", "--python-version", python, "--target", folder, "--report", str(report)]
+        pip += [
+            "--only-binary=:all:",
+            "--python-version",
+            python,
+            "--target",
+            folder,
+            "--report",
+            str(report),
+        ]
         subprocess.run([*pip, *asked], check=True, stderr=subprocess.DEVNULL)
         installed = json.loads(report.read_text())["install"]
-    versions = {canonicalize_name(item["metadata"]["name"]): item["metadata"]["version"] for item in installed}
-    versions["torch"] = torch_pin.removeprefix("torch==")
+    versions: dict[str, str] = {"torch": torch_pin.removeprefix("torch==")}
+    for item in installed:
+        versions[canonicalize_name(item["metadata"]["name"])] = item["metadata"]["version"]
     return {name: version for name, version in versions.items() if name not in COMES_WITH_PYTHON}
 
 
