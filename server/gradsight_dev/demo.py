@@ -30,11 +30,18 @@ class Stage:
         return all(shlex.split(call)[0] in mounted_commands() for call in self.calls)
 
 
+EXAMPLE = "fixtures/programs/masked_attention_weights.py"
+
 STAGES = (
     Stage(
         "What an operator keeps for backward, measured on real torch",
         ("facts exp", "facts nn.Dropout", 'facts "Tensor.__imul__"'),
     ),
+    Stage(
+        "A program whose backward will fail, seen without running it", (f"check {EXAMPLE}",), expected=(1,)
+    ),
+    Stage("The same program, run: torch agrees", (f"run {EXAMPLE}",), expected=(1,)),
+    Stage("The repair", (f"fix --diff {EXAMPLE}",), expected=(0, 1)),
 )
 
 
