@@ -22,11 +22,18 @@ class Condition:
 
     kind `number`/`tensor`/`none`/`sequence`/`text`: what the argument is (an omitted one is `none` unless its default says
     otherwise); kind `equals`: its value, as Python writes it (`True`, `'none'`, `0.0`); kind `not`: any other value.
+    Numbers are compared by value and written as floats.
+    kind `basic`/`indices`: an index made of integers, slices, `...` and None only / one that gathers (a tensor, list or
+    boolean anywhere in it; a lone index tensor is kind `tensor`).
+    kind `rank`: the tensor's number of dimensions (value `0`, `1`, `<3`, `>2`); such cases are the unusual ones, and a rank
+    that is not known may be taken as not fitting.
     For a module the argument may also be a constructor option or `training`.
     """
 
     argument: str
-    kind: Literal["number", "tensor", "none", "sequence", "text", "equals", "not"]
+    kind: Literal[
+        "number", "tensor", "none", "sequence", "text", "equals", "not", "basic", "indices", "rank"
+    ]
     value: str = ""
 
 
@@ -34,7 +41,9 @@ class Condition:
 class Save:
     """Backward keeps `what` (an argument or a result).
 
-    `needs`: kept only if one of these arguments requires grad; empty = as soon as the result requires grad.
+    `needs`: kept only if one of these arguments requires grad; empty = as soon as the result requires grad.  For a
+    parameter that takes several tensors, `operands:others` = an element is kept if another element requires grad,
+    `operands:itself` = if the element itself does.
     `when`: `sometimes` = depends on shape or value in a way no condition tells.
     """
 
@@ -49,12 +58,14 @@ class Output:
 
     `gradient`: `flows`, `none` (no grad_fn) or `zero` (flows but is identically zero).
     `needs`: gradient flows only from these arguments (empty = from every floating argument).
+    `zero_for`: the result requires grad because of these arguments too, but their gradient is identically zero.
     `alias`: the argument whose storage it shares, if any; `aliased`: always or sometimes.
     `same`: the result *is* that argument object: always / sometimes / never.
     `shares_version`: a write through the alias is noticed by autograd (`detach` yes, `.data` no).
     `one_of_many`: one of several views made at once (in-place writes are refused under grad mode).
     `overlapping`: several elements share memory (in-place writes are refused).
     `dtype`: `same` (as the inputs promote), `bool`, `int`, `float`, `complex`, `any`.
+    `dtype_name`: the exact dtype (`float64`) where it does not follow from the arguments.
     `shape`: `scalar`, `like:ARG`, `broadcast`, `reduce` (by dim/keepdim arguments), or empty when not told.
     `leaf`: a fresh leaf made by a factory.
     """
@@ -70,6 +81,8 @@ class Output:
     dtype: Literal["same", "bool", "int", "float", "complex", "any"] = "same"
     shape: str = ""
     leaf: bool = False
+    zero_for: tuple[str, ...] = ()
+    dtype_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +98,31 @@ class Case:
     """The result is a tuple or list of unknown length, each like `outputs[0]`."""
     holds_saved: When = "always"
     """Whether the node keeps any saved tensor at all, so that a second backward is refused."""
+    holds_needs: tuple[str, ...] = ()
+    """`holds_saved` applies only if one of these arguments requires grad; empty = any."""
+    may_write: tuple[str, ...] = ()
+    """Arguments that are written in some calls, in a way no condition tells."""
+    quiet: tuple[str, ...] = ()
+    """Those of the written arguments whose version counter does not move: autograd does not notice."""
+    refuses: tuple[str, ...] = ()
+    """Arguments that must not require grad: the call itself raises."""
+    no_grad: bool = False
+    """The write happens under `no_grad`: a leaf that requires grad is not refused."""
+    returns: Literal["tensor", "tuple", "sequence", "number", "array", "object", "none"] = "tensor"
+    """What comes out; `tuple` has one entry of `outputs` per tensor, `sequence` one for all."""
+    structure: str = ""
+    """How a nested tuple is built, by index into `outputs`: `0,(1,2)`."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpFact:
-    """Everything known about one callable."""
+    """Everything known about one callable.
+
+    `parameters` are in positional order; a name with a star (`*size`) collects the remaining positional arguments (or takes
+    one list), and those in `keyword_only` come last.  For a module they are the parameters of `forward`, and `options` those
+    of the constructor.  `by_tensor`: a tensor given at the place of the first name is the argument of the second name
+    (`torch.max(x, y)`).  `synonyms`: keywords that mean another parameter.
+    """
 
     name: str
     parameters: tuple[str, ...] = ()
@@ -97,3 +130,8 @@ class OpFact:
     origin: Origin = "measured"
     defaults: dict[str, str] = field(default_factory=dict, hash=False)
     note: str = ""
+    keyword_only: tuple[str, ...] = ()
+    by_tensor: dict[str, str] = field(default_factory=dict, hash=False)
+    synonyms: dict[str, str] = field(default_factory=dict, hash=False)
+    options: tuple[str, ...] = ()
+    option_defaults: dict[str, str] = field(default_factory=dict, hash=False)

@@ -1,0 +1,230 @@
+"""Writes the observations of an operator down as cases: plain dictionaries in the words of `gradsight.ops.fact`."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Hashable, List, Sequence, Set, Tuple
+
+from gradsight.agent.facts.learn import Group, groups_of, shared_shapes
+from gradsight.agent.facts.measure import Atom, Observation
+
+CaseData = Dict[str, Any]
+
+
+def cases_of(observations: Sequence[Observation]) -> List[CaseData]:
+    """The decision list of an operator, most special case first; fields with default values are left away."""
+    as_sequence = _is_sequence(observations)
+    prepared = [_merged_results(each) if as_sequence and each.returns == "tuple" else each for each in observations]
+    for each in prepared:
+        each.hard["returns",] = each.returns if not (as_sequence and each.returns == "tuple") else "sequence"
+        each.hard["results",] = each.results
+    cases: List[CaseData] = []
+    for group in groups_of(prepared):
+        case = _case(group)
+        if cases and _without_conditions(cases[-1]) == _without_conditions(case) and not group.conditions:
+            cases.pop()
+        cases.append(case)
+    return cases
+
+
+def _is_sequence(observations: Sequence[Observation]) -> bool:
+    """Tuples of different length come out: `split`, `unbind`."""
+    counts = {(each.results, each.structure) for each in observations if each.returns == "tuple"}
+    return len({count for count, _ in counts}) > 1 or any(count > 6 for count, _ in counts)
+
+
+def _merged_results(seen: Observation) -> Observation:
+    """All results of a sequence told as one."""
+    merged = Observation(
+        dict(seen.features), returns="sequence", results=1, arguments=seen.arguments, checks=seen.checks
+    )
+    merged.disagreements = seen.disagreements
+    gathered: Dict[Atom, List[Hashable]] = {}
+    for atom, value in seen.hard.items():
+        renamed = tuple("result" if str(part).startswith("result.") else part for part in atom)
+        gathered.setdefault(renamed, []).append(value)
+    for atom, values in gathered.items():
+        if atom[0] in ("alias", "same"):
+            merged.hard[atom] = values[0] if len(set(values)) == 1 else ""
+        elif atom[0] == "linked":
+            merged.hard[atom] = all(values)
+        elif len(values) > 1:
+            merged.hard[atom] = any(values)
+        else:
+            merged.hard[atom] = values[0]
+    if seen.dtypes:
+        kinds = set(seen.dtypes.values())
+        merged.dtypes["result"] = next(iter(kinds)) if len(kinds) == 1 else ("any", "")
+    for (_, key), is_zero in seen.zero.items():
+        merged.zero["result", key] = merged.zero.get(("result", key), True) and is_zero
+    return merged
+
+
+def _without_conditions(case: CaseData) -> CaseData:
+    return {key: value for key, value in case.items() if key != "when"}
+
+
+def _case(group: Group) -> CaseData:
+    members = group.members
+    table = _Values(members)
+    case: CaseData = {}
+    if group.conditions:
+        case["when"] = [list(condition) for condition in group.conditions]
+    _put(case, "saves", _saves(table))
+    _put(case, "outputs", _outputs(members, table))
+    _put(case, "writes", sorted(key for key in table.keys("writes") if table.all("writes", key)))
+    _put(case, "may_write", sorted(key for key in table.keys("writes") if table.mixed("writes", key)))
+    _put(case, "quiet", sorted(key for key in table.keys("quiet") if table.any("quiet", key)))
+    _put(case, "refuses", sorted(key for key in table.keys("refuses") if table.all("refuses", key)))
+    returns = {str(each.hard["returns",]) for each in members}
+    case["returns"] = next(iter(returns)) if len(returns) == 1 else "object"
+    structures = {each.structure for each in members}
+    if len(structures) == 1 and structures != {""}:
+        case["structure"] = next(iter(structures))
+    _tell_held(case, table)
+    return case
+
+
+def _put(case: CaseData, key: str, value: Any) -> None:
+    if value:
+        case[key] = value
+
+
+class _Values:
+    """Values of hard atoms over the members of a group."""
+
+    def __init__(self, members: Sequence[Observation]) -> None:
+        self._values: Dict[Atom, List[Hashable]] = {}
+        for each in members:
+            for atom, value in each.hard.items():
+                self._values.setdefault(atom, []).append(value)
+
+    def keys(self, kind: str) -> List[str]:
+        return sorted({str(atom[1]) for atom in self._values if atom[0] == kind})
+
+    def relations(self, kind: str, name: str) -> List[str]:
+        return sorted({str(atom[2]) for atom in self._values if atom[0] == kind and atom[1] == name})
+
+    def all(self, *atom: str) -> bool:
+        return all(self._values.get(atom, [False]))
+
+    def any(self, *atom: str) -> bool:
+        return any(self._values.get(atom, [False]))
+
+    def mixed(self, *atom: str) -> bool:
+        return self.any(*atom) and not self.all(*atom)
+
+    def distinct(self, *atom: str) -> Set[Hashable]:
+        return set(self._values.get(atom, []))
+
+
+def _saves(table: _Values) -> List[List[Any]]:
+    found: List[List[Any]] = []
+    for what in table.keys("saved"):
+        relations = table.relations("saved", what)
+        surely = [each for each in relations if table.all("saved", what, each)]
+        maybe = [each for each in relations if table.mixed("saved", what, each)]
+        if "saved" and table.any("odd", what):
+            maybe = maybe or relations
+        if {False} <= table.distinct("odd", what):
+            maybe, surely = sorted({*maybe, *surely}), []
+        spelled = [_relation(what, each) for each in surely]
+        if surely:
+            found.append([what, [] if len(surely) == len(relations) else spelled, "always"])
+        if maybe:
+            everything = len(maybe) == len(relations)
+            found.append([what, [] if everything else [_relation(what, each) for each in maybe], "sometimes"])
+    return found
+
+
+def _relation(what: str, relation: str) -> str:
+    return f"{what}:{relation}" if relation in ("itself", "others") else relation
+
+
+def _outputs(members: Sequence[Observation], table: _Values) -> List[Dict[str, Any]]:
+    names = sorted({name for each in members for name in each.dtypes}, key=_result_order)
+    shapes = shared_shapes(members)
+    return [_output(name, members, table, shapes.get(name, set())) for name in names]
+
+
+def _result_order(name: str) -> int:
+    return int(name.split(".")[1]) if "." in name else 0
+
+
+def _output(name: str, members: Sequence[Observation], table: _Values, shapes: Set[str]) -> Dict[str, Any]:
+    output: Dict[str, Any] = {}
+    sources = table.relations("grad", name)
+    flowing = [each for each in sources if table.any("grad", name, each)]
+    zero = [
+        each
+        for each in flowing
+        if all(seen.zero.get((name, each), True) for seen in members)
+        and any((name, each) in seen.zero for seen in members)
+    ]
+    if not flowing:
+        output["gradient"] = "none"
+    elif zero == flowing:
+        output["gradient"] = "zero"
+    elif zero:
+        output["zero_for"] = zero
+    if flowing and flowing != sources:
+        output["needs"] = flowing
+    aliases = {str(each) for each in table.distinct("alias", name)}
+    if aliases - {""}:
+        output["alias"] = sorted(aliases - {""})[0]
+        output["aliased"] = "sometimes" if len(aliases) > 1 else "always"
+        same = {str(each) for each in table.distinct("same", name)}
+        if same - {""}:
+            output["same"] = "sometimes" if len(same) > 1 else "always"
+        if table.distinct("linked", name) == {False}:
+            output["shares_version"] = False
+        if table.any("many", name):
+            output["one_of_many"] = True
+        if table.any("overlap", name):
+            output["overlapping"] = True
+    _tell_dtype(output, [each.dtypes[name] for each in members if name in each.dtypes])
+    shape = _preferred_shape(shapes, members)
+    if shape:
+        output["shape"] = shape
+    return output
+
+
+def _tell_dtype(output: Dict[str, Any], kinds: List[Tuple[str, str]]) -> None:
+    classes = {kind for kind, _ in kinds}
+    exact = {name for _, name in kinds}
+    if classes == {"same", "float"}:
+        classes = {"same"}
+    kind = next(iter(classes)) if len(classes) == 1 else "any"
+    if kind != "same":
+        output["dtype"] = kind
+    if len(exact) == 1 and exact != {""} and kind not in ("bool", "same"):
+        output["dtype_name"] = next(iter(exact))
+
+
+def _preferred_shape(shapes: Set[str], members: Sequence[Observation]) -> str:
+    likes = sorted(rule for rule in shapes if rule.startswith("like:"))
+    several = any(len([a for a in each.arguments if "." not in a]) > 1 for each in members)
+    if "scalar" in shapes and not likes:
+        return "scalar"
+    if "reduce" in shapes and not likes:
+        return "reduce"
+    if several and "broadcast" in shapes and len(likes) != 1:
+        return "broadcast"
+    for preferred in ("like:input", "like:self"):
+        if preferred in likes:
+            return preferred
+    if likes:
+        return likes[0]
+    return "broadcast" if "broadcast" in shapes else ""
+
+
+def _tell_held(case: CaseData, table: _Values) -> None:
+    sources = table.keys("held")
+    surely = [each for each in sources if table.all("held", each)]
+    if not sources:
+        case["holds_saved"] = "never"
+    elif any(table.mixed("held", each) for each in sources):
+        case["holds_saved"] = "sometimes"
+    elif not surely:
+        case["holds_saved"] = "never"
+    elif surely != sources:
+        case["holds_needs"] = surely

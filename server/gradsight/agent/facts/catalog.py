@@ -1,0 +1,159 @@
+"""Which public callables a user of torch can reach, under the names the table uses."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Iterator, List, Optional
+
+import torch
+
+# Tensor makers that `torch.overrides` leaves out because they take no tensor.
+FACTORIES = (
+    "arange asarray as_tensor bartlett_window blackman_window complex empty empty_permuted empty_quantized empty_strided "
+    "eye frombuffer from_file from_numpy full hamming_window hann_window kaiser_window linspace logspace normal ones "
+    "rand randint randn randperm range scalar_tensor sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor "
+    "sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor tensor tril_indices triu_indices vander zeros"
+).split()
+
+# Properties of a tensor: those that hand out a tensor or touch autograd, and those that only describe it.
+PROPERTIES = (
+    "T H mT mH data grad real imag grad_fn requires_grad is_leaf retains_grad shape dtype device layout ndim names "
+    "itemsize nbytes output_nr _version _base is_cpu is_cuda is_sparse is_sparse_csr is_quantized is_meta is_mps is_xpu "
+    "is_mkldnn is_nested name volatile grad_dtype"
+).split()
+
+
+@dataclass
+class Entry:
+    """One public callable: `name` as the table has it, `path` as Python imports it."""
+
+    name: str
+    path: str
+    room: str
+    target: Callable[..., Any]
+
+
+def overridable() -> Iterator[Entry]:
+    """What `torch.overrides` declares overridable, by namespace; private names are left out."""
+    rooms = (
+        ("torch", torch, "torch."),
+        ("torch.Tensor", torch.Tensor, "Tensor."),
+        ("torch.nn.functional", torch.nn.functional, "nn.functional."),
+        ("torch.linalg", torch.linalg, "linalg."),
+        ("torch.special", torch.special, "special."),
+        ("torch.fft", torch.fft, "fft."),
+    )
+    declared = torch.overrides.get_overridable_functions()
+    for room, holder, prefix in rooms:
+        functions = list(declared[holder])
+        if holder is torch:
+            functions += declared.get(torch.functional, [])
+        names = set()
+        for function in functions:
+            resolved = torch.overrides.resolve_name(function) or ""
+            short = resolved.rsplit(".", 1)[-1] if resolved else getattr(function, "__name__", "")
+            if resolved.endswith((".__get__", ".__set__", ".__delete__")) or short in ("__get__", "__set__"):
+                continue
+            if short.startswith("_") and not short.startswith("__"):
+                continue
+            names.add(short)
+        for short in sorted(names):
+            target = getattr(holder, short, None)
+            if target is not None and callable(target):
+                yield Entry(prefix + short, f"{room}.{short}", room, target)
+
+
+def factories() -> Iterator[Entry]:
+    """Functions that make a tensor from no tensor."""
+    declared = {entry.name for entry in overridable()}
+    for short in FACTORIES:
+        target = getattr(torch, short, None)
+        if target is not None and "torch." + short not in declared:
+            yield Entry("torch." + short, "torch." + short, "factories", target)
+
+
+def properties() -> Iterator[Entry]:
+    """Tensor properties, as functions of the tensor."""
+    for short in PROPERTIES:
+        if hasattr(torch.Tensor, short):
+            yield Entry("Tensor." + short, "torch.Tensor." + short, "Tensor properties", _getter(short))
+
+
+def modules() -> Iterator[Entry]:
+    """The `nn.Module` classes of `torch.nn`."""
+    for short in sorted(dir(torch.nn)):
+        target = getattr(torch.nn, short)
+        if not short.startswith("_") and inspect.isclass(target) and issubclass(target, torch.nn.Module):
+            yield Entry("nn." + short, "torch.nn." + short, "torch.nn modules", target)
+
+
+def optimizers() -> Iterator[Entry]:
+    """The optimizer classes of `torch.optim`."""
+    for short in sorted(dir(torch.optim)):
+        target = getattr(torch.optim, short)
+        base = torch.optim.Optimizer
+        if inspect.isclass(target) and issubclass(target, base) and target is not base:
+            yield Entry("optim." + short, "torch.optim." + short, "torch.optim", target)
+
+
+def initializers() -> Iterator[Entry]:
+    """The in-place functions of `torch.nn.init`."""
+    for short in sorted(dir(torch.nn.init)):
+        target = getattr(torch.nn.init, short)
+        if short.endswith("_") and not short.startswith("_") and isinstance(target, types.FunctionType):
+            yield Entry("nn.init." + short, "torch.nn.init." + short, "torch.nn.init", target)
+
+
+def further() -> Iterator[Entry]:
+    """Public callables outside `torch.overrides` that a training script meets."""
+    for room, holder, prefix in (
+        ("torch.nn.functional", torch.nn.functional, "nn.functional."),
+        ("torch.nn.utils", torch.nn.utils, "nn.utils."),
+        ("torch.nn.utils", torch.nn.utils.rnn, "nn.utils.rnn."),
+    ):
+        declared = {entry.name for entry in overridable()}
+        for short in sorted(dir(holder)):
+            target = getattr(holder, short)
+            if short.startswith("_") or prefix + short in declared or not callable(target):
+                continue
+            if inspect.isclass(target) or isinstance(target, types.ModuleType):
+                continue
+            module = getattr(target, "__module__", None) or ""
+            if module.startswith("torch") and short in _FURTHER:
+                yield Entry(prefix + short, f"{holder.__name__}.{short}", room, target)
+
+
+_FURTHER = frozenset(
+    "sigmoid tanh relu_ leaky_relu_ elu_ hardtanh_ celu_ selu_ rrelu_ threshold_ scaled_dot_product_attention "
+    "clip_grad_norm_ clip_grad_value_ get_total_norm clip_grads_with_norm_ parameters_to_vector vector_to_parameters "
+    "pad_sequence unpad_sequence pack_padded_sequence pad_packed_sequence pack_sequence unpack_sequence gumbel_softmax "
+    "one_hot upsample upsample_bilinear upsample_nearest scaled_mm grouped_mm".split()
+)
+
+
+def functions() -> List[Entry]:
+    """Every callable that is measured by calling it: functions, methods, properties, factories, initializers."""
+    found: Dict[str, Entry] = {}
+    for source in (overridable, factories, properties, initializers, further):
+        for entry in source():
+            found.setdefault(entry.name, entry)
+    return list(found.values())
+
+
+def resolve(name: str) -> Optional[Callable[..., Any]]:
+    """The object behind a table name, or None."""
+    found: Any = torch
+    for part in name.split("."):
+        if part != "torch":
+            found = getattr(found, part, None)
+    return found if callable(found) else None
+
+
+def _getter(short: str) -> Callable[[torch.Tensor], Any]:
+    def read(self: torch.Tensor) -> Any:
+        return getattr(self, short)
+
+    read.__name__ = short
+    return read

@@ -1,0 +1,372 @@
+"""Turns the runs of one call into *atoms*: single observed truths that the cases of a fact are learned from.
+
+Hard atoms must be explained by a case (what is saved, shared, written, differentiable); soft ones (shape, dtype, zero
+gradient) are generalised when they differ.  Two methods tell what is saved: the graph walk, and bumping a version
+counter before backward.  Where they differ torch's own refusal wins, and the difference is reported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, FrozenSet, Hashable, List, Optional, Set, Tuple
+
+import torch
+
+from gradsight.agent.facts.observe import (
+    Call,
+    Pattern,
+    Run,
+    Tensor,
+    backward,
+    can_require_grad,
+    differentiable_results,
+    saved_places,
+    share_storage,
+)
+from gradsight.agent.facts.shapes import dtype_class, shape_hypotheses
+from gradsight.agent.facts.signatures import Signature
+
+Atom = Tuple[Hashable, ...]
+Feature = Tuple[str, str]
+LIST_ELEMENTS_TRIED = 3
+PLACES_TRIED = 10
+
+
+@dataclass
+class Observation:
+    """What one call showed."""
+
+    features: Dict[str, Feature]
+    hard: Dict[Atom, Hashable] = field(default_factory=dict)
+    shapes: Dict[str, FrozenSet[str]] = field(default_factory=dict)
+    dtypes: Dict[str, Tuple[str, str]] = field(default_factory=dict)
+    zero: Dict[Tuple[str, str], bool] = field(default_factory=dict)
+    returns: str = "tensor"
+    structure: str = ""
+    results: int = 0
+    arguments: Set[str] = field(default_factory=set)
+    ranks: Dict[str, int] = field(default_factory=dict)
+    disagreements: List[str] = field(default_factory=list)
+    checks: int = 0
+
+
+class CallFailed(Exception):
+    """The template does not fit this callable."""
+
+
+def measure(target: Any, call: Call, options: Optional[Dict[str, Any]] = None) -> Observation:
+    """Observe one call in every requires_grad pattern.  `options` are constructor options of a module."""
+    try:
+        plain = target.run(call, frozenset(), keep_contents=True)
+    except Exception as error:
+        raise CallFailed(str(error)) from error
+    if any(tensor.numel() == 0 for tensor in (*plain.arguments.values(), *plain.results.values())):
+        raise CallFailed("an empty tensor shows nothing")
+    bound = dict(target.signature.bind(call.positional, call.keywords))
+    if options:
+        bound.update(options)
+    seen = Observation(features(target.signature, bound))
+    seen.returns, seen.structure = outcome_kind(plain.outcome), outcome_structure(plain.outcome)
+    seen.results = len(plain.results)
+    seen.arguments = {base(place) for place in plain.arguments}
+    seen.ranks = {place: tensor.dim() for place, tensor in plain.arguments.items() if "[" not in place}
+    _note_storage(seen, plain)
+    _note_soft(seen, target, call, plain, bound)
+    _note_patterns(seen, target, call, plain)
+    return seen
+
+
+def features(signature: Signature, bound: Dict[str, Any]) -> Dict[str, Feature]:
+    """Kind and literal value of every argument, given or by default."""
+    found: Dict[str, Feature] = {}
+    for name, text in signature.defaults.items():
+        found[name] = _feature_of_text(text)
+    for name, value in bound.items():
+        found[name] = feature(value) if name not in ("index", "indices") else _index_feature(value)
+    return found
+
+
+def feature(value: Any) -> Feature:
+    """(kind, literal): the literal is empty where a value says nothing."""
+    if isinstance(value, Tensor):
+        return "tensor", ""
+    if value is None:
+        return "none", "None"
+    if isinstance(value, bool):
+        return "flag", repr(value)
+    if isinstance(value, (int, float, complex)):
+        return "number", repr(float(value)) if not isinstance(value, complex) else ""
+    if isinstance(value, str):
+        return "text", repr(value)
+    if isinstance(value, (list, tuple)):
+        return "sequence", ""
+    return "other", ""
+
+
+def _index_feature(value: Any) -> Feature:
+    """`indices` for an index that gathers (tensor, list, flag), else the plain kind."""
+    parts = value if isinstance(value, tuple) else (value,)
+    gathers = any(isinstance(part, (Tensor, list, bool)) for part in parts)
+    if isinstance(value, Tensor):
+        return "tensor", ""
+    return ("indices", "") if gathers else ("basic", "")
+
+
+def _feature_of_text(text: str) -> Feature:
+    if text in ("None", ""):
+        return "none", "None"
+    if text in ("True", "False"):
+        return "flag", text
+    if text.startswith(("'", '"')):
+        return "text", "'" + text[1:-1] + "'"
+    if text.startswith(("(", "[")):
+        return "sequence", ""
+    try:
+        return "number", repr(float(text))
+    except ValueError:
+        return "other", ""
+
+
+def outcome_kind(outcome: Any) -> str:
+    """One word for what a call returned."""
+    if isinstance(outcome, Tensor):
+        return "tensor"
+    if isinstance(outcome, torch.Size):
+        return "object"
+    if isinstance(outcome, (list, tuple)):
+        return "tuple"
+    if outcome is None:
+        return "none"
+    if isinstance(outcome, (bool, int, float, complex, torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return "number"
+    return "array" if type(outcome).__name__ == "ndarray" else "object"
+
+
+def outcome_structure(outcome: Any) -> str:
+    """`0,(1,2)` for nested tuples; empty for flat ones."""
+    if not isinstance(outcome, tuple) or not any(isinstance(each, (list, tuple)) for each in outcome):
+        return ""
+    count = 0
+
+    def render(value: Any) -> str:
+        nonlocal count
+        if isinstance(value, Tensor):
+            count += 1
+            return str(count - 1)
+        if isinstance(value, (list, tuple)):
+            return "(" + ",".join(render(each) for each in value) + ")"
+        return "-"
+
+    return render(outcome)[1:-1]
+
+
+def base(place: str) -> str:
+    """The parameter a place belongs to."""
+    return place.split("[", 1)[0]
+
+
+def _note_storage(seen: Observation, run: Run) -> None:
+    for place, tensor in run.arguments.items():
+        moved = tensor._version != run.versions[place]
+        changed = moved or not _equal(tensor, run.contents[place])
+        key = base(place)
+        seen.hard["writes", key] = bool(seen.hard.get(("writes", key))) or changed
+        if changed:
+            seen.hard["quiet", key] = not moved
+    for name, result in run.results.items():
+        seen.hard["alias", name] = next(
+            (base(place) for place, tensor in run.arguments.items() if share_storage(result, tensor)), ""
+        )
+        seen.hard["same", name] = next(
+            (base(place) for place, tensor in run.arguments.items() if result is tensor), ""
+        )
+        if seen.hard["alias", name]:
+            seen.hard["overlap", name] = _overlaps(result) and not any(
+                _overlaps(tensor) for tensor in run.arguments.values()
+            )
+
+
+def _equal(one: Tensor, other: Tensor) -> bool:
+    try:
+        if one.shape != other.shape or one.dtype != other.dtype:
+            return False
+        return bool(torch.equal(torch.nan_to_num(one.detach()), torch.nan_to_num(other)))
+    except (RuntimeError, NotImplementedError):
+        return True
+
+
+def _overlaps(tensor: Tensor) -> bool:
+    try:
+        return any(step == 0 and size > 1 for step, size in zip(tensor.stride(), tensor.shape))
+    except RuntimeError:
+        return False
+
+
+def _note_soft(seen: Observation, target: Any, call: Call, run: Run, bound: Dict[str, Any]) -> None:
+    for name, result in run.results.items():
+        seen.shapes[name] = shape_hypotheses(result, run.arguments, bound)
+        seen.dtypes[name] = dtype_class(target, call, name, result, run.arguments)
+
+
+def _note_patterns(seen: Observation, target: Any, call: Call, plain: Run) -> None:
+    usable = []
+    for place in _candidates(plain):
+        pattern = frozenset([place])
+        try:
+            run = target.run(call, pattern)
+        except Exception:
+            seen.hard["refuses", base(place)] = True
+            continue
+        seen.hard["refuses", base(place)] = False
+        usable.append(place)
+        # The walk comes first: backward frees what it looks at, and a bumped view loses its grad_fn.
+        saved = _saved_by_both(seen, target, call, run, pattern)
+        _note_saves(seen, run, saved, place)
+        _note_gradient(seen, run, place)
+        _note_links(seen, run)
+    everything = frozenset(usable)
+    if 1 < len(usable) <= PLACES_TRIED:
+        _note_combination(seen, target, call, everything)
+
+
+def _candidates(run: Run) -> List[str]:
+    found: List[str] = []
+    taken: Dict[str, int] = {}
+    for place, tensor in run.arguments.items():
+        key = base(place)
+        if can_require_grad(tensor) and taken.get(key, 0) < LIST_ELEMENTS_TRIED:
+            taken[key] = taken.get(key, 0) + 1
+            found.append(place)
+    return found
+
+
+def _note_gradient(seen: Observation, run: Run, place: str) -> None:
+    """Which results require grad because of `place`, whether the gradient is zero, whether backward works twice."""
+    key = base(place)
+    for name, result in run.results.items():
+        known = seen.hard.get(("grad", name, key), False)
+        seen.hard["grad", name, key] = bool(known) or result.requires_grad
+    sources = differentiable_results(run)
+    if not sources or place not in run.leaves:
+        return
+    for name, result in run.results.items():
+        if not result.requires_grad:
+            continue
+        try:
+            (gradient,) = backward([result], [run.leaves[place]], retain=True)
+        except RuntimeError:
+            continue
+        is_zero = gradient is None or not bool(torch.any(gradient.to_dense() != 0))
+        seen.zero[name, key] = seen.zero.get((name, key), True) and is_zero
+    try:
+        backward(sources, [run.leaves[place]], retain=False)
+    except RuntimeError:
+        return
+    try:
+        backward(sources, [run.leaves[place]], retain=False)
+        held = False
+    except RuntimeError as error:
+        held = "second time" in str(error)
+    seen.hard["held", key] = bool(seen.hard.get(("held", key), False)) or held
+
+
+def _note_links(seen: Observation, run: Run) -> None:
+    """How a result that shares storage hangs on its source: version counter, one view of many, a cut gradient."""
+    for name, result in run.results.items():
+        source = seen.hard.get(("alias", name))
+        argument = next((t for place, t in run.arguments.items() if base(place) == source), None)
+        if argument is None or result is argument:
+            continue
+        before = result._version
+        if bump(argument):
+            seen.hard["linked", name] = result._version != before
+        if result.requires_grad and result._is_view():
+            meta = torch._C._autograd._get_creation_meta(result)
+            seen.hard["many", name] = meta == torch._C._autograd.CreationMeta.MULTI_OUTPUT_NODE
+
+
+def bump(tensor: Tensor) -> bool:
+    """Advance the version counter without touching content; False where torch refuses."""
+    try:
+        torch.autograd.graph.increment_version(tensor)
+    except (RuntimeError, AttributeError):
+        return False
+    return True
+
+
+def _saved_by_both(
+    seen: Observation, target: Any, call: Call, walked: Run, pattern: Pattern
+) -> Set[str]:
+    by_walk = set(saved_places(walked))
+    refused, decided = refused_places(target, call, pattern)
+    if not decided:
+        return by_walk
+    tried = refused.keys()
+    for place in sorted(tried):
+        seen.checks += 1
+        if refused[place] != (place in by_walk):
+            says = "keeps" if place in by_walk else "does not keep"
+            does = "refuses" if refused[place] else "accepts"
+            seen.disagreements.append(
+                f"with {'+'.join(sorted(pattern))} requiring grad the graph {says} {place}, "
+                f"backward {does} a bumped {place}"
+            )
+    return {place for place in by_walk if place not in tried} | {p for p in tried if refused[p]}
+
+
+def refused_places(target: Any, call: Call, pattern: Pattern) -> Tuple[Dict[str, bool], bool]:
+    """For each argument and fresh result: does backward refuse after its version was bumped?  (answers, decided)"""
+    answers: Dict[str, bool] = {}
+    try:
+        run = target.run(call, pattern)
+        sources = differentiable_results(run)
+        if not sources:
+            return {place: False for place in run.arguments}, True
+        backward(sources, list(run.leaves.values()), retain=True)
+    except Exception:
+        return answers, False
+    places = [*run.arguments]
+    written = {place for place, tensor in run.arguments.items() if tensor._version != run.versions[place]}
+    for name, result in run.results.items():
+        owner = [place for place, tensor in run.arguments.items() if share_storage(result, tensor)]
+        if not owner or set(owner) & written:
+            places.append(name)
+    places = [place for place in places if place not in written]
+    for place in places:
+        tensor = run.arguments.get(place, run.results.get(place))
+        if tensor is None or not bump(tensor):
+            continue
+        try:
+            backward(sources, list(run.leaves.values()), retain=True)
+            answers[place] = False
+        except RuntimeError as error:
+            answers[place] = "modified by an inplace operation" in str(error)
+            run = target.run(call, pattern)
+            sources = differentiable_results(run)
+    return answers, True
+
+
+def _note_saves(seen: Observation, run: Run, saved: Set[str], place: str) -> None:
+    key = base(place)
+    for what in [*run.arguments, *run.results]:
+        owner = base(what)
+        if owner == key and what != place:
+            relation = "others"
+        elif owner == key and "[" in what:
+            relation = "itself"
+        else:
+            relation = key
+        atom = ("saved", owner, relation)
+        seen.hard[atom] = bool(seen.hard.get(atom)) or what in saved
+
+
+def _note_combination(seen: Observation, target: Any, call: Call, pattern: Pattern) -> None:
+    """With all arguments requiring grad, what is kept must be the union of what each alone keeps."""
+    try:
+        run = target.run(call, pattern)
+    except Exception:
+        return
+    together = {base(place) for place in saved_places(run)}
+    alone = {atom[1] for atom, value in seen.hard.items() if atom[0] == "saved" and value}
+    for owner in sorted(str(each) for each in together ^ alone):
+        seen.hard["odd", owner] = owner in together

@@ -1,0 +1,61 @@
+"""Tables refreshed from the user's own torch, kept per torch version in the user's cache folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+import warnings
+
+from gradsight.ops.table import Table, UnreadableTable, read_table
+
+
+def cache_folder() -> str:
+    """`GRADSIGHT_CACHE_DIR`, or the platform's cache folder."""
+    chosen = os.environ.get("GRADSIGHT_CACHE_DIR")
+    if chosen:
+        return chosen
+    home = os.path.expanduser("~")
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local")
+    elif sys.platform == "darwin":
+        base = os.path.join(home, "Library", "Caches")
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
+    return os.path.join(base, "gradsight")
+
+
+def table_path(torch_version: str) -> str:
+    """Where the table of a torch version is kept; the build suffix (`+cpu`) makes no difference."""
+    plain = re.sub(r"[^0-9A-Za-z.]", "_", torch_version.split("+")[0])
+    return os.path.join(cache_folder(), f"facts-{plain}.txt")
+
+
+def cached_table(torch_version: str) -> Table | None:
+    """The refreshed table of a torch version, or None; a file that cannot be used is told once and left in place."""
+    path = table_path(torch_version)
+    if not os.path.exists(path):
+        return None
+    try:
+        return read_table(path)
+    except UnreadableTable as error:
+        warnings.warn(f"the refreshed operator facts cannot be used, the shipped ones are: {error}", stacklevel=2)
+        return None
+
+
+def store(torch_version: str, text: str) -> str:
+    """Keep a table; the old file survives until the new one is complete.  Raises OSError."""
+    path = table_path(torch_version)
+    folder = os.path.dirname(path)
+    os.makedirs(folder, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix="facts-", suffix=".new")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    except BaseException:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise
+    return path

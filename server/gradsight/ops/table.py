@@ -1,0 +1,128 @@
+"""The table of operator facts: loaded without torch, indexed by name, decoded line by line when asked."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import lru_cache
+from typing import Any
+
+from gradsight.ops.fact import OpFact
+from gradsight.ops.notation import decode_fact
+
+FORMAT = 1
+SHIPPED = os.path.join(os.path.dirname(__file__), "facts.txt")
+_ROOMS = ("Tensor", "nn", "linalg", "special", "fft", "optim", "autograd", "utils")
+
+
+class UnreadableTable(Exception):
+    """The file is not a table of this format."""
+
+
+class Table:
+    """Facts by name.  Lines are kept as text; a fact is decoded when it is first asked for."""
+
+    def __init__(self, text: str, source: str = "") -> None:
+        header, _, rest = text.partition("\n")
+        self.source = source
+        self.about = _read_header(header)
+        self._lines: dict[str, tuple[str, str]] = {}
+        self._facts: dict[str, OpFact] = {}
+        self._missing: dict[str, str] = {}
+        for line in rest.splitlines():
+            head, _, body = line.partition("\t")
+            if head.startswith("-"):
+                self._missing[head[1:]] = body
+                continue
+            for spelled in head.split(" "):
+                name, _, spelling = spelled.partition(":")
+                self._lines[name] = (body, spelling)
+
+    @property
+    def torch_version(self) -> str:
+        """The torch the facts were taken from."""
+        return str(self.about.get("torch", ""))
+
+    def find(self, name: str) -> OpFact | None:
+        """The fact of a callable, with or without the leading `torch.` of sub-namespaces."""
+        name = canonical(name)
+        known = self._facts.get(name)
+        if known is None and name in self._lines:
+            body, spelling = self._lines[name]
+            known = self._facts[name] = decode_fact(name, body, spelling)
+        return known
+
+    def names(self) -> list[str]:
+        """All names with a fact."""
+        return sorted(self._lines)
+
+    def missing(self) -> dict[str, str]:
+        """Public names without a fact, each with the reason."""
+        return dict(self._missing)
+
+    def lookup(self, name: str) -> OpFact | None:
+        """As `find`, but a bare name (`exp`, `Dropout`) is looked for in the usual namespaces."""
+        if name.startswith("F."):
+            name = "nn.functional." + name[2:]
+        for prefix in ("", "torch.", "Tensor.", "nn.functional.", "nn.", "linalg.", "special.", "fft.", "optim.", "nn.init."):
+            fact = self.find(prefix + name)
+            if fact is not None:
+                return fact
+        return None
+
+    def suggest(self, name: str, count: int = 5) -> list[str]:
+        """Names that look most like an unknown one."""
+        from difflib import SequenceMatcher
+
+        wanted = canonical(name).lower()
+        short = wanted.rsplit(".", 1)[-1]
+        scored = []
+        for known in self._lines:
+            candidate = known.lower()
+            tail = candidate.rsplit(".", 1)[-1]
+            score = SequenceMatcher(None, short, tail).ratio()
+            if "." in wanted and candidate.rsplit(".", 1)[0] == wanted.rsplit(".", 1)[0]:
+                score += 0.1
+            scored.append((-score, len(known), known))
+        scored.sort()
+        return [known for score, _, known in scored[:count] if score <= -0.5]
+
+
+@lru_cache(maxsize=8)
+def load(torch_version: str | None = None) -> Table:
+    """The table for a torch version: refreshed from that torch if the user did so, else the shipped one."""
+    if torch_version is not None:
+        from gradsight.ops.cache import cached_table
+
+        refreshed = cached_table(torch_version)
+        if refreshed is not None:
+            return refreshed
+    return read_table(SHIPPED)
+
+
+def read_table(path: str) -> Table:
+    """A table from its file; raises UnreadableTable with a reason."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreadableTable(f"{path}: {error}") from error
+    return Table(text, path)
+
+
+def canonical(name: str) -> str:
+    """`torch.nn.functional.relu` -> `nn.functional.relu`; top-level functions keep their `torch.`."""
+    if name.startswith("torch.") and name.split(".", 2)[1] in _ROOMS:
+        return name[6:]
+    return name
+
+
+def _read_header(line: str) -> dict[str, Any]:
+    try:
+        about = json.loads(line)
+    except ValueError as error:
+        raise UnreadableTable("the first line is not a table header") from error
+    if not isinstance(about, dict) or about.get("format") != FORMAT:
+        found = about.get("format") if isinstance(about, dict) else None
+        raise UnreadableTable(f"table format {found}, this version reads format {FORMAT}")
+    return about
