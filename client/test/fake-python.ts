@@ -1,12 +1,14 @@
 // Small programs that answer as an interpreter would, so that the tests need no Python.
 
-import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
-/** An empty folder that goes away with the operating system's temporary files. */
+/** An empty folder that goes away when the tests end. */
 export function emptyFolder(): string {
-  return mkdtempSync(join(tmpdir(), "gradsight-client-"));
+  const folder = mkdtempSync(join(tmpdir(), "gradsight-client-"));
+  process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+  return folder;
 }
 
 /** Writes an executable that prints `answer` and ends with `code`. */
