@@ -1,0 +1,103 @@
+"""The oracle: runs a program on every path and tells what torch does with it, and which lines are to blame."""
+
+from __future__ import annotations
+
+import re
+from types import CodeType
+
+from gradsight_dev.fuzz.oracle.blame import (
+    earlier_passes,
+    writers_behind_broken_views,
+    writers_of_stale_saves,
+)
+from gradsight_dev.fuzz.oracle.execution import Ended, Raised, gradient_of, run, tensors_of, wants_gradient
+from gradsight_dev.fuzz.oracle.reference import ClonedSaves, differs, running_statistics
+from gradsight_dev.fuzz.oracle.shadow import follow
+from gradsight_dev.fuzz.oracle.steering import Steering, TooManyPaths, every_path
+from gradsight_dev.fuzz.oracle.truth import Failure, Truth, Verdict, family_of
+
+CUTTING = re.compile(
+    r"detach|\.data\b|no_grad|inference_mode|set_grad_enabled|torch\.tensor|as_tensor|numpy|item\(|float\(|tolist|arg(max|sort)|long\(|int\(| > |isnan"
+)
+WORST_FIRST: tuple[Verdict, ...] = ("silent", "masked", "cut", "exact")
+
+
+def judge(text: str, path: str = "<program>") -> Truth:
+    """What torch does with the program, on all its paths."""
+    code = compile(text, path, "exec")
+    failures: list[Failure] = []
+    seen: list[tuple[Verdict, str, tuple[bool, ...]]] = []
+    paths = 0
+    try:
+        for steering in every_path(text, path):
+            paths += 1
+            outcome = run(code, steering)
+            script = tuple(steering.answers)
+            if isinstance(outcome, Raised):
+                family = family_of(outcome.message)
+                if family is None:
+                    return Truth(
+                        "foreign",
+                        paths=paths,
+                        note=f"{outcome.error}: {outcome.message.splitlines()[0][:120]}",
+                    )
+                if not any((known.family, known.line) == (family.name, outcome.line) for known in failures):
+                    failures.append(_explain(code, text, path, script, family.name, outcome))
+            else:
+                seen.append((*_examine(code, text, path, script, outcome), script))
+    except TooManyPaths:
+        return Truth("foreign", paths=paths, note="more paths than are worth running")
+    if failures:
+        return Truth("raises", tuple(failures), paths)
+    verdict, note, script = min(seen, key=lambda one: WORST_FIRST.index(one[0]))
+    if verdict == "silent":
+        writers = writers_of_stale_saves(code, text, Steering(text, path, script), unseen=True)
+        failures.append(Failure("silent", "", f"{note} is wrong", 0, writers))
+    return Truth(verdict, tuple(failures), paths, note)
+
+
+def _examine(
+    code: CodeType, text: str, path: str, script: tuple[bool, ...], plain: Ended
+) -> tuple[Verdict, str]:
+    """Whether the gradients of a run that ended are right."""
+    saves = ClonedSaves()
+    cloned = run(code, Steering(text, path, script), saves)
+    if isinstance(cloned, Raised):
+        return "masked", f"the reference run raises {cloned.error}: {cloned.message.splitlines()[0][:80]}"
+    difference = differs(plain, cloned)
+    if difference:
+        return "silent", difference
+    if saves.changed - running_statistics(cloned):
+        return "masked", "a saved tensor was changed unseen"
+    if CUTTING.search(text) and any(
+        wants_gradient(tensor) and gradient_of(tensor) is None for _, tensor in tensors_of(plain.names)
+    ):
+        story = follow(code, text, Steering(text, path, script))
+        starved = [leaf for leaf in story.leaves if leaf.grad is None]
+        if starved:
+            return "cut", f"cut at lines {sorted(story.cut_lines | story.escapes)}"
+    return "exact", ""
+
+
+def _explain(
+    code: CodeType, text: str, path: str, script: tuple[bool, ...], family: str, raised: Raised
+) -> Failure:
+    """The failure with the lines that cause it."""
+    steering = Steering(text, path, script)
+    causes: frozenset[int] = frozenset({raised.line})
+    carried: frozenset[int] = frozenset()
+    if family == "version":
+        causes = writers_of_stale_saves(code, text, steering)
+        _, carried = earlier_passes(code, Steering(text, path, script), raised.line)
+        carried |= {raised.line}
+    elif family == "freed":
+        earlier, carried = earlier_passes(code, steering, raised.line)
+        causes |= earlier
+    elif family == "views" and "its base or another view" in raised.message:
+        causes |= writers_behind_broken_views(code, steering)
+    elif family in ("no_graph", "unused", "inference"):
+        story = follow(code, text, steering)
+        causes |= story.cut_lines | story.escapes
+    elif family == "none_grad":
+        causes |= {number for number, line in enumerate(text.splitlines(), 1) if ".grad" in line}
+    return Failure(family, raised.error, raised.message.splitlines()[0], raised.line, causes, carried)

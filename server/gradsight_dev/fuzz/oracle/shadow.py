@@ -1,0 +1,136 @@
+"""Follows data from leaf to loss even where the graph does not, to see where a graph was cut.
+
+Each storage carries its *sources* (the leaves its values came from) and its *cuts* (the lines that left the graph on the
+way).  Numbers taken out of a tensor leave the shadow; their lines are kept apart as *escapes*.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from gradsight_dev.fuzz.oracle.execution import run, wants_gradient
+from gradsight_dev.fuzz.oracle.passes import leaves_behind, program_line, watched_passes
+from gradsight_dev.fuzz.oracle.steering import Steering
+
+ESCAPES = ("item", "tolist", "numpy", "__float__", "__int__", "__array__")
+MODE_NAMES = ("no_grad", "inference_mode", "set_grad_enabled")
+
+
+@dataclass
+class Story:
+    """What the watched run showed."""
+
+    cut_leaves: set[int] = field(default_factory=set)
+    cut_lines: set[int] = field(default_factory=set)
+    escapes: set[int] = field(default_factory=set)
+    leaves: list[torch.Tensor] = field(default_factory=list)
+
+
+def follow(code: CodeType, text: str, steering: Steering) -> Story:
+    """Run the program under the shadow and tell what was cut off at its backward passes."""
+    shadow = _Shadow(code.co_filename)
+    story = Story()
+
+    def before(roots: Any, keeps_graph: bool, line: int) -> None:
+        reached = leaves_behind(roots)
+        for root in roots:
+            sources, cuts = shadow.of(root)
+            story.cut_leaves |= (sources | shadow.escaped) - reached
+            story.cut_lines |= cuts
+
+    with watched_passes(code.co_filename, before):
+        run(code, steering, shadow)
+    story.escapes = shadow.escapes
+    story.cut_lines = _with_headers(text, story.cut_lines)
+    story.leaves = [leaf for leaf in shadow.alive if id(leaf) in story.cut_leaves and wants_gradient(leaf)]
+    return story
+
+
+class _Shadow(TorchFunctionMode):
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path = path
+        self.alive: list[torch.Tensor] = []
+        self.escapes: set[int] = set()
+        self.escaped: set[int] = set()
+        self._sources: dict[int, set[int]] = {}
+        self._cuts: dict[int, set[int]] = {}
+
+    def of(self, tensor: torch.Tensor) -> tuple[set[int], set[int]]:
+        """The leaves behind a tensor's values, and the cuts on the way."""
+        place = _storage(tensor)
+        sources = self._sources.get(place, set())
+        if wants_gradient(tensor):
+            self.alive.append(tensor)
+            sources = sources | {id(tensor)}
+        return sources, self._cuts.get(place, set())
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        given = [tensor for tensor in _tensors((args, kwargs)) if tensor.layout is torch.strided]
+        recorded = any(tensor.requires_grad for tensor in given)
+        result = func(*args, **kwargs)
+        sources: set[int] = set()
+        cuts: set[int] = set()
+        for tensor in given:
+            more_sources, more_cuts = self.of(tensor)
+            sources |= more_sources
+            cuts |= more_cuts
+        if not sources:
+            return result
+        if getattr(func, "__name__", "") in ESCAPES:
+            self.escapes.add(program_line(self.path))
+            self.escaped |= sources
+        received = list(_tensors(result))
+        if result is None and given and getattr(func, "__name__", "") == "__setitem__":
+            received = [given[0]]
+        for tensor in received:
+            self.alive.append(tensor)
+            place = _storage(tensor)
+            self._sources.setdefault(place, set()).update(sources)
+            own = set(cuts)
+            if recorded and not tensor.requires_grad:
+                own.add(program_line(self.path))
+            self._cuts.setdefault(place, set()).update(own)
+        return result
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata)
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _tensors(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _tensors(item)
+
+
+def _with_headers(text: str, lines: set[int]) -> set[int]:
+    """The lines, and the headers of `with torch.no_grad():` blocks and decorated functions around them."""
+    found = set(lines)
+    for node in ast.walk(ast.parse(text)):
+        headers: list[ast.expr] = []
+        end = getattr(node, "end_lineno", 0)
+        if isinstance(node, ast.With):
+            headers = [item.context_expr for item in node.items]
+        elif isinstance(node, ast.FunctionDef):
+            headers = node.decorator_list
+        for header in headers:
+            if any(name in ast.unparse(header) for name in MODE_NAMES):
+                if any(header.lineno <= line <= end for line in lines):
+                    found.add(header.lineno)
+        if isinstance(node, ast.Expr) and "set_grad_enabled" in ast.unparse(node.value) and lines:
+            found.add(node.lineno)
+    return found
