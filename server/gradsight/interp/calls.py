@@ -1,0 +1,432 @@
+"""Calls of the analysed code's own functions and classes.
+
+Calls are inlined, so that what a callee does to its arguments is seen.  A function that is already running more than
+twice, or a stack that is too deep, gives an unknown.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from gradsight.interp.expressions import Expressions
+from gradsight.interp.machine import RaisedError
+from gradsight.interp.sites import Frame
+from gradsight.interp.statements import Returned, contains_yield
+from gradsight.interp.tensors import Tensor
+from gradsight.interp.values import (
+    MISSING,
+    Bound,
+    ClassValue,
+    External,
+    Function,
+    Instance,
+    Layer,
+    Mapping,
+    Method,
+    ModuleState,
+    Native,
+    Opaque,
+    Partial,
+    Scope,
+    Seq,
+    Stream,
+    Super,
+    Unknown,
+)
+
+DEEPEST = 40
+MOST_ACTIVATIONS = 3
+EXCEPTIONS = ("Error", "Exception", "Warning", "Interrupt", "StopIteration", "Exit")
+
+
+class Calls(Expressions):
+    """Calling functions, making classes and instances."""
+
+    def evaluate_call(self, node: ast.Call) -> Any:
+        target = node.func
+        if type(target) is ast.Attribute:
+            receiver = self.evaluate(target.value)
+            args, kwargs = self.evaluate_arguments(node)
+            self.node = node
+            return self.call_method(receiver, target.attr, args, kwargs, node)
+        function = self.evaluate(target)
+        if isinstance(function, External) and function.path == "builtins.super" and not node.args:
+            return self.make_super()
+        args, kwargs = self.evaluate_arguments(node)
+        self.node = node
+        return self.call(function, args, kwargs, node)
+
+    def evaluate_arguments(self, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
+        args: list[Any] = []
+        for argument in node.args:
+            if isinstance(argument, ast.Starred):
+                for count, item in enumerate(self.iterate(self.evaluate(argument.value))[0]):
+                    if count >= 64:
+                        break
+                    args.append(item)
+            else:
+                args.append(self.evaluate(argument))
+        kwargs: dict[str, Any] = {}
+        for keyword in node.keywords:
+            value = self.evaluate(keyword.value)
+            if keyword.arg is not None:
+                kwargs[keyword.arg] = value
+            elif isinstance(value, Mapping):
+                kwargs.update({key: item for key, item in value.items.items() if isinstance(key, str)})
+        return args, kwargs
+
+    def call(self, function: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """Call any value."""
+        kind = type(function)
+        if kind is Function:
+            return self.call_function(function, args, kwargs, node)
+        if kind is External:
+            return self.call_external(function.path, args, kwargs, node)
+        if kind is Method:
+            return self.call_function(function.function, [function.receiver, *args], kwargs, node)
+        if kind is ClassValue:
+            return self.instantiate(function, args, kwargs, node)
+        if kind is Instance:
+            return self.call_instance(function, args, kwargs, node)
+        if kind is Layer:
+            return self.call_layer(function, args, kwargs, node)
+        if kind is Bound:
+            return self.call_method(function.receiver, function.name, args, kwargs, node)
+        if kind is Partial:
+            return self.call(function.function, [*function.args, *args], {**function.kwargs, **kwargs}, node)
+        if kind is Native:
+            return function.call(args, kwargs, node)
+        if kind is Opaque:
+            return self.call_opaque(function, args, kwargs, node)
+        if kind is Unknown:
+            return self.call_unknown(function, args, kwargs, node)
+        self.escape(args, kwargs)
+        return self.gap("call of a value that is not known to be callable", node)
+
+    # -- functions ---------------------------------------------------------------------------------------------------
+
+    def call_function(self, function: Function, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        frame = self.frame
+        if frame.depth >= DEEPEST:
+            return self.gap("call stack too deep", node)
+        active = 0
+        caller: Any = frame
+        while caller is not None:
+            if caller.function is function or (
+                caller.function is not None and caller.function.node is function.node
+            ):
+                active += 1
+                if active >= MOST_ACTIVATIONS:
+                    return self.gap("recursion", node)
+            caller = caller.call_site.frame if caller.call_site is not None else None
+        syntax = function.node
+        names = self.bind_arguments(function, args, kwargs)
+        callee = Frame(function.name, function.unit, names, Scope(names, function.scope), frame.depth + 1)
+        callee.function = function
+        callee.call_site = self.site(node)
+        callee.guards = frame.guards
+        callee.loops = frame.loops
+        callee.owner = function.owner
+        callee.receiver = args[0] if args else None
+        self.executed.add(id(syntax))
+        if isinstance(syntax, ast.Lambda):
+            previous = self.enter(callee)
+            try:
+                return self.evaluate(syntax.body)
+            finally:
+                self.frame = previous
+        if function.attributes is None:
+            function.attributes = {"yields": contains_yield(syntax), "nonlocal": nonlocal_names(syntax)}
+        if function.attributes["yields"]:
+            stream = Stream(self.run_generator(callee, syntax.body), exact=True)
+            if function.wraps_context:
+                manager = Opaque("context", function.name, callee.call_site)
+                manager.state["stream"] = stream
+                return manager
+            return stream
+        restore = self.enter_modes(function.modes) if function.modes else None
+        previous = self.enter(callee)
+        try:
+            status = self.execute(syntax.body)
+        finally:
+            self.frame = previous
+            if restore is not None:
+                restore()
+        result = status.value if isinstance(status, Returned) else None
+        self.function_returned(function, callee, args, result, node)
+        return result
+
+    def function_returned(self, function: Function, frame: Frame, args: list[Any], result: Any, node: ast.AST) -> None:
+        """Hook: a call is over."""
+
+    def run_generator(self, frame: Frame, body: list[ast.stmt]) -> Iterator[Any]:
+        """The values a generator function yields; its frame runs only while it is asked."""
+        flow = self.block(body)
+        while True:
+            previous = self.enter(frame)
+            try:
+                item = next(flow)
+            except StopIteration:
+                return
+            finally:
+                self.frame = previous
+            yield item
+
+    def bind_arguments(self, function: Function, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+        signature = function.node.args
+        names: dict[str, Any] = {}
+        positional = [*signature.posonlyargs, *signature.args]
+        given = dict(kwargs)
+        first_default = len(positional) - len(function.defaults)
+        for index, parameter in enumerate(positional):
+            name = parameter.arg
+            if index < len(args):
+                names[name] = args[index]
+                given.pop(name, None)
+            elif name in given:
+                names[name] = given.pop(name)
+            elif index >= first_default:
+                names[name] = function.defaults[index - first_default]
+            else:
+                names[name] = self.missing_argument(function, parameter)
+        if signature.vararg is not None:
+            names[signature.vararg.arg] = Seq("tuple", list(args[len(positional) :]))
+        for parameter in signature.kwonlyargs:
+            name = parameter.arg
+            if name in given:
+                names[name] = given.pop(name)
+            elif name in function.keyword_defaults:
+                names[name] = function.keyword_defaults[name]
+            else:
+                names[name] = self.missing_argument(function, parameter)
+        if signature.kwarg is not None:
+            names[signature.kwarg.arg] = Mapping(given)
+        return names
+
+    def missing_argument(self, function: Function, parameter: ast.arg) -> Any:
+        return Unknown(f"argument {parameter.arg} was not given")
+
+    def make_super(self) -> Any:
+        frame = self.frame
+        if frame.owner is not None and frame.receiver is not None:
+            return Super(frame.owner, frame.receiver)
+        return self.gap("super() outside a method")
+
+    # -- decorators --------------------------------------------------------------------------------------------------
+
+    def decorate(self, decorator: ast.expr, function: Any) -> Any:
+        """What a decorated name is bound to."""
+        value = self.evaluate(decorator)
+        path = value.path if isinstance(value, (External, Opaque)) else ""
+        if isinstance(function, Function):
+            if path in ("builtins.staticmethod", "abc.abstractstaticmethod"):
+                function.binding = "static"
+                return function
+            if path == "builtins.classmethod":
+                function.binding = "class"
+                return function
+            if path in ("builtins.property", "functools.cached_property", "abc.abstractproperty"):
+                function.binding = "property"
+                return function
+            if path in ("contextlib.contextmanager", "contextlib.asynccontextmanager"):
+                function.wraps_context = True
+                return function
+            mode = self.mode_of(value)
+            if mode is not None:
+                function.modes = ((mode, self.site(decorator)), *function.modes)
+                return function
+            if isinstance(value, (External, Opaque)) and not isinstance(value, Instance):
+                if self.transparent_decorator(path):
+                    return function
+            if isinstance(value, Bound) and value.name in ("setter", "deleter", "getter", "register"):
+                return value.receiver
+            if isinstance(value, (Function, Method, Instance, ClassValue, Partial)):
+                return self.call(value, [function], {}, decorator)
+            if isinstance(value, Unknown) or isinstance(value, (External, Opaque)):
+                return function
+        return function
+
+    def transparent_decorator(self, path: str) -> bool:
+        """Decorators that leave the function's meaning as it is."""
+        return True
+
+    def decorate_class(self, decorator: ast.expr, value: Any) -> Any:
+        decorated = self.evaluate(decorator)
+        path = decorated.path if isinstance(decorated, (External, Opaque)) else ""
+        if isinstance(value, ClassValue) and path.endswith(("dataclass", "dataclasses.dataclass", "attr.s", "define")):
+            value.kind = "data" if value.kind == "plain" else value.kind
+        return value
+
+    # -- classes -----------------------------------------------------------------------------------------------------
+
+    def make_class(self, node: ast.ClassDef, bases: list[Any]) -> ClassValue:
+        namespace: dict[str, Any] = {}
+        cls = ClassValue(node.name, bases, namespace, "plain")
+        cls.node = node
+        cls.unit = self.frame.unit
+        cls.kind = self.class_kind(bases)
+        scope = Scope(namespace, self.closure_scope())
+        frame = Frame("<class>", self.frame.unit, namespace, scope, self.frame.depth)
+        frame.call_site = self.frame.call_site
+        frame.guards = self.frame.guards
+        previous = self.enter(frame)
+        try:
+            self.execute(node.body)
+        finally:
+            self.frame = previous
+        for statement in node.body:
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                name = statement.target.id
+                cls.fields.append((name, namespace.get(name, MISSING)))
+        for value in namespace.values():
+            if isinstance(value, Function) and value.owner is None:
+                value.owner = cls
+        return cls
+
+    def class_kind(self, bases: list[Any]) -> str:
+        for base in bases:
+            if isinstance(base, ClassValue):
+                if base.kind != "plain":
+                    return base.kind
+            elif isinstance(base, External):
+                path = base.path
+                if path in ("torch.nn.Module", "torch.nn.modules.module.Module", "torch.nn.modules.Module"):
+                    return "module"
+                if path.startswith("torch.nn.") or path.endswith((".LightningModule", ".PreTrainedModel")):
+                    return "module"
+                if path.endswith("autograd.Function") or path.endswith("autograd.function.Function"):
+                    return "autograd"
+                if path.startswith("torch.optim."):
+                    return "optimizer"
+                if path == "typing.NamedTuple":
+                    return "tuple"
+                if path.startswith("enum."):
+                    return "enum"
+                if path.startswith("builtins.") and path.endswith(EXCEPTIONS):
+                    return "exception"
+        return "plain"
+
+    def instantiate(self, cls: ClassValue, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if cls.kind == "enum":
+            return self.gap("enumeration member", node)
+        instance = Instance(cls, self.site(node))
+        if cls.kind == "module":
+            instance.module = ModuleState()
+            self.modules_made.append(instance)
+        fields = [field for ancestor in reversed(cls.lineage()) if isinstance(ancestor, ClassValue) for field in ancestor.fields]
+        init, _ = cls.find("__init__")
+        if isinstance(init, Function):
+            self.call_function(init, [instance, *args], kwargs, node)
+        elif cls.kind in ("data", "tuple"):
+            self.fill_fields(instance, fields, args, kwargs)
+            after, _ = cls.find("__post_init__")
+            if isinstance(after, Function):
+                self.call_function(after, [instance], {}, node)
+        elif cls.kind == "module":
+            self.init_module(instance, args, kwargs, node)
+        if cls.kind == "optimizer":
+            return self.gap("optimizer class of the analysed code", node)
+        return instance
+
+    def fill_fields(
+        self, instance: Instance, fields: list[tuple[str, Any]], args: list[Any], kwargs: dict[str, Any]
+    ) -> None:
+        for index, (name, default) in enumerate(fields):
+            if index < len(args):
+                value = args[index]
+            elif name in kwargs:
+                value = kwargs[name]
+            elif default is not MISSING:
+                value = self.field_default(default)
+            else:
+                value = Unknown(f"field {name} was not given")
+            instance.attributes[name] = value
+
+    def field_default(self, default: Any) -> Any:
+        if isinstance(default, Opaque) and default.kind == "field":
+            if "factory" in default.state:
+                return self.call(default.state["factory"], [], {}, self.node)
+            return default.state.get("default", Unknown("field without a default"))
+        return default
+
+    def call_instance(self, instance: Instance, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        method, _ = instance.cls.find("__call__")
+        if isinstance(method, Function):
+            return self.call_function(method, [instance, *args], kwargs, node)
+        if instance.cls.kind == "module":
+            return self.call_module(instance, args, kwargs, node)
+        self.escape(args, kwargs)
+        return self.gap("call of an object without __call__", node)
+
+    def bind_method(self, value: Any, receiver: Any, cls: Any) -> Any:
+        """An attribute found on a class, as it is seen on an instance."""
+        if isinstance(value, Function):
+            if value.binding == "static":
+                return value
+            if value.binding == "class":
+                return Method(value, cls)
+            if value.binding == "property":
+                return self.call_function(value, [receiver], {}, self.node)
+            return Method(value, receiver)
+        return value
+
+    def instance_operator(self, name: str, left: Any, right: Any, node: ast.AST) -> Any:
+        for owner, other, method in ((left, right, f"__{name}__"), (right, left, f"__r{name}__")):
+            if isinstance(owner, Instance):
+                function, _ = owner.cls.find(method)
+                if isinstance(function, Function):
+                    return self.call_function(function, [owner, other], {}, node)
+        return self.gap("arithmetic on objects", node)
+
+    # -- context managers --------------------------------------------------------------------------------------------
+
+    def enter_context(self, context: Any, node: ast.AST) -> tuple[Any, Any]:
+        """The value of `with context as value`, and what to run when the block is left."""
+        if isinstance(context, Opaque):
+            if context.kind == "context":
+                return self.enter_generator_context(context)
+            if context.kind == "mode":
+                return None, self.enter_modes(((context, self.site(node)),))
+            return self.enter_opaque(context, node)
+        if isinstance(context, External):
+            mode = self.mode_of(context)
+            if mode is not None:
+                return None, self.enter_modes(((mode, self.site(node)),))
+        if isinstance(context, Instance):
+            enter, _ = context.cls.find("__enter__")
+            leave, _ = context.cls.find("__exit__")
+            value = self.call_function(enter, [context], {}, node) if isinstance(enter, Function) else context
+
+            def close() -> None:
+                if isinstance(leave, Function):
+                    self.call_function(leave, [context, None, None, None], {}, node)
+
+            return value, close
+        return Unknown("value of a context manager"), None
+
+    def enter_generator_context(self, manager: Opaque) -> tuple[Any, Any]:
+        iterator = manager.state["stream"].iterator
+        value = next(iterator, None)
+
+        def close() -> None:
+            try:
+                next(iterator, None)
+            except RaisedError:
+                return
+
+        return value, close
+
+
+def nonlocal_names(node: ast.AST) -> frozenset[str]:
+    """Names the function declares nonlocal."""
+    body = getattr(node, "body", [])
+    if not isinstance(body, list):
+        return frozenset()
+    return frozenset(
+        name for statement in body if isinstance(statement, ast.Nonlocal) for name in statement.names
+    )
+
+
+__all__ = ["Calls", "Tensor"]

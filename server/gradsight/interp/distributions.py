@@ -1,0 +1,87 @@
+"""torch.distributions: samples carry no gradient, reparameterised samples and log-probabilities do."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.tensors import Cut, Node, Tensor, any_requires_grad
+from gradsight.interp.torch_functions import TorchFunctions
+from gradsight.interp.values import Bound, Opaque, Unknown, tensors_in
+
+DISCRETE = {"Categorical", "Bernoulli", "OneHotCategorical", "Multinomial", "Poisson", "Geometric", "Binomial"}
+REPARAMETERISED = {"rsample"}
+
+
+class Distributions(TorchFunctions):
+    """Objects that hold parameter tensors and make tensors from them."""
+
+    def make_distribution(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if name == "kl_divergence":
+            held = [tensor for arg in args if isinstance(arg, Opaque) for tensor in arg.state.get("held", [])]
+            return self.from_parameters("kl_divergence", held, None, node)
+        distribution = Opaque("distribution", name, self.site(node))
+        given = [self.assume_input(value) for value in [*args, *kwargs.values()]]
+        held = [tensor for value in given for tensor in tensors_in(value)]
+        for value in given:
+            if isinstance(value, Opaque) and value.kind == "distribution":
+                held += value.state.get("held", [])
+        distribution.state["held"] = held
+        distribution.state["named"] = dict(kwargs)
+        first = held[0] if held else None
+        shape = first.shape if first is not None else None
+        if name in ("Categorical",) and shape:
+            shape = shape[:-1]
+        distribution.state["shape"] = shape
+        return distribution
+
+    def from_parameters(self, op: str, held: list[Tensor], shape: Any, node: ast.AST, extra: list[Tensor] | None = None) -> Tensor:
+        """A tensor computed from the parameters; the composite keeps tensors of its own."""
+        site = self.site(node)
+        self.tick += 1
+        sources = [*held, *(extra or [])]
+        flag = any_requires_grad([tensor.needs_grad() for tensor in sources if tensor.dtype not in ("int", "bool")])
+        recording = flag if self.grad_mode and not self.inference else False
+        result = Tensor(site, requires_grad=recording, shape=shape)
+        for tensor in sources:
+            result.cuts = result.cuts | tensor.cuts
+        if recording is not False:
+            edges = [edge for tensor in sources if (edge := tensor.edge()) is not None]
+            result.node = Node(op, site, edges, recording, self.tick)
+            result.node.holds = "always"
+        elif flag is not False:
+            result.cuts = result.cuts | self.mode_cut(op, [("", tensor) for tensor in sources], site)
+        return result
+
+    def distribution_method(
+        self, receiver: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        held = receiver.state.get("held", [])
+        shape = receiver.state.get("shape")
+        if name in ("sample", "sample_n"):
+            site = self.site(node)
+            result = Tensor(site, dtype="int" if receiver.path == "Categorical" else "float", shape=shape if not args else None)
+            for tensor in held:
+                if tensor.needs_grad() is not False:
+                    result.cuts = result.cuts | {Cut("sample", "sample", site, tensor, self.tick)}
+            return result
+        if name == "rsample":
+            return self.from_parameters("rsample", held, shape if not args else None, node)
+        if name in ("log_prob", "cdf", "icdf"):
+            extra = [tensor for arg in args for tensor in tensors_in(self.assume_input(arg))]
+            if extra and extra[0].shape is not None and shape is None:
+                shape = None
+            return self.from_parameters(name, held, shape, node, extra)
+        if name in ("entropy", "perplexity"):
+            return self.from_parameters(name, held, shape, node)
+        if name in ("expand", "to_event"):
+            return receiver
+        return Unknown(f"{name} of a distribution")
+
+    def distribution_attribute(self, owner: Opaque, name: str, node: ast.AST) -> Any:
+        if name in ("probs", "logits", "mean", "loc", "scale", "variance", "stddev", "concentration"):
+            named = owner.state.get("named", {})
+            if isinstance(named.get(name), Tensor):
+                return named[name]
+            return self.from_parameters(name, owner.state.get("held", []), None, node)
+        return Bound(owner, name)

@@ -1,0 +1,542 @@
+"""Expressions: from a syntax node to a value."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from typing import Any
+
+from gradsight.interp.statements import Statements
+from gradsight.interp.tensors import Tensor
+from gradsight.interp.values import (
+    MISSING,
+    AbsentGrad,
+    Array,
+    ClassValue,
+    External,
+    Function,
+    Instance,
+    Layer,
+    Mapping,
+    Method,
+    Negated,
+    Number,
+    Seq,
+    Slice,
+    Stream,
+    Unknown,
+    cuts_of,
+    is_constant,
+)
+
+BINARY = {
+    ast.Add: ("add", operator.add),
+    ast.Sub: ("sub", operator.sub),
+    ast.Mult: ("mul", operator.mul),
+    ast.Div: ("truediv", operator.truediv),
+    ast.FloorDiv: ("floordiv", operator.floordiv),
+    ast.Mod: ("mod", operator.mod),
+    ast.Pow: ("pow", operator.pow),
+    ast.MatMult: ("matmul", operator.matmul),
+    ast.BitAnd: ("and", operator.and_),
+    ast.BitOr: ("or", operator.or_),
+    ast.BitXor: ("xor", operator.xor),
+    ast.LShift: ("lshift", operator.lshift),
+    ast.RShift: ("rshift", operator.rshift),
+}
+COMPARE = {
+    ast.Eq: ("==", operator.eq),
+    ast.NotEq: ("!=", operator.ne),
+    ast.Lt: ("<", operator.lt),
+    ast.LtE: ("<=", operator.le),
+    ast.Gt: (">", operator.gt),
+    ast.GtE: (">=", operator.ge),
+}
+TENSOR_COMPARE = {"==": "__eq__", "!=": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}
+OPPOSITE = {"!=": "==", "is not": "is", "not in": "in", ">=": "<", "<=": ">"}
+UNARY = {ast.USub: ("neg", operator.neg), ast.UAdd: ("pos", operator.pos), ast.Invert: ("invert", operator.invert)}
+LONGEST_CONSTANT = 4096
+MOST_ITEMS = 64
+
+
+class Expressions(Statements):
+    """Evaluation of expressions."""
+
+    def evaluate(self, node: Any) -> Any:
+        """The value of an expression."""
+        self.budget -= 1
+        if self.budget < 0:
+            self.spend(0)
+        return self.expressions[type(node)](node)
+
+    @property
+    def expressions(self) -> dict[type, Any]:
+        table = self.__dict__.get("_expressions")
+        if table is None:
+            table = self._expressions = {
+                ast.Constant: self.constant,
+                ast.Name: self.load_name,
+                ast.Attribute: self.attribute,
+                ast.Call: self.evaluate_call,
+                ast.BinOp: self.binary,
+                ast.UnaryOp: self.unary,
+                ast.BoolOp: self.boolean,
+                ast.Compare: self.compare,
+                ast.Subscript: self.subscript,
+                ast.Tuple: self.display,
+                ast.List: self.display,
+                ast.Set: self.display,
+                ast.Dict: self.mapping,
+                ast.IfExp: self.conditional,
+                ast.Lambda: self.make_function,
+                ast.ListComp: self.comprehension,
+                ast.SetComp: self.comprehension,
+                ast.GeneratorExp: self.comprehension,
+                ast.DictComp: self.dict_comprehension,
+                ast.JoinedStr: self.formatted,
+                ast.FormattedValue: self.formatted_value,
+                ast.NamedExpr: self.named,
+                ast.Starred: self.starred,
+                ast.Slice: self.slice_of,
+                ast.Await: self.awaited,
+                ast.Yield: self.inner_yield,
+                ast.YieldFrom: self.inner_yield,
+            }
+            for name in ("TemplateStr", "Interpolation"):
+                kind = getattr(ast, name, None)
+                if kind is not None:
+                    table[kind] = self.template
+        return table
+
+    def constant(self, node: ast.Constant) -> Any:
+        return node.value
+
+    def template(self, node: ast.AST) -> Any:
+        return Unknown("template string", "text")
+
+    def named(self, node: ast.NamedExpr) -> Any:
+        value = self.evaluate(node.value)
+        self.assign(node.target, value)
+        return value
+
+    def starred(self, node: ast.Starred) -> Any:
+        return self.evaluate(node.value)
+
+    def awaited(self, node: ast.Await) -> Any:
+        return self.evaluate(node.value)
+
+    def inner_yield(self, node: Any) -> Any:
+        if node.value is not None:
+            self.evaluate(node.value)
+        return self.gap("value sent into a generator", node)
+
+    def formatted(self, node: ast.JoinedStr) -> Any:
+        parts: list[str] | None = []
+        for part in node.values:
+            value = self.evaluate(part)
+            if parts is not None and isinstance(value, (str, int)):
+                parts.append(str(value))
+            else:
+                parts = None
+        return "".join(parts) if parts is not None else Unknown("formatted text", "text")
+
+    def formatted_value(self, node: ast.FormattedValue) -> Any:
+        value = self.evaluate(node.value)
+        self.note_read(value, node)
+        if isinstance(value, (str, int)) and node.format_spec is None:
+            return value
+        return Unknown("formatted text", "text")
+
+    # -- names and attributes ----------------------------------------------------------------------------------------
+
+    def load_name(self, node: ast.Name) -> Any:
+        """Local, enclosing, global, built in; a name never seen is unknown."""
+        name = node.id
+        frame = self.frame
+        if frame.stale is not None and name in frame.stale:
+            self.stale_name_read(name, node)
+        namespace = frame.namespace
+        if name in namespace:
+            return namespace[name]
+        scope = frame.scope
+        while scope is not None:
+            names = scope.names
+            if name in names:
+                return names[name]
+            scope = scope.outer
+        return self.global_name(name, node)
+
+    def attribute(self, node: ast.Attribute) -> Any:
+        return self.get_attribute(self.evaluate(node.value), node.attr, node)
+
+    # -- operators ---------------------------------------------------------------------------------------------------
+
+    def binary(self, node: ast.BinOp) -> Any:
+        left = self.evaluate(node.left)
+        right = self.evaluate(node.right)
+        return self.binary_values(type(node.op), left, right, node)
+
+    def binary_values(self, kind: type, left: Any, right: Any, node: ast.AST) -> Any:
+        name, function = BINARY[kind]
+        if isinstance(left, Tensor):
+            if isinstance(right, AbsentGrad):
+                self.absent_grad_used(right, node)
+                return Unknown("arithmetic with None")
+            return self.tensor_operator(f"__{name}__", left, right, node)
+        if isinstance(right, Tensor):
+            if isinstance(left, AbsentGrad):
+                self.absent_grad_used(left, node)
+                return Unknown("arithmetic with None")
+            return self.tensor_operator(f"__r{name}__", right, left, node)
+        if is_constant(left) and is_constant(right):
+            try:
+                if name in ("mul", "pow", "lshift") and _too_big(name, left, right):
+                    return Unknown("a large constant")
+                return function(left, right)
+            except Exception:
+                return Unknown("constant arithmetic that fails")
+        if isinstance(left, AbsentGrad) or isinstance(right, AbsentGrad):
+            self.absent_grad_used(left if isinstance(left, AbsentGrad) else right, node)
+            return Unknown("arithmetic with None")
+        if isinstance(left, Seq) or isinstance(right, Seq):
+            return self.sequence_operator(name, left, right)
+        if isinstance(left, Mapping) and isinstance(right, Mapping):
+            merged = Mapping({**left.items, **right.items}, left.exact and right.exact)
+            merged.keys = {**left.keys, **right.keys}
+            return merged
+        if isinstance(left, (Instance, ClassValue)) or isinstance(right, Instance):
+            return self.instance_operator(name, left, right, node)
+        cuts = cuts_of(left) | cuts_of(right)
+        if isinstance(left, Array) or isinstance(right, Array):
+            return Array(None, cuts)
+        if isinstance(left, Unknown) and isinstance(right, Unknown) and not left.hint and not right.hint:
+            result = self.unknown_arithmetic(name, left, right, node)
+            if result is not None:
+                return result
+        if _numeric(left) and _numeric(right):
+            return Number(cuts)
+        if isinstance(left, Unknown) or isinstance(right, Unknown):
+            result = self.unknown_arithmetic(name, left, right, node)
+            if result is not None:
+                return result
+        unknown = Unknown("arithmetic on unknown values")
+        unknown.cuts = cuts
+        return unknown
+
+    def sequence_operator(self, name: str, left: Any, right: Any) -> Any:
+        if name == "add" and isinstance(left, Seq) and isinstance(right, Seq):
+            return Seq(left.kind, left.items + right.items, left.exact and right.exact)
+        if name == "mul":
+            seq, count = (left, right) if isinstance(left, Seq) else (right, left)
+            if isinstance(seq, Seq) and isinstance(count, int) and len(seq.items) * count <= MOST_ITEMS:
+                return Seq(seq.kind, seq.items * count, seq.exact)
+            if isinstance(seq, Seq):
+                return Seq(seq.kind, list(seq.items), False)
+        if name in ("sub", "or", "and", "xor") and isinstance(left, Seq):
+            return Seq(left.kind, list(left.items), False)
+        if isinstance(left, (Array, Unknown)) or isinstance(right, (Array, Unknown)):
+            unknown = Unknown("arithmetic on a sequence")
+            unknown.cuts = cuts_of(left) | cuts_of(right)
+            return unknown
+        return Unknown("arithmetic on a sequence")
+
+    def unary(self, node: ast.UnaryOp) -> Any:
+        value = self.evaluate(node.operand)
+        kind = type(node.op)
+        if kind is ast.Not:
+            known = self.truth(value)
+            if known is not None and self.guarded_by(value) is None:
+                return not known
+            if isinstance(value, Negated):
+                return value.value
+            return Negated(value)
+        name, function = UNARY[kind]
+        if isinstance(value, Tensor):
+            return self.tensor_operator(f"__{name}__", value, MISSING, node)
+        if is_constant(value):
+            try:
+                return function(value)
+            except Exception:
+                return Unknown("constant arithmetic that fails")
+        if isinstance(value, Number):
+            return Number(value.cuts)
+        if isinstance(value, Array):
+            return Array(None, value.cuts)
+        unknown = Unknown("arithmetic on an unknown value")
+        unknown.cuts = cuts_of(value)
+        return unknown
+
+    def boolean(self, node: ast.BoolOp) -> Any:
+        is_and = isinstance(node.op, ast.And)
+        value: Any = None
+        pending: Any = MISSING
+        for position, part in enumerate(node.values):
+            value = self.evaluate(part)
+            known = self.truth(value)
+            if known is None and position < len(node.values) - 1:
+                known = self.decide(value, part, is_and)
+                pending = value
+            if known is not None and known is not is_and:
+                return value if self.guarded_by(value) is None else value
+        if pending is not MISSING and is_constant(value) and bool(value) is is_and:
+            return pending
+        return value
+
+    def conditional(self, node: ast.IfExp) -> Any:
+        condition = self.evaluate(node.test)
+        if self.decide(condition, node):
+            return self.evaluate(node.body)
+        return self.evaluate(node.orelse)
+
+    def compare(self, node: ast.Compare) -> Any:
+        left = self.evaluate(node.left)
+        outcome: Any = True
+        for op, comparator in zip(node.ops, node.comparators):
+            right = self.evaluate(comparator)
+            kind = type(op)
+            if kind is ast.Is:
+                outcome = self.compare_values("is", left, right, node)
+            elif kind is ast.IsNot:
+                outcome = self.negate(self.compare_values("is", left, right, node))
+            elif kind is ast.In:
+                outcome = self.contains(right, left)
+            elif kind is ast.NotIn:
+                outcome = self.negate(self.contains(right, left))
+            else:
+                outcome = self.compare_values(COMPARE[kind][0], left, right, node)
+            if len(node.ops) > 1 and self.truth(outcome) is False:
+                return False
+            left = right
+        return outcome
+
+    def negate(self, value: Any) -> Any:
+        if isinstance(value, bool):
+            return not value
+        if isinstance(value, Negated):
+            return value.value
+        return Negated(value)
+
+    def compare_values(self, op: str, left: Any, right: Any, node: ast.AST) -> Any:
+        """A comparison: known, a tensor, or an unknown condition that stays the same when asked again."""
+        if op == "is":
+            return self.identical(left, right)
+        if isinstance(left, Tensor):
+            return self.tensor_operator(TENSOR_COMPARE[op], left, right, node)
+        if isinstance(right, Tensor):
+            flipped = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(op, op)
+            return self.tensor_operator(TENSOR_COMPARE[flipped], right, left, node)
+        if is_constant(left) and is_constant(right):
+            try:
+                return {name: function for name, function in COMPARE.values()}[op](left, right)
+            except Exception:
+                return Unknown("comparison of constants that fails", "bool")
+        if op in ("==", "!=") and isinstance(left, (Seq, External)) and isinstance(right, (Seq, External)):
+            same = self.equal(left, right)
+            if same is not None:
+                return same == (op == "==")
+        if op in OPPOSITE:
+            return self.negate(self.compare_values(OPPOSITE[op], left, right, node))
+        for first, second, name in ((left, right, op), (right, left, f"r{op}")):
+            if isinstance(first, (Unknown, Number)):
+                if isinstance(first, Number):
+                    if first.answers is None:
+                        first.answers = {}
+                    answers = first.answers
+                else:
+                    if first.answers is None:
+                        first.answers = {}
+                    answers = first.answers
+                key = (name, second if is_constant(second) else id(second))
+                if key not in answers:
+                    answers[key] = Unknown("comparison with an unknown value", "bool")
+                    self.kept_alive.append(second)
+                return answers[key]
+        return Unknown("comparison", "bool")
+
+    def equal(self, left: Any, right: Any) -> bool | None:
+        """Whether two values are equal, or None."""
+        if is_constant(left) and is_constant(right):
+            return bool(left == right)
+        if isinstance(left, External) and isinstance(right, External):
+            return left.path == right.path
+        if isinstance(left, Seq) and isinstance(right, Seq) and left.exact and right.exact:
+            if len(left.items) != len(right.items):
+                return False
+            pairs = [self.equal(a, b) for a, b in zip(left.items, right.items)]
+            if False in pairs:
+                return False
+            return True if all(pair is True for pair in pairs) else None
+        return True if left is right else None
+
+    def identical(self, left: Any, right: Any) -> Any:
+        """`is`: mostly asked about None."""
+        if left is right:
+            return True
+        if isinstance(left, AbsentGrad):
+            left = None
+        if isinstance(right, AbsentGrad):
+            right = None
+        if is_constant(left) and is_constant(right):
+            return left is right or (isinstance(left, type(right)) and left == right)
+        for first, second in ((left, right), (right, left)):
+            if second is None or isinstance(second, bool):
+                if isinstance(first, Unknown):
+                    if second is None and first.hint:
+                        return False
+                    return first.derived(("is", second), "whether it is None", "bool")
+                return False
+        if isinstance(left, Tensor) and isinstance(right, Tensor):
+            return False if left.storage is not right.storage else Unknown("identity of two aliases", "bool")
+        if isinstance(left, (Unknown, Number)) or isinstance(right, (Unknown, Number)):
+            return Unknown("identity", "bool")
+        if isinstance(left, External) and isinstance(right, External):
+            return left.path == right.path
+        return False
+
+    def contains(self, container: Any, item: Any) -> Any:
+        if isinstance(container, str) and isinstance(item, str):
+            return item in container
+        if isinstance(container, Mapping):
+            key = self.mapping_key(item)
+            if key in container.items:
+                return True
+            return False if container.exact and key is not MISSING else Unknown("membership", "bool")
+        if isinstance(container, Seq):
+            outcomes = [self.equal(element, item) for element in container.items[:MOST_ITEMS]]
+            if True in outcomes:
+                return True
+            if container.exact and all(outcome is False for outcome in outcomes):
+                return False
+            return Unknown("membership", "bool")
+        if isinstance(container, range) and isinstance(item, int):
+            return item in container
+        if isinstance(container, Unknown):
+            key = ("contains", item if is_constant(item) else id(item))
+            return container.derived(key, "membership", "bool")
+        return Unknown("membership", "bool")
+
+    # -- items -------------------------------------------------------------------------------------------------------
+
+    def subscript(self, node: ast.Subscript) -> Any:
+        owner = self.evaluate(node.value)
+        if isinstance(owner, (External, ClassValue)):
+            return owner
+        return self.get_item(owner, self.evaluate_index(node.slice), node)
+
+    def evaluate_index(self, node: ast.expr) -> Any:
+        return self.evaluate(node)
+
+    def slice_of(self, node: ast.Slice) -> Any:
+        return Slice(
+            self.evaluate(node.lower) if node.lower is not None else None,
+            self.evaluate(node.upper) if node.upper is not None else None,
+            self.evaluate(node.step) if node.step is not None else None,
+        )
+
+    # -- displays and comprehensions ---------------------------------------------------------------------------------
+
+    def display(self, node: Any) -> Any:
+        kind = "tuple" if isinstance(node, ast.Tuple) else "list" if isinstance(node, ast.List) else "set"
+        items: list[Any] = []
+        exact = True
+        for element in node.elts:
+            if isinstance(element, ast.Starred):
+                iterator, length = self.iterate(self.evaluate(element.value))
+                exact = exact and length is not None and length <= MOST_ITEMS
+                for item in iterator:
+                    items.append(item)
+                    if len(items) > MOST_ITEMS:
+                        exact = False
+                        break
+            else:
+                items.append(self.evaluate(element))
+        return Seq(kind, items, exact, self.site(node))
+
+    def mapping(self, node: ast.Dict) -> Any:
+        result = Mapping()
+        result.site = self.site(node)
+        for key_node, value_node in zip(node.keys, node.values):
+            value = self.evaluate(value_node)
+            if key_node is None:
+                if isinstance(value, Mapping):
+                    result.items.update(value.items)
+                    result.keys.update(value.keys)
+                    result.rest.extend(value.rest)
+                    result.exact = result.exact and value.exact
+                else:
+                    result.exact = False
+                continue
+            self.store_key(result, self.evaluate(key_node), value)
+        return result
+
+    def comprehension(self, node: Any) -> Any:
+        items: list[Any] = []
+        exact = self.generate(node.generators, 0, lambda: items.append(self.evaluate(node.elt)))
+        if isinstance(node, ast.GeneratorExp):
+            return Stream(iter(items), exact)
+        return Seq("list" if isinstance(node, ast.ListComp) else "set", items, exact, self.site(node))
+
+    def dict_comprehension(self, node: ast.DictComp) -> Any:
+        result = Mapping()
+
+        def add() -> None:
+            key = self.evaluate(node.key)
+            self.store_key(result, key, self.evaluate(node.value))
+
+        result.exact = self.generate(node.generators, 0, add) and result.exact
+        return result
+
+    def generate(self, generators: list[ast.comprehension], depth: int, action: Any) -> bool:
+        """Run the clauses of a comprehension; true if every element was produced."""
+        if depth == len(generators):
+            action()
+            return True
+        clause = generators[depth]
+        iterator, length = self.iterate(self.evaluate(clause.iter))
+        exact = length is not None
+        namespace = self.frame.namespace
+        names = [inner.id for inner in ast.walk(clause.target) if isinstance(inner, ast.Name)]
+        before = {name: namespace.get(name, MISSING) for name in names}
+        try:
+            for count, item in enumerate(iterator):
+                if count >= MOST_ITEMS:
+                    exact = False
+                    break
+                self.assign(clause.target, item)
+                wanted = True
+                for test in clause.ifs:
+                    condition = self.evaluate(test)
+                    known = self.truth(condition)
+                    if known is None:
+                        exact = False
+                        known = True
+                    if not known:
+                        wanted = False
+                        break
+                if wanted:
+                    exact = self.generate(generators, depth + 1, action) and exact
+        finally:
+            for name, value in before.items():
+                if value is MISSING:
+                    namespace.pop(name, None)
+                else:
+                    namespace[name] = value
+        return exact
+
+
+def _numeric(value: Any) -> bool:
+    if isinstance(value, (bool, int, float, complex, Number)):
+        return True
+    return isinstance(value, Unknown) and value.hint in ("number", "bool")
+
+
+def _too_big(name: str, left: Any, right: Any) -> bool:
+    if name == "mul":
+        for text, count in ((left, right), (right, left)):
+            if isinstance(text, (str, bytes)) and isinstance(count, int):
+                return len(text) * count > LONGEST_CONSTANT
+        return False
+    return isinstance(right, int) and isinstance(left, int) and (abs(right) > 64 or abs(left) > 1 << 32)
+
+
+__all__ = ["Expressions", "Function", "Layer", "Method"]

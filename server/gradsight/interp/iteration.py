@@ -1,0 +1,140 @@
+"""Iterating over values: what a loop, an unpacking or a star gets, and how many of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from gradsight.interp.calls import Calls
+from gradsight.interp.tensors import Tensor
+from gradsight.interp.values import (
+    Array,
+    ClassValue,
+    Function,
+    Instance,
+    Layer,
+    Mapping,
+    Number,
+    Opaque,
+    Seq,
+    Stream,
+    Unknown,
+)
+
+ROUNDS_WHEN_UNKNOWN = 3
+MANY = 10**6
+"""The length given for an iterator that ends where the real one ends, but was not counted."""
+
+
+class Iteration(Calls):
+    """The iteration protocol."""
+
+    def iterate(self, value: Any, at_least: int = 0) -> tuple[Iterator[Any], int | None]:
+        """An iterator of values and the true length, or None where it is not known."""
+        count = max(at_least, ROUNDS_WHEN_UNKNOWN)
+        if isinstance(value, Seq):
+            if value.exact:
+                return iter(list(value.items)), len(value.items)
+            if value.items:
+                return self.repeat(value.items, count), None
+            return iter([Unknown("element of an unknown sequence") for _ in range(count)]), None
+        if isinstance(value, range):
+            return iter(value), len(value)
+        if isinstance(value, (str, bytes)):
+            return iter(value), len(value)
+        if isinstance(value, Tensor):
+            return self.iterate_tensor(value, count)
+        if isinstance(value, Stream):
+            length = getattr(value, "length", MANY) if value.exact else None
+            return value.iterator, length
+        if isinstance(value, Mapping):
+            keys = [value.keys.get(key, key) for key in value.items]
+            if value.exact:
+                return iter(keys), len(keys)
+            return self.repeat(keys or [Unknown("key of an unknown dict")], count), None
+        if isinstance(value, Layer):
+            return self.iterate_layer(value, count)
+        if isinstance(value, Instance):
+            return self.iterate_instance(value, count)
+        if isinstance(value, Opaque):
+            return self.iterate_opaque(value, count)
+        if isinstance(value, Array):
+            return iter([Array(None, value.cuts) for _ in range(count)]), None
+        if isinstance(value, Number):
+            return iter(()), 0
+        if isinstance(value, Unknown):
+            items = [value.derived(("item", index), "element of an unknown value") for index in range(count)]
+            return iter(items), None
+        if isinstance(value, ClassValue) and value.kind == "enum":
+            return iter([Unknown("enumeration member") for _ in range(count)]), None
+        return iter([Unknown("element of an unknown value") for _ in range(count)]), None
+
+    def repeat(self, items: list[Any], count: int) -> Iterator[Any]:
+        for index in range(max(count, min(len(items), 8))):
+            yield items[index % len(items)]
+
+    def iterate_tensor(self, tensor: Tensor, count: int) -> tuple[Iterator[Any], int | None]:
+        """Iterating a tensor unbinds it: each row is one of several views."""
+        length = tensor.shape[0] if tensor.shape else None
+        length = length if isinstance(length, int) else None
+        number = length if length is not None and length <= 16 else max(count, 3)
+        rows = self.unbind_rows(tensor, number)
+        return iter(rows), length
+
+    def iterate_instance(self, value: Instance, count: int) -> tuple[Iterator[Any], int | None]:
+        if value.cls.kind == "tuple":
+            return iter(list(value.attributes.values())), len(value.attributes)
+        method, _ = value.cls.find("__iter__")
+        if isinstance(method, Function):
+            return self.iterate(self.call_function(method, [value], {}, self.node))
+        getter, _ = value.cls.find("__getitem__")
+        if isinstance(getter, Function):
+            return (
+                iter([self.call_function(getter, [value, index], {}, self.node) for index in range(2)]),
+                None,
+            )
+        if value.cls.kind == "module" and "0" in value.attributes:
+            return self.iterate_children(value), None
+        return iter([Unknown("element of an unknown object") for _ in range(count)]), None
+
+    def iterate_children(self, value: Any) -> Iterator[Any]:
+        index = 0
+        while str(index) in value.attributes:
+            yield value.attributes[str(index)]
+            index += 1
+
+    def iterate_layer(self, value: Layer, count: int) -> tuple[Iterator[Any], int | None]:
+        if value.name in ("nn.ModuleDict", "nn.ParameterDict"):
+            keys = list(value.attributes)
+            return iter(keys), len(keys)
+        children = list(self.iterate_children(value))
+        if value.options.get("inexact"):
+            if children:
+                return self.repeat(children, count), None
+            return iter([Unknown("layer of an unknown list") for _ in range(count)]), None
+        return iter(children), len(children)
+
+    def length_of(self, value: Any) -> Any:
+        """`len(value)`: known, or a number."""
+        if isinstance(value, (str, bytes, range)):
+            return len(value)
+        if isinstance(value, Seq) and value.exact:
+            return len(value.items)
+        if isinstance(value, Mapping) and value.exact:
+            return len(value.items)
+        if isinstance(value, Tensor) and value.shape:
+            first = value.shape[0]
+            return first if isinstance(first, int) else Number()
+        if isinstance(value, Layer) and not value.options.get("inexact"):
+            return sum(1 for key in value.attributes if value.name.endswith("Dict") or key.isdigit())
+        if isinstance(value, Instance):
+            if value.cls.kind == "tuple":
+                return len(value.attributes)
+            method, _ = value.cls.find("__len__")
+            if isinstance(method, Function):
+                return self.call_function(method, [value], {}, self.node)
+        if isinstance(value, Unknown):
+            return value.derived("len", "length of an unknown value", "number")
+        if isinstance(value, Opaque) and value.kind == "loader":
+            return Number()
+        return Number()

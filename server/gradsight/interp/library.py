@@ -1,0 +1,505 @@
+"""Names and libraries: imports, globals, the standard library, NumPy, and objects that are modelled by kind."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from gradsight.interp.custom_functions import CustomFunctions
+from gradsight.interp.tensors import Tensor
+from gradsight.interp.values import (
+    MISSING,
+    Array,
+    Bound,
+    ClassValue,
+    External,
+    Function,
+    Instance,
+    Layer,
+    Mapping,
+    Method,
+    Number,
+    Opaque,
+    Partial,
+    PythonModule,
+    Seq,
+    Stream,
+    Unknown,
+    cuts_of,
+    is_constant,
+)
+
+MATH = {name: getattr(math, name) for name in ("sqrt", "exp", "log", "sin", "cos", "tan", "floor", "ceil", "pow", "log2", "log10", "tanh", "fabs", "prod")}  # fmt: skip
+SHORT_PATHS = {
+    "torch.nn.modules.module.Module": "torch.nn.Module",
+    "torch.autograd.Variable": "torch.autograd.Variable",
+}
+
+
+class Library(CustomFunctions):
+    """Everything that is not torch and not the analysed code."""
+
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    def global_name(self, name: str, node: ast.AST) -> Any:
+        if name == "__name__":
+            return "__main__"
+        if name == "__file__":
+            return Unknown("path of the file", "text")
+        found = self.builtin_name(name)
+        if found is not MISSING:
+            return found
+        return self.gap(f"name {name} is not defined here", node)
+
+    def external_attribute(self, owner: External, name: str) -> Any:
+        path = f"{owner.path}.{name}"
+        if path in ("typing.TYPE_CHECKING", "TYPE_CHECKING"):
+            return False
+        if owner.path == "math" and name in ("pi", "e", "inf", "nan", "tau"):
+            return getattr(math, name)
+        if path in ("numpy.pi", "torch.pi"):
+            return math.pi
+        if path in ("numpy.inf", "torch.inf"):
+            return math.inf
+        if path == "sys.argv":
+            return Seq("list", [Unknown("command line argument", "text")], False)
+        return External(SHORT_PATHS.get(path, path))
+
+    def do_import(self, node: ast.Import) -> Any:
+        for alias in node.names:
+            module = self.find_module(alias.name, 0)
+            if module is not None:
+                if alias.asname:
+                    self.bind(alias.asname, module)
+                else:
+                    first = alias.name.partition(".")[0]
+                    root = self.find_module(first, 0)
+                    self.bind(first, root if root is not None else External(first))
+            elif alias.asname:
+                self.bind(alias.asname, External(alias.name))
+            else:
+                first = alias.name.partition(".")[0]
+                self.bind(first, External(first))
+        return None
+
+    def do_import_from(self, node: ast.ImportFrom) -> Any:
+        name = node.module or ""
+        module = self.find_module(name, node.level)
+        for alias in node.names:
+            target = alias.asname or alias.name
+            if module is not None:
+                if alias.name == "*":
+                    self.frame.namespace.update({k: v for k, v in module.namespace.items() if not k.startswith("_")})
+                    continue
+                value = module.namespace.get(alias.name, MISSING)
+                if value is MISSING:
+                    inner = self.find_module(f"{name}.{alias.name}" if name else alias.name, node.level)
+                    value = inner if inner is not None else self.gap(f"{alias.name} is not in {module.name}", node)
+                self.bind(target, value)
+            elif node.level:
+                inner = self.find_module(f"{name}.{alias.name}" if name else alias.name, node.level)
+                self.bind(target, inner if inner is not None else Unknown(f"imported from outside what is known"))
+            elif alias.name == "*":
+                self.star_import(name)
+            else:
+                self.bind(target, self.external_attribute(External(name), alias.name) if name else Unknown("relative import"))
+        return None
+
+    def star_import(self, name: str) -> None:
+        if name in ("torch", "torch.nn", "torch.nn.functional"):
+            room = {"torch": "torch.", "torch.nn": "nn.", "torch.nn.functional": "nn.functional."}[name]
+            for known in self.table.names():
+                if known.startswith(room) and "." not in known[len(room) :]:
+                    self.frame.namespace.setdefault(known[len(room) :], External(f"{name}.{known[len(room):]}"))
+            if name == "torch":
+                for extra in ("nn", "optim", "autograd", "tensor", "no_grad", "Tensor"):
+                    self.frame.namespace.setdefault(extra, External(f"torch.{extra}"))
+
+    def find_module(self, name: str, level: int) -> PythonModule | None:
+        """A module of the workspace, executed when it is first asked for."""
+        return None
+
+    def module_attribute(self, module: PythonModule, name: str) -> Any:
+        if name in module.namespace:
+            return module.namespace[name]
+        inner = self.find_module(f"{module.name}.{name}", 0)
+        return inner if inner is not None else self.gap(f"{name} is not in {module.name}")
+
+    # -- calls -------------------------------------------------------------------------------------------------------
+
+    def call_external(self, path: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if path.startswith("torch.") or path == "torch":
+            return self.call_torch(path, args, kwargs, node)
+        if path.startswith("builtins."):
+            return self.call_builtin(path[9:], args, kwargs, node)
+        if path.startswith("numpy"):
+            return self.call_numpy(path, args, kwargs, node)
+        action = STANDARD.get(path)
+        if action is not None:
+            return getattr(self, action)(args, kwargs, node)
+        room, _, name = path.rpartition(".")
+        if room == "math":
+            return self.call_math(name, args, node)
+        if room == "random":
+            return self.call_random(name, args, kwargs, node)
+        if room in ("time", "datetime", "os", "os.path", "sys", "json", "logging", "warnings", "pathlib", "argparse", "re", "shutil", "tqdm", "typing", "gc", "pprint", "pickle", "subprocess", "uuid", "hashlib", "string", "platform", "abc", "glob", "io", "matplotlib.pyplot", "wandb"):  # fmt: skip
+            if name in ("tqdm", "trange"):
+                return args[0] if args and name == "tqdm" else self.builtin_range(args, {}, node)
+            for value in args:
+                self.note_read(value, node)
+            return Unknown(f"result of {path}")
+        if path in ("tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.std.tqdm"):
+            return args[0] if args else Unknown("tqdm")
+        if room == "operator" and len(args) == 2:
+            from gradsight.interp.expressions import BINARY
+
+            for kind, (operator_name, _) in BINARY.items():
+                if operator_name == name:
+                    return self.binary_values(kind, args[0], args[1], node)
+        self.escape(args, kwargs)
+        return self.gap(f"call of {path}", node)
+
+    def call_math(self, name: str, args: list[Any], node: ast.AST) -> Any:
+        if args and isinstance(args[0], Tensor):
+            return self.number_from(args[0], f"math.{name}", node)
+        if name in MATH and args and all(isinstance(arg, (int, float)) for arg in args):
+            try:
+                return MATH[name](*args)
+            except (ValueError, OverflowError, TypeError):
+                return Number()
+        cuts = frozenset(cut for arg in args for cut in cuts_of(arg))
+        return Number(cuts)
+
+    def call_random(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if name in ("choice",) and args:
+            items, _ = self.collect(args[0])
+            return items[0] if items else Unknown("random choice")
+        if name in ("sample", "choices") and args:
+            items, _ = self.collect(args[0])
+            count = args[1] if len(args) > 1 else kwargs.get("k")
+            if isinstance(count, int) and items and name == "sample" and count <= len(items):
+                return Seq("list", items[:count])
+            return Seq("list", items, False)
+        if name in ("seed", "shuffle"):
+            return None
+        return Number()
+
+    def copy_deep(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return self.deep_copy(args[0], node, {}) if args else Unknown("deepcopy")
+
+    def deep_copy(self, value: Any, node: ast.AST, memo: dict[int, Any]) -> Any:
+        """Copies all the way down; a non-leaf tensor refuses."""
+        if id(value) in memo:
+            return memo[id(value)]
+        if isinstance(value, Tensor):
+            if not value.is_leaf and value.needs_grad() is True:
+                from gradsight.model.events import Step
+
+                self.emit("non-leaf-copied", self.site(node), [Step("made", value.site, "the non-leaf is made here")], target=value.label)
+            copy = Tensor(self.site(node), requires_grad=value.requires_grad, dtype=value.dtype, shape=value.shape)
+            copy.is_parameter = value.is_parameter
+            copy.leaf_made = True
+            copy.label = value.label
+            copy.cuts = value.cuts
+            memo[id(value)] = copy
+            if value.is_parameter:
+                self.leaves.append(copy)
+            return copy
+        if isinstance(value, Seq):
+            result = Seq(value.kind, [], value.exact, value.site)
+            memo[id(value)] = result
+            result.items = [self.deep_copy(item, node, memo) for item in value.items]
+            result.fields = value.fields
+            return result
+        if isinstance(value, Mapping):
+            mapping = Mapping({}, value.exact, value.kind)
+            memo[id(value)] = mapping
+            mapping.items = {key: self.deep_copy(item, node, memo) for key, item in value.items.items()}
+            mapping.keys = dict(value.keys)
+            mapping.rest = [self.deep_copy(item, node, memo) for item in value.rest]
+            return mapping
+        if isinstance(value, (Instance, Layer)):
+            if isinstance(value, Instance):
+                clone: Any = Instance(value.cls, value.site)
+                clone.open = value.open
+            else:
+                clone = Layer(value.name, dict(value.options), value.site)
+            memo[id(value)] = clone
+            if value.module is not None:
+                from gradsight.interp.values import ModuleState
+
+                clone.module = ModuleState()
+                clone.module.training = value.module.training
+                clone.module.initialised = True
+                clone.module.registered = dict(value.module.registered)
+                self.modules_made.append(clone)
+            clone.attributes = {key: self.deep_copy(item, node, memo) for key, item in value.attributes.items()}
+            return clone
+        return value
+
+    def copy_shallow(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        value = args[0] if args else None
+        if isinstance(value, Seq):
+            return self.sequence_method(value, "copy", [], {}, node)
+        if isinstance(value, Mapping):
+            return self.mapping_method(value, "copy", [], {}, node)
+        return value
+
+    def make_namedtuple(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        name = args[0] if args and isinstance(args[0], str) else "Tuple"
+        fields = args[1] if len(args) > 1 else kwargs.get("field_names")
+        names: list[str] = []
+        if isinstance(fields, str):
+            names = fields.replace(",", " ").split()
+        elif isinstance(fields, Seq):
+            names = [item for item in fields.items if isinstance(item, str)]
+        cls = ClassValue(name, [], {}, "tuple")
+        defaults = kwargs.get("defaults")
+        values = defaults.items if isinstance(defaults, Seq) else []
+        first = len(names) - len(values)
+        cls.fields = [(field, values[i - first] if i >= first else MISSING) for i, field in enumerate(names)]
+        return cls
+
+    def make_deque(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        result = self.make_sequence("deque", args[:1], node)
+        limit = args[1] if len(args) > 1 else kwargs.get("maxlen")
+        result.maxlen = limit if isinstance(limit, int) else None
+        return result
+
+    def make_defaultdict(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        result = Mapping({}, True, "defaultdict")
+        if args:
+            result.keys["factory"] = args[0]
+        return result
+
+    def make_partial(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return Partial(args[0], args[1:], kwargs) if args else Unknown("partial")
+
+    def call_reduce(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if len(args) < 2:
+            return Unknown("reduce")
+        items, _ = self.collect(args[1])
+        if len(args) > 2:
+            items.insert(0, args[2])
+        if not items:
+            return Unknown("reduce of nothing")
+        total = items[0]
+        for item in items[1:]:
+            total = self.call(args[0], [total, item], {}, node)
+        return total
+
+    def identity_decorator(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return args[0] if args and isinstance(args[0], (Function, ClassValue)) else Opaque("decorator", "", self.site(node))
+
+    def chain(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        items: list[Any] = []
+        exact = True
+        for arg in args:
+            inner, complete = self.collect(arg)
+            items += inner
+            exact = exact and complete
+        return Seq("list", items, exact)
+
+    def chain_from(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        items, exact = self.collect(args[0]) if args else ([], True)
+        result = self.chain(items, {}, node)
+        result.exact = result.exact and exact
+        return result
+
+    def product(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        columns = [self.collect(arg) for arg in args]
+        rows: list[list[Any]] = [[]]
+        for items, _ in columns:
+            rows = [[*row, item] for row in rows for item in items][:64]
+        return Seq("list", [Seq("tuple", row) for row in rows], all(exact for _, exact in columns) and len(rows) < 64)
+
+    def count_up(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        start = args[0] if args else kwargs.get("start", 0)
+        return Stream(iter(range(start, start + 1000)) if isinstance(start, int) else iter([Number()] * 4), True)
+
+    def cycle(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        items, _ = self.collect(args[0]) if args else ([], True)
+        return Stream(iter(items * 4), False)
+
+    def islice(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        items, exact = self.collect(args[0]) if args else ([], True)
+        bounds = [arg for arg in args[1:]]
+        if all(bound is None or isinstance(bound, int) for bound in bounds):
+            return Seq("list", items[slice(*bounds)], exact)
+        return Seq("list", items, False)
+
+    def field(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        holder = Opaque("field", "dataclasses.field", self.site(node))
+        if "default_factory" in kwargs:
+            holder.state["factory"] = kwargs["default_factory"]
+        if "default" in kwargs:
+            holder.state["default"] = kwargs["default"]
+        return holder
+
+    def make_thread(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        thread = Opaque("thread", "threading.Thread", self.site(node))
+        thread.state.update(target=kwargs.get("target", args[1] if len(args) > 1 else None), args=kwargs.get("args"), kwargs=kwargs.get("kwargs"))  # fmt: skip
+        return thread
+
+    def suppress(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return Opaque("suppress", "contextlib.suppress", self.site(node))
+
+    def null_context(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return Opaque("ambient", "contextlib.nullcontext", self.site(node))
+
+    def simple_namespace(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        instance = Instance(ClassValue("SimpleNamespace", [], {}, "plain"), self.site(node))
+        instance.attributes.update(kwargs)
+        return instance
+
+    def exit_program(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        from gradsight.interp.machine import RaisedError
+
+        raise RaisedError(Opaque("exception", "SystemExit", self.site(node)))
+
+    # -- NumPy -------------------------------------------------------------------------------------------------------
+
+    def call_numpy(self, path: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        name = path.rpartition(".")[2]
+        cuts = frozenset(cut for arg in [*args, *kwargs.values()] for cut in cuts_of(arg))
+        for arg in args:
+            if isinstance(arg, Tensor) and arg.needs_grad() is not False:
+                cuts = cuts | self.method_numpy(arg, [], {}, node).cuts
+        if name in ("seed",):
+            return None
+        out = kwargs.get("out")
+        if isinstance(out, Array):
+            self.write_array(out, node, name)
+            return out
+        if name in ("copyto", "put", "fill_diagonal") and args and isinstance(args[0], Array):
+            self.write_array(args[0], node, name)
+            return None
+        if name in ("asarray", "ascontiguousarray") and args and isinstance(args[0], Array):
+            return args[0]
+        if name in ("float32", "float64", "int64", "int32", "float", "int"):
+            return Number(cuts)
+        return Array(None, cuts)
+
+    # -- unknown values ----------------------------------------------------------------------------------------------
+
+    def call_unknown(self, function: Unknown, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        self.escape(args, kwargs)
+        result = Unknown("result of an unknown function")
+        for value in [*args, *kwargs.values()]:
+            result.cuts = result.cuts | cuts_of(value)
+        return result
+
+    def unknown_method(
+        self, receiver: Unknown, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        if receiver.tensor is not None:
+            return self.tensor_method(receiver.tensor, name, args, kwargs, node)
+        if receiver.hint == "text":
+            return Unknown("text", "text")
+        stored = (receiver.answers or {}).get(("attr", name))
+        if stored is not None and not isinstance(stored, Unknown):
+            return self.call(stored, args, kwargs, node)
+        tensor = self.argument_as_tensor(receiver, name)
+        if tensor is not None:
+            return self.tensor_method(tensor, name, args, kwargs, node)
+        self.protocol_of_unknown(receiver, name, args, kwargs, node)
+        self.escape(args, kwargs)
+        result = Unknown(f"result of method {name} of an unknown value")
+        if name in ("item", "tolist"):
+            result.hint = "number"
+        result.cuts = receiver.cuts
+        for value in [*args, *kwargs.values()]:
+            result.cuts = result.cuts | cuts_of(value)
+        if name in ("to", "cuda", "cpu", "float", "eval", "train", "requires_grad_", "detach", "clone"):
+            return receiver if name in ("to", "cuda", "cpu", "eval", "train") else result
+        return result
+
+    def argument_as_tensor(self, receiver: Unknown, name: str) -> Tensor | None:
+        """Hook: an unknown argument on which a tensor method is called."""
+        return None
+
+    def protocol_of_unknown(self, receiver: Unknown, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> None:
+        """Hook: step, zero_grad or backward of an unknown object."""
+
+    # -- modelled objects --------------------------------------------------------------------------------------------
+
+    def opaque_attribute(self, owner: Opaque, name: str, node: ast.AST) -> Any:
+        if owner.kind == "optimizer":
+            return self.optimizer_attribute(owner, name)
+        if owner.kind == "distribution":
+            return self.distribution_attribute(owner, name, node)
+        if name in owner.state and not name.startswith("<"):
+            return owner.state[name]
+        if owner.kind == "ctx":
+            return self.context_attribute(owner, name)
+        return Bound(owner, name)
+
+    def set_opaque_attribute(self, owner: Opaque, name: str, value: Any, node: ast.AST) -> None:
+        if owner.kind == "ctx":
+            self.set_context_attribute(owner, name, value, node)
+            return
+        owner.state[name] = value
+
+    def opaque_item(self, owner: Opaque, index: Any, node: ast.AST) -> Any:
+        if owner.kind == "dataset" and owner.path == "TensorDataset":
+            return Seq("tuple", [self.tensor_item(t, index, node) if isinstance(t, Tensor) else Unknown("item") for t in owner.state["args"]])
+        return Unknown(f"item of {owner.path}")
+
+    def set_opaque_item(self, owner: Opaque, index: Any, value: Any, node: ast.AST) -> None:
+        return None
+
+    def iterate_opaque(self, value: Opaque, count: int) -> tuple[Iterator[Any], int | None]:
+        if value.kind == "loader":
+            return iter(self.loader_batches(value, count)), None
+        return iter([Unknown(f"element of {value.path}") for _ in range(count)]), None
+
+    def opaque_method(
+        self, receiver: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        kind = receiver.kind
+        if kind == "optimizer":
+            return self.optimizer_method(receiver, name, args, kwargs, node)
+        if kind == "scheduler":
+            return self.scheduler_method(receiver, name, args, kwargs, node)
+        if kind == "scaler":
+            return self.scaler_method(receiver, name, args, kwargs, node)
+        if kind == "distribution":
+            return self.distribution_method(receiver, name, args, kwargs, node)
+        if kind == "thread":
+            return self.thread_method(receiver, name, node)
+        if kind == "ctx":
+            return self.context_method(receiver, name, args, kwargs, node)
+        if name in receiver.state:
+            return self.call(receiver.state[name], args, kwargs, node)
+        self.escape(args, kwargs)
+        return Unknown(f"{name} of {receiver.path}")
+
+    def thread_method(self, thread: Opaque, name: str, node: ast.AST) -> Any:
+        if name == "start":
+            before, self.thread = self.thread, thread
+            try:
+                arguments = thread.state.get("args")
+                target = thread.state.get("target")
+                if isinstance(target, (Function, Method, Bound, Partial)):
+                    self.call(target, list(arguments.items) if isinstance(arguments, Seq) else [], {}, node)
+            finally:
+                self.thread = before
+        elif name == "join":
+            thread.state["joined"] = True
+        return None if name in ("start", "join") else Unknown(f"{name} of a thread")
+
+
+STANDARD = {
+    "copy.deepcopy": "copy_deep", "copy.copy": "copy_shallow", "collections.namedtuple": "make_namedtuple",
+    "collections.deque": "make_deque", "collections.defaultdict": "make_defaultdict", "collections.OrderedDict": "builtin_dict",
+    "functools.partial": "make_partial", "functools.reduce": "call_reduce", "functools.wraps": "identity_decorator",
+    "functools.lru_cache": "identity_decorator", "functools.cache": "identity_decorator", "dataclasses.field": "field",
+    "dataclasses.dataclass": "identity_decorator", "itertools.chain": "chain", "itertools.chain.from_iterable": "chain_from",
+    "itertools.product": "product", "itertools.count": "count_up", "itertools.cycle": "cycle", "itertools.islice": "islice",
+    "threading.Thread": "make_thread", "contextlib.suppress": "suppress", "contextlib.nullcontext": "null_context",
+    "types.SimpleNamespace": "simple_namespace", "sys.exit": "exit_program", "os._exit": "exit_program",
+}  # fmt: skip
+
+__all__ = ["Library", "is_constant"]

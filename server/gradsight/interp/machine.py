@@ -1,0 +1,221 @@
+"""The machine's state on one path: frames, grad mode, decisions, budget, and the events it reports.
+
+*Path*: one execution of an entry.  Where a condition is not known the machine goes one way and notes the other; the
+entry is then executed again with that choice changed.  Nothing is ever joined, so what an event says holds on a path.
+*Budget*: the number of syntax nodes a path may execute; when it is spent the path ends and its events stand.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.sites import Frame, Site, Unit
+from gradsight.interp.tensors import Maybe, Tensor
+from gradsight.interp.values import (
+    AbsentGrad,
+    Array,
+    Instance,
+    Layer,
+    Mapping,
+    Native,
+    Negated,
+    Number,
+    Opaque,
+    PythonModule,
+    Scope,
+    Seq,
+    Stream,
+    Unknown,
+    is_constant,
+)
+from gradsight.model.events import Event, Step
+from gradsight.ops.table import Table
+
+
+class PathEnded(Exception):
+    """The path is over: its budget is spent or the program would have ended here."""
+
+
+class RaisedError(Exception):
+    """The analysed program raised; `value` is what it raised."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
+class Decision:
+    """An undecided condition and the way this path went."""
+
+    __slots__ = ("choice", "key", "node")
+
+    def __init__(self, key: Any, choice: bool, node: ast.AST) -> None:
+        self.key = key
+        self.choice = choice
+        self.node = node
+
+
+class Program:
+    """What all paths of one analysis share: the operator facts, the workspace, and what was asked of it."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.gaps: dict[tuple[str, int], int] = {}
+
+
+class MachineState:
+    """Everything that changes while a path is executed."""
+
+    def __init__(self, program: Program, module: PythonModule, script: list[bool], budget: int) -> None:
+        self.program = program
+        self.table = program.table
+        self.module = module
+        self.script = script
+        self.decisions: list[Decision] = []
+        self.decided: dict[Any, bool] = {}
+        self.covered: set[tuple[int, bool]] = set()
+        self.budget = budget
+        self.tick = 0
+        self.grad_mode = True
+        self.inference = False
+        self.mode_site: Site | None = None
+        self.autocast = False
+        self.events: list[Event] = []
+        self.reported: set[Any] = set()
+        self.frame: Frame = None  # type: ignore[assignment]
+        self.context = "script"
+        self.executed: set[int] = set()
+        self.optimizers: list[Opaque] = []
+        self.leaves: list[Tensor] = []
+        self.backwards: list[Any] = []
+        self.log: list[Any] = []
+        self.asked: dict[str, str] = {}
+        self.modules_made: list[Any] = []
+        self.node: ast.AST = ast.Pass()
+        self.ended_early = False
+        self.kept_alive: list[Any] = []
+
+    # -- places and events -------------------------------------------------------------------------------------------
+
+    def site(self, node: ast.AST | None = None) -> Site:
+        """The place of a syntax node in the running frame."""
+        return Site(node if node is not None else self.node, self.frame)
+
+    def emit(
+        self,
+        kind: str,
+        site: Site,
+        steps: list[Step] | None = None,
+        assumption: str = "",
+        key: Any = None,
+        **names: Any,
+    ) -> None:
+        """Report an event once per place (and `key`)."""
+        identity = (kind, site.key, key)
+        if identity in self.reported:
+            return
+        self.reported.add(identity)
+        trail = tuple(steps or ())
+        guards = set(site.guards)
+        for step in trail:
+            guards.update(getattr(step.place, "guards", ()))
+        alternatives = max(0, len(guards) - 1)
+        self.events.append(Event(kind, site, trail, names, assumption, alternatives, self.context))
+
+    def gap(self, reason: str, node: ast.AST | None = None) -> Unknown:
+        """Not knowing, with its reason, counted."""
+        line = int(getattr(node if node is not None else self.node, "lineno", 0)) + self.frame.unit.offset
+        gaps = self.program.gaps
+        gaps[(reason, line)] = gaps.get((reason, line), 0) + 1
+        return Unknown(reason)
+
+    def spend(self, amount: int = 1) -> None:
+        """Count work; a spent budget ends the path."""
+        self.budget -= amount
+        if self.budget < 0:
+            self.ended_early = True
+            raise PathEnded
+
+    # -- conditions --------------------------------------------------------------------------------------------------
+
+    def truth(self, value: Any) -> bool | None:
+        """The truth of a value, or None where it is not known."""
+        if is_constant(value):
+            return bool(value)
+        if isinstance(value, Negated):
+            inner = self.truth(value.value)
+            return None if inner is None else not inner
+        if isinstance(value, Unknown):
+            return self.decided.get(id(value))
+        if isinstance(value, (Number, Tensor, Array)):
+            return self.decided.get(id(value))
+        if isinstance(value, AbsentGrad):
+            return False
+        if isinstance(value, Seq):
+            if value.items:
+                return True
+            return False if value.exact else None
+        if isinstance(value, Mapping):
+            if value.items:
+                return True
+            return False if value.exact else None
+        if isinstance(value, (Instance, Layer)):
+            return True
+        if isinstance(value, Stream):
+            return True
+        return True
+
+    def decide(self, value: Any, node: ast.AST, default: bool = True) -> bool:
+        """The way this path goes at a condition; the same unknown is always decided the same way."""
+        known = self.truth(value)
+        if known is not None:
+            return known
+        negated = False
+        while isinstance(value, Negated):
+            negated = not negated
+            value = value.value
+        key = id(value)
+        if key in self.decided:
+            return self.decided[key] != negated
+        position = len(self.decisions)
+        choice = self.script[position] if position < len(self.script) else (default != negated)
+        self.decisions.append(Decision(value, choice, node))
+        self.decided[key] = choice
+        return choice != negated
+
+    def guarded_by(self, value: Any) -> Any:
+        """The decision a branch on `value` rests on, or None when its outcome is known by itself."""
+        while isinstance(value, Negated):
+            value = value.value
+        return id(value) if id(value) in self.decided else None
+
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    def lookup(self, name: str) -> Any:
+        """The value of a name, or an unknown with a reason."""
+        raise PathEnded
+
+    def enter(self, frame: Frame) -> Frame:
+        """Make `frame` the running one; returns the one that was."""
+        previous = self.frame
+        self.frame = frame
+        return previous
+
+    def top_frame(self, unit: Unit, scope: Scope) -> Frame:
+        """The frame of a module's top level."""
+        return Frame("<module>", unit, scope.names, scope, 0)
+
+
+def native(name: str) -> Any:
+    """Decorator: a Python function of ours that stands for a library function."""
+
+    def wrap(function: Any) -> Native:
+        return Native(name, function)
+
+    return wrap
+
+
+def assumption_of(flag: Any) -> str:
+    """The sentence behind a `requires_grad`, empty when it is certain."""
+    return flag.reason if isinstance(flag, Maybe) else ""

@@ -1,0 +1,132 @@
+"""Grad modes and other contexts: no_grad, enable_grad, inference_mode, set_grad_enabled, autocast."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from gradsight.interp.modules import Modules
+from gradsight.interp.values import External, Function, Native, Opaque, Unknown
+
+MODES = {
+    "torch.no_grad": False,
+    "torch.autograd.no_grad": False,
+    "torch.autograd.grad_mode.no_grad": False,
+    "torch.enable_grad": True,
+    "torch.autograd.enable_grad": True,
+    "torch.inference_mode": False,
+    "torch.autograd.inference_mode": False,
+}
+SETTERS = {"torch.set_grad_enabled", "torch.autograd.set_grad_enabled", "torch._C._set_grad_enabled"}
+
+
+class Modes(Modules):
+    """Entering and leaving modes."""
+
+    def mode_of(self, value: Any) -> Any:
+        """The mode that a decorator or context expression stands for, or None."""
+        if isinstance(value, External) and value.path in MODES:
+            mode = Opaque("mode", value.path, None)
+            mode.state["enabled"] = MODES[value.path]
+            return mode
+        if isinstance(value, Opaque) and value.kind == "mode":
+            return value
+        return None
+
+    def call_mode(self, path: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """`torch.no_grad()` and kin; `torch.no_grad()(function)` is handled where it is called again."""
+        if args and isinstance(args[0], Function) and path not in SETTERS:
+            function = args[0]
+            function.modes = ((self.mode_of(External(path)), self.site(node)), *function.modes)
+            return function
+        mode = Opaque("mode", path, self.site(node))
+        if path in SETTERS:
+            value = args[0] if args else kwargs.get("mode", True)
+            mode.state["enabled"] = value
+            mode.state["before"] = (self.grad_mode, self.mode_site)
+            self.apply_mode(mode, self.site(node))
+            self.mode_set_by_call(mode, node)
+        else:
+            given = args[0] if args else kwargs.get("mode", True)
+            mode.state["enabled"] = MODES[path]
+            if path.endswith("inference_mode") and given is False:
+                mode.state["enabled"] = None
+        return mode
+
+    def mode_set_by_call(self, mode: Opaque, node: ast.AST) -> None:
+        """Hook: set_grad_enabled was called as a function."""
+
+    def apply_mode(self, mode: Any, site: Any) -> None:
+        enabled = mode.state.get("enabled")
+        if isinstance(enabled, bool):
+            self.grad_mode = enabled
+        elif enabled is not None:
+            self.grad_mode = bool(self.decide(enabled, site.node))
+        if mode.path.endswith("inference_mode") and enabled is False:
+            self.inference = True
+        if not self.grad_mode:
+            self.mode_site = site
+
+    def enter_modes(self, modes: tuple[tuple[Any, Any], ...]) -> Callable[[], None]:
+        """Apply modes; the returned function restores what was."""
+        before = (self.grad_mode, self.inference, self.mode_site)
+        for mode, site in modes:
+            if "before" in mode.state:
+                before = (mode.state["before"][0], self.inference, mode.state["before"][1])
+                mode.state["entered"] = True
+                self.mode_entered(mode)
+            self.apply_mode(mode, site)
+
+        def restore() -> None:
+            self.grad_mode, self.inference, self.mode_site = before
+
+        return restore
+
+    def mode_entered(self, mode: Opaque) -> None:
+        """Hook: a mode set by a call is used as a context after all."""
+
+    def enter_opaque(self, context: Opaque, node: ast.AST) -> tuple[Any, Any]:
+        """Other library contexts."""
+        if context.kind == "saved-hooks":
+            before = self.saves_are_certain
+            self.saves_are_certain = False
+
+            def restore() -> None:
+                self.saves_are_certain = before
+
+            return Unknown("context"), restore
+        if context.kind == "suppress":
+
+            def leave() -> None:
+                return None
+
+            leave.suppresses = True  # type: ignore[attr-defined]
+            return None, leave
+        return Unknown("value of a context manager"), None
+
+    saves_are_certain: bool = True
+
+    def call_opaque(self, value: Opaque, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """Calling a library object: a mode applied as a decorator, a transformed function, ..."""
+        if value.kind == "mode" and args:
+            function = args[0]
+            if isinstance(function, Function):
+                function.modes = ((value, self.site(node)), *function.modes)
+                return function
+            target = function
+
+            def wrapped(inner: list[Any], named: dict[str, Any], place: ast.AST) -> Any:
+                restore = self.enter_modes(((value, self.site(place)),))
+                try:
+                    return self.call(target, inner, named, place)
+                finally:
+                    restore()
+
+            return Native("with a grad mode", wrapped)
+        if value.kind == "wrapped" and "function" in value.state:
+            return self.call(value.state["function"], args, kwargs, node)
+        if value.kind == "decorator" and args:
+            return args[0]
+        self.escape(args, kwargs)
+        return self.gap(f"call of {value.path}", node)

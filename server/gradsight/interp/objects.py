@@ -1,0 +1,577 @@
+"""Attributes, items and methods of Python's own objects: instances, classes, modules, containers, text, numbers."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.iteration import Iteration
+from gradsight.interp.tensors import Tensor
+from gradsight.interp.values import (
+    MISSING,
+    AbsentGrad,
+    Array,
+    Bound,
+    ClassValue,
+    External,
+    Function,
+    Instance,
+    Layer,
+    Mapping,
+    Method,
+    Number,
+    Opaque,
+    Partial,
+    PythonModule,
+    Seq,
+    Slice,
+    Stream,
+    Super,
+    Unknown,
+    cuts_of,
+    is_constant,
+)
+
+TEXT_RESULTS = {
+    "split": "list", "rsplit": "list", "splitlines": "list", "partition": "tuple", "rpartition": "tuple",
+}  # fmt: skip
+SAFE_TEXT = {"lower", "upper", "strip", "lstrip", "rstrip", "startswith", "endswith", "replace", "split", "join", "title",
+             "format", "count", "find", "index", "isdigit", "isalpha", "capitalize", "zfill", "rsplit", "partition"}  # fmt: skip
+
+
+class Objects(Iteration):
+    """Attribute and item access, and method calls on built-in containers."""
+
+    # -- attributes --------------------------------------------------------------------------------------------------
+
+    def get_attribute(self, owner: Any, name: str, node: ast.AST) -> Any:
+        kind = type(owner)
+        if kind is External:
+            return self.external_attribute(owner, name)
+        if kind is Tensor:
+            return self.tensor_attribute(owner, name, node)
+        if kind is Instance:
+            return self.instance_attribute(owner, name, node)
+        if kind is Layer:
+            return self.layer_attribute(owner, name, node)
+        if kind is Unknown:
+            return self.unknown_attribute(owner, name, node)
+        if kind is PythonModule:
+            return self.module_attribute(owner, name)
+        if kind is ClassValue:
+            value, _ = owner.find(name)
+            if value is MISSING:
+                return self.class_attribute(owner, name)
+            if isinstance(value, Function) and value.binding == "class":
+                return Method(value, owner)
+            return value
+        if kind is AbsentGrad:
+            self.absent_grad_used(owner, node)
+            return Unknown("attribute of None")
+        if kind is Opaque:
+            return self.opaque_attribute(owner, name, node)
+        if kind is Seq and owner.fields is not None and name in owner.fields:
+            position = owner.fields.index(name)
+            if position < len(owner.items):
+                return owner.items[position]
+        if kind is Super:
+            return self.super_attribute(owner, name, node)
+        if kind is Function or kind is Method:
+            function = owner if kind is Function else owner.function
+            stored = getattr(function, "attributes", None)
+            if stored and ("attr", name) in stored:
+                return stored[("attr", name)]
+            return Unknown("attribute of a function", "text" if name == "__name__" else "")
+        if kind is Array:
+            if name == "shape":
+                return owner.shape if owner.shape is not None else Unknown("shape of an array")
+            if name == "T":
+                return Array(owner.tensor, owner.cuts)
+        if kind is Slice:
+            return getattr(owner, name, None)
+        if isinstance(owner, (int, float)) and name in ("real", "imag"):
+            return getattr(owner, name)
+        return Bound(owner, name)
+
+    def instance_attribute(self, owner: Instance, name: str, node: ast.AST) -> Any:
+        attributes = owner.attributes
+        if name in attributes:
+            return attributes[name]
+        value, _ = owner.cls.find(name)
+        if value is not MISSING:
+            return self.bind_method(value, owner, owner.cls)
+        if name == "__class__":
+            return owner.cls
+        if name == "__dict__":
+            return Mapping(dict(attributes))
+        if owner.module is not None:
+            found = self.module_member(owner, name, node)
+            if found is not MISSING:
+                return found
+        if owner.open or self.has_dynamic_attributes(owner):
+            unknown = Unknown(f"attribute {name} set outside what is known")
+            attributes[name] = unknown
+            return unknown
+        if owner.cls.kind == "tuple" and name in ("_replace", "_asdict", "_fields"):
+            return Bound(owner, name)
+        unknown = self.gap(f"attribute {name} was never seen being set", node)
+        attributes[name] = unknown
+        return unknown
+
+    def has_dynamic_attributes(self, owner: Instance) -> bool:
+        return owner.cls.find("__getattr__")[0] is not MISSING
+
+    def super_attribute(self, owner: Super, name: str, node: ast.AST) -> Any:
+        receiver = owner.receiver
+        cls = receiver.cls if isinstance(receiver, Instance) else owner.owner
+        lineage = cls.lineage() if isinstance(cls, ClassValue) else []
+        after = lineage[lineage.index(owner.owner) + 1 :] if owner.owner in lineage else lineage
+        for ancestor in after:
+            if isinstance(ancestor, ClassValue) and name in ancestor.namespace:
+                return self.bind_method(ancestor.namespace[name], receiver, cls)
+        return Bound(owner, name)
+
+    def class_attribute(self, owner: ClassValue, name: str) -> Any:
+        if name == "__name__":
+            return owner.name
+        if owner.kind == "enum":
+            return Unknown("enumeration member")
+        return Bound(owner, name)
+
+    def unknown_attribute(self, owner: Unknown, name: str, node: ast.AST) -> Any:
+        if owner.tensor is not None:
+            return self.tensor_attribute(owner.tensor, name, node)
+        return owner.derived(("attr", name), f"attribute {name} of an unknown value")
+
+    def set_attribute(self, owner: Any, name: str, value: Any, node: ast.AST, augmented: bool = False) -> None:
+        kind = type(owner)
+        if kind is Instance:
+            setter = self.property_setter(owner, name)
+            if setter is not None:
+                self.call_function(setter, [owner, value], {}, node)
+                return
+            if owner.module is not None:
+                self.set_module_attribute(owner, name, value, node)
+            owner.attributes[name] = value
+            if isinstance(value, Tensor) and not value.label:
+                value.label = f"self.{name}" if _is_self(node) else name
+        elif kind is Layer:
+            self.set_module_attribute(owner, name, value, node)
+            owner.attributes[name] = value
+        elif kind is Tensor:
+            self.set_tensor_attribute(owner, name, value, node, augmented)
+        elif kind is ClassValue:
+            owner.namespace[name] = value
+        elif kind is Unknown:
+            if owner.tensor is not None:
+                self.set_tensor_attribute(owner.tensor, name, value, node, augmented)
+                return
+            if owner.answers is None:
+                owner.answers = {}
+            owner.answers[("attr", name)] = value
+        elif kind is Opaque:
+            self.set_opaque_attribute(owner, name, value, node)
+        elif kind is PythonModule:
+            owner.namespace[name] = value
+        elif kind is Function:
+            owner.attributes = {**(owner.attributes or {}), ("attr", name): value}  # type: ignore[dict-item]
+            if "yields" not in owner.attributes:
+                from gradsight.interp.calls import nonlocal_names
+                from gradsight.interp.statements import contains_yield
+
+                owner.attributes["yields"] = contains_yield(owner.node)
+                owner.attributes["nonlocal"] = nonlocal_names(owner.node)
+        elif kind is AbsentGrad:
+            self.absent_grad_used(owner, node)
+
+    def property_setter(self, owner: Instance, name: str) -> Function | None:
+        value, _ = owner.cls.find(name)
+        return None if not isinstance(value, Function) or value.binding != "property" else None
+
+    # -- items -------------------------------------------------------------------------------------------------------
+
+    def get_item(self, owner: Any, index: Any, node: ast.AST) -> Any:
+        kind = type(owner)
+        if kind is Tensor:
+            return self.tensor_item(owner, index, node)
+        if kind is Seq:
+            return self.sequence_item(owner, index, node)
+        if kind is Mapping:
+            return self.mapping_item(owner, index)
+        if kind is Layer:
+            return self.layer_item(owner, index)
+        if kind is Instance:
+            method, _ = owner.cls.find("__getitem__")
+            if isinstance(method, Function):
+                return self.call_function(method, [owner, index], {}, node)
+            if owner.cls.kind == "tuple" and isinstance(index, int):
+                values = list(owner.attributes.values())
+                return values[index] if -len(values) <= index < len(values) else Unknown("index out of range")
+            if owner.module is not None and isinstance(index, int):
+                return owner.attributes.get(str(index), Unknown("item of a module"))
+            return self.gap("item of an object", node)
+        if kind is Unknown:
+            if owner.tensor is not None:
+                return self.tensor_item(owner.tensor, index, node)
+            key = ("item", index if is_constant(index) else id(index))
+            if not is_constant(index):
+                self.kept_alive.append(index)
+            return owner.derived(key, "item of an unknown value")
+        if isinstance(owner, (str, bytes, range)):
+            if isinstance(index, int) and -len(owner) <= index < len(owner):
+                return owner[index]
+            if isinstance(index, Slice) and all(
+                part is None or isinstance(part, int) for part in (index.start, index.stop, index.step)
+            ):
+                return owner[slice(index.start, index.stop, index.step)]
+            return Unknown("item of a text", "text") if isinstance(owner, str) else Number()
+        if kind is Array:
+            return Array(owner.tensor, owner.cuts)
+        if kind is Opaque:
+            return self.opaque_item(owner, index, node)
+        if kind is AbsentGrad:
+            self.absent_grad_used(owner, node)
+            return Unknown("item of None")
+        return self.gap("item of an unknown value", node)
+
+    def sequence_item(self, owner: Seq, index: Any, node: ast.AST) -> Any:
+        items = owner.items
+        if isinstance(index, bool):
+            index = int(index)
+        if isinstance(index, int):
+            if owner.exact:
+                if -len(items) <= index < len(items):
+                    return items[index]
+                return self.gap("index out of range", node)
+            if items:
+                return items[index % len(items)] if -len(items) <= index < len(items) else items[-1]
+            return Unknown("element of an unknown sequence")
+        if isinstance(index, Slice):
+            parts = (index.start, index.stop, index.step)
+            if owner.exact and all(part is None or isinstance(part, int) for part in parts):
+                try:
+                    result = Seq(owner.kind, items[slice(*parts)], True, owner.site)
+                    if owner.stamps is not None and len(owner.stamps) == len(items):
+                        result.stamps = owner.stamps[slice(*parts)]
+                    return result
+                except ValueError:
+                    return Seq(owner.kind, list(items), False)
+            return Seq(owner.kind, list(items), False, owner.site)
+        if items and isinstance(index, (Number, Unknown)):
+            if len(items) == 1 or not isinstance(items[0], (Tensor, Layer, Instance)):
+                return items[0]
+            return items[0]
+        return Unknown("element of a sequence at an unknown index")
+
+    def mapping_key(self, key: Any) -> Any:
+        """How a key is stored, or MISSING when it is not known."""
+        if is_constant(key):
+            return key
+        if isinstance(key, Seq) and key.exact and all(is_constant(item) for item in key.items):
+            return ("tuple", *key.items)
+        if isinstance(key, External):
+            return ("external", key.path)
+        if isinstance(key, (Tensor, Instance, Layer, Function, ClassValue, Opaque)):
+            return ("object", id(key))
+        return MISSING
+
+    def store_key(self, mapping: Mapping, key: Any, value: Any) -> None:
+        stored = self.mapping_key(key)
+        if stored is MISSING:
+            mapping.exact = False
+            mapping.rest.append(value)
+            return
+        mapping.items[stored] = value
+        if not is_constant(key):
+            mapping.keys[stored] = key
+
+    def mapping_item(self, owner: Mapping, index: Any) -> Any:
+        key = self.mapping_key(index)
+        if key is not MISSING and key in owner.items:
+            return owner.items[key]
+        if owner.kind == "defaultdict" and owner.rest == [] and key is not MISSING:
+            value = self.call(owner.keys["factory"], [], {}, self.node) if "factory" in owner.keys else None
+            owner.items[key] = value
+            return value
+        if key is MISSING and owner.items:
+            return next(iter(owner.items.values()))
+        if owner.rest:
+            return owner.rest[-1]
+        return Unknown("item of a dict under an unknown key")
+
+    def set_item(self, owner: Any, index: Any, value: Any, node: ast.AST) -> None:
+        kind = type(owner)
+        if kind is Tensor:
+            self.write_item(owner, index, value, node)
+        elif kind is Seq:
+            if isinstance(index, int) and owner.exact and -len(owner.items) <= index < len(owner.items):
+                owner.items[index] = value
+            else:
+                if len(owner.items) < 8:
+                    owner.items.append(value)
+                owner.exact = False
+        elif kind is Mapping:
+            self.store_key(owner, index, value)
+        elif kind is Array:
+            self.write_array(owner, node, "item assignment")
+        elif kind is Layer:
+            if isinstance(index, (int, str)):
+                self.set_module_attribute(owner, str(index), value, node)
+                owner.attributes[str(index)] = value
+        elif kind is Instance:
+            method, _ = owner.cls.find("__setitem__")
+            if isinstance(method, Function):
+                self.call_function(method, [owner, index, value], {}, node)
+        elif kind is Unknown:
+            if owner.tensor is not None:
+                self.write_item(owner.tensor, index, value, node)
+            elif owner.answers is not None:
+                owner.answers.pop(("item", index if is_constant(index) else id(index)), None)
+        elif kind is Opaque:
+            self.set_opaque_item(owner, index, value, node)
+
+    # -- methods -----------------------------------------------------------------------------------------------------
+
+    def call_method(self, receiver: Any, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """`receiver.name(*args, **kwargs)`."""
+        kind = type(receiver)
+        if kind is Tensor:
+            return self.tensor_method(receiver, name, args, kwargs, node)
+        if kind is External:
+            return self.call(self.external_attribute(receiver, name), args, kwargs, node)
+        if kind is Instance:
+            return self.instance_method(receiver, name, args, kwargs, node)
+        if kind is Layer:
+            return self.layer_method(receiver, name, args, kwargs, node)
+        if kind is Seq:
+            return self.sequence_method(receiver, name, args, kwargs, node)
+        if kind is Mapping:
+            return self.mapping_method(receiver, name, args, kwargs, node)
+        if kind is Unknown:
+            return self.unknown_method(receiver, name, args, kwargs, node)
+        if kind is Opaque:
+            return self.opaque_method(receiver, name, args, kwargs, node)
+        if kind is str:
+            return self.text_method(receiver, name, args, kwargs)
+        if kind is Super:
+            return self.super_method(receiver, name, args, kwargs, node)
+        if kind is Array:
+            return self.array_method(receiver, name, args, kwargs, node)
+        if kind is AbsentGrad:
+            self.absent_grad_used(receiver, node)
+            return Unknown("method of None")
+        if kind is ClassValue:
+            return self.class_method(receiver, name, args, kwargs, node)
+        if kind is PythonModule:
+            return self.call(self.get_attribute(receiver, name, node), args, kwargs, node)
+        if kind is Number or isinstance(receiver, (int, float)):
+            if name in ("item", "tolist", "real"):
+                return receiver
+            return Number(cuts_of(receiver))
+        if kind is Stream:
+            if name in ("__next__", "send"):
+                return next(receiver.iterator, Unknown("end of an iterator"))
+            return None
+        if kind is Partial or kind is Function or kind is Method:
+            self.escape(args, kwargs)
+            return Unknown("method of a function")
+        self.escape(args, kwargs)
+        return self.gap(f"method {name} of an unknown value", node)
+
+    def instance_method(
+        self, receiver: Instance, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        if name in receiver.attributes:
+            return self.call(receiver.attributes[name], args, kwargs, node)
+        value, _ = receiver.cls.find(name)
+        if value is not MISSING:
+            return self.call(self.bind_method(value, receiver, receiver.cls), args, kwargs, node)
+        if receiver.module is not None:
+            return self.module_method(receiver, name, args, kwargs, node)
+        if receiver.cls.kind == "tuple":
+            if name == "_replace":
+                copy = Instance(receiver.cls, self.site(node))
+                copy.attributes = {**receiver.attributes, **kwargs}
+                return copy
+            if name == "_asdict":
+                return Mapping(dict(receiver.attributes))
+        self.escape([receiver, *args], kwargs)
+        return self.gap(f"method {name} from outside what is known", node)
+
+    def class_method(
+        self, receiver: ClassValue, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        if receiver.kind == "autograd" and name == "apply":
+            return self.apply_custom_function(receiver, args, kwargs, node)
+        value, _ = receiver.find(name)
+        if isinstance(value, Function):
+            if value.binding == "class":
+                return self.call_function(value, [receiver, *args], kwargs, node)
+            return self.call_function(value, args, kwargs, node)
+        if value is not MISSING:
+            return self.call(value, args, kwargs, node)
+        if name in ("_make",) and args:
+            return self.instantiate(receiver, list(self.iterate(args[0])[0]), {}, node)
+        for ancestor in receiver.lineage():
+            if isinstance(ancestor, External) and args and isinstance(args[0], Instance):
+                return self.super_method(Super(receiver, args[0]), name, args[1:], kwargs, node)
+        self.escape(args, kwargs)
+        return self.gap(f"class method {name} from outside what is known", node)
+
+    def text_method(self, receiver: str, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if name in SAFE_TEXT and not kwargs and all(is_constant(arg) for arg in args):
+            try:
+                result = getattr(receiver, name)(*args)
+            except Exception:
+                return Unknown("text", "text")
+            if isinstance(result, (list, tuple)):
+                return Seq(TEXT_RESULTS.get(name, "list"), list(result))
+            return result
+        if name in ("split", "rsplit", "splitlines"):
+            return Seq("list", [Unknown("text", "text")], exact=False)
+        return Unknown("text", "text")
+
+    def sequence_method(
+        self, receiver: Seq, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        items = receiver.items
+        if name in ("append", "add"):
+            value = args[0] if args else None
+            self.store_in_list(receiver, value, node)
+            return None
+        if name == "appendleft":
+            items.insert(0, args[0] if args else None)
+            return None
+        if name == "insert":
+            if len(args) == 2:
+                position = args[0] if isinstance(args[0], int) else len(items)
+                items.insert(position, args[1])
+                if receiver.stamps is not None:
+                    receiver.stamps = None
+            return None
+        if name in ("extend", "update"):
+            for source in args:
+                iterator, length = self.iterate(source)
+                for count, item in enumerate(iterator):
+                    if count >= 64:
+                        receiver.exact = False
+                        break
+                    self.store_in_list(receiver, item, node)
+                if length is None:
+                    receiver.exact = False
+            return None
+        if name in ("pop", "popleft"):
+            if not items:
+                return Unknown("element of an unknown sequence")
+            position = args[0] if args and isinstance(args[0], int) else (0 if name == "popleft" else -1)
+            if receiver.stamps is not None and len(receiver.stamps) == len(items):
+                receiver.stamps.pop(position if -len(items) <= position < len(items) else -1)
+            if receiver.exact or len(items) > 1:
+                return items.pop(position if -len(items) <= position < len(items) else -1)
+            return items[-1]
+        if name == "clear":
+            receiver.items = []
+            receiver.stamps = None
+            receiver.exact = True
+            return None
+        if name == "copy":
+            copy = Seq(receiver.kind, list(items), receiver.exact, self.site(node))
+            copy.stamps = list(receiver.stamps) if receiver.stamps is not None else None
+            return copy
+        if name in ("reverse", "rotate"):
+            items.reverse()
+            return None
+        if name == "sort":
+            return None
+        if name in ("index", "count", "__len__"):
+            return Number()
+        if name in ("remove", "discard"):
+            receiver.exact = False
+            return None
+        if name == "__getitem__" and args:
+            return self.sequence_item(receiver, args[0], node)
+        if name in ("intersection", "union", "difference"):
+            return Seq(receiver.kind, list(items), False)
+        if name in ("to", "cuda", "cpu") and receiver.kind != "list":
+            return receiver
+        if name == "_replace" and receiver.fields is not None:
+            copy = Seq(receiver.kind, list(items), receiver.exact, self.site(node))
+            copy.fields = receiver.fields
+            for key, value in kwargs.items():
+                if key in receiver.fields and receiver.fields.index(key) < len(copy.items):
+                    copy.items[receiver.fields.index(key)] = value
+            return copy
+        return self.gap(f"method {name} of a sequence", node)
+
+    def store_in_list(self, receiver: Seq, value: Any, node: ast.AST) -> None:
+        """Append; what each tensor held at that moment is remembered."""
+        if receiver.stamps is None and isinstance(value, Tensor) and not receiver.items:
+            receiver.stamps = []
+        if receiver.stamps is not None and len(receiver.stamps) == len(receiver.items):
+            epoch = value.storage.epoch if isinstance(value, Tensor) else -1
+            receiver.stamps.append((epoch, self.site(node)))
+        receiver.items.append(value)
+        if receiver.maxlen is not None and len(receiver.items) > receiver.maxlen:
+            receiver.items.pop(0)
+            if receiver.stamps:
+                receiver.stamps.pop(0)
+        if len(receiver.items) > 256:
+            receiver.items = receiver.items[-128:]
+            receiver.stamps = None
+            receiver.exact = False
+
+    def mapping_method(
+        self, receiver: Mapping, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        items = receiver.items
+        if name in ("items", "values", "keys"):
+            keys = [receiver.keys.get(key, key) for key in items]
+            values = list(items.values())
+            if name == "keys":
+                result = Seq("list", keys, receiver.exact)
+            elif name == "values":
+                result = Seq("list", values + receiver.rest, receiver.exact)
+            else:
+                pairs: list[Any] = [Seq("tuple", [key, value]) for key, value in zip(keys, values)]
+                pairs += [Seq("tuple", [Unknown("key of a dict"), value]) for value in receiver.rest]
+                result = Seq("list", pairs, receiver.exact)
+            return result
+        if name in ("get", "pop", "setdefault", "__getitem__"):
+            key = self.mapping_key(args[0]) if args else MISSING
+            if key is not MISSING and key in items:
+                return items.pop(key) if name == "pop" else items[key]
+            default = args[1] if len(args) > 1 else kwargs.get("default")
+            if receiver.exact and key is not MISSING:
+                if name == "setdefault":
+                    self.store_key(receiver, args[0], default)
+                return default
+            return self.mapping_item(receiver, args[0]) if args else Unknown("item of a dict")
+        if name == "update":
+            for source in args:
+                if isinstance(source, Mapping):
+                    items.update(source.items)
+                    receiver.keys.update(source.keys)
+                    receiver.rest.extend(source.rest)
+                    receiver.exact = receiver.exact and source.exact
+                else:
+                    receiver.exact = False
+            items.update(kwargs)
+            return None
+        if name == "copy":
+            copy = Mapping(dict(items), receiver.exact, receiver.kind)
+            copy.keys = dict(receiver.keys)
+            copy.rest = list(receiver.rest)
+            return copy
+        if name == "clear":
+            items.clear()
+            receiver.rest.clear()
+            receiver.exact = True
+            return None
+        if name in ("popitem",):
+            receiver.exact = False
+            return Seq("tuple", [Unknown("key of a dict"), next(iter(items.values()), Unknown("item of a dict"))])
+        return self.gap(f"method {name} of a dict", node)
+
+
+def _is_self(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"

@@ -1,0 +1,396 @@
+"""Shapes, as far as they can be told: a tuple of sizes (None for an unknown one), or None when nothing is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradsight.interp.tensors import Tensor
+from gradsight.interp.values import Seq, Slice
+from gradsight.ops.fact import Output
+
+Shape = Any
+MATRIX_PRODUCTS = {"matmul", "mm", "bmm"}
+SHAPE_OPS = {"view", "reshape"}
+
+
+def infer_shape(op: str, output: Output, bound: dict[str, Any], operands: list[tuple[str, Tensor]]) -> Shape:
+    """The shape of a result: by the operator's own rule where it has one, else by its measured shape fact."""
+    rule = RULES.get(op)
+    values = list(bound.values())
+    first = values[0] if values else None
+    if rule is not None:
+        shape = first.shape if isinstance(first, Tensor) else None
+        try:
+            return rule(shape, bound, operands)
+        except (TypeError, IndexError, ValueError, AttributeError):
+            return None
+    told = output.shape
+    if told == "scalar":
+        return ()
+    if told == "broadcast":
+        return broadcast([tensor.shape for _, tensor in operands])
+    if told.startswith("like:"):
+        source = bound.get(told[5:])
+        return source.shape if isinstance(source, Tensor) else None
+    if told == "reduce":
+        shape = first.shape if isinstance(first, Tensor) else None
+        return reduced(shape, bound)
+    return None
+
+
+def broadcast(shapes: list[Shape]) -> Shape:
+    """The shape of an element-wise result."""
+    if any(shape is None for shape in shapes):
+        return None
+    result: list[int | None] = []
+    for shape in shapes:
+        for index in range(1, len(shape) + 1):
+            size = shape[-index]
+            if index > len(result):
+                result.insert(0, size)
+            elif result[-index] == 1:
+                result[-index] = size
+            elif result[-index] is None and size not in (1, None):
+                result[-index] = size
+    return tuple(result)
+
+
+def reduced(shape: Shape, bound: dict[str, Any]) -> Shape:
+    """The shape after a reduction over `dim`."""
+    dim = bound.get("dim", bound.get("axis"))
+    if dim is None:
+        return () if not bound.get("keepdim") else None
+    dims = dim.items if isinstance(dim, Seq) else [dim]
+    keep = bound.get("keepdim", False)
+    if shape is None or not all(isinstance(axis, int) for axis in dims) or not isinstance(keep, bool):
+        return None
+    axes = {axis % len(shape) for axis in dims} if shape else set()
+    if keep:
+        return tuple(1 if index in axes else size for index, size in enumerate(shape))
+    return tuple(size for index, size in enumerate(shape) if index not in axes)
+
+
+def numel(shape: Shape) -> int | None:
+    """The number of elements, or None."""
+    if shape is None:
+        return None
+    count = 1
+    for size in shape:
+        if not isinstance(size, int):
+            return 0 if size == 0 else None
+        count *= size
+    return count
+
+
+def certainly_not_scalar(shape: Shape) -> bool:
+    """Whether the tensor surely has more than one element."""
+    if shape is None:
+        return False
+    known = [size for size in shape if isinstance(size, int)]
+    count = numel(shape)
+    if count is not None:
+        return count != 1
+    return any(size > 1 for size in known) and 0 not in known
+
+
+def sizes_of(values: list[Any]) -> Shape:
+    """Sizes given one by one or as one sequence."""
+    if len(values) == 1 and isinstance(values[0], Seq):
+        values = values[0].items if values[0].exact else []
+        if not values:
+            return None
+    return tuple(value if isinstance(value, int) else None for value in values)
+
+
+def index_shape(shape: Shape, index: Any) -> Shape:
+    """The shape of `tensor[index]` for basic and simple advanced indices."""
+    parts = index.items if isinstance(index, Seq) and index.kind == "tuple" else [index]
+    result: list[Any] = []
+    advanced: list[Shape] = []
+    position: int | None = None
+    rest = list(shape) if shape is not None else None
+    consumed = sum(1 for part in parts if part is not None and part is not Ellipsis)
+    for part in parts:
+        if part is None:
+            result.append(1)
+            continue
+        if rest is None:
+            return None
+        if part is Ellipsis:
+            skip = len(rest) - (consumed - 0)
+            taken = max(0, skip)
+            result.extend(rest[:taken])
+            rest = rest[taken:]
+            continue
+        if not rest:
+            return None
+        size = rest.pop(0)
+        consumed -= 1
+        if isinstance(part, Slice):
+            result.append(_slice_size(size, part))
+        elif isinstance(part, int):
+            continue
+        elif isinstance(part, Tensor):
+            if part.dtype == "bool" or part.shape is None:
+                return None
+            if position is None:
+                position = len(result)
+            advanced.append(part.shape)
+        elif isinstance(part, Seq) and part.exact:
+            if position is None:
+                position = len(result)
+            advanced.append((len(part.items),))
+        else:
+            return None
+    if rest is None:
+        return None
+    if advanced:
+        spread = broadcast(advanced)
+        if spread is None:
+            return None
+        result[position:position] = list(spread)
+    return tuple(result + rest)
+
+
+def _slice_size(size: Any, part: Slice) -> Any:
+    if part.start is None and part.stop is None and part.step is None:
+        return size
+    if not isinstance(size, int):
+        return None
+    if all(value is None or isinstance(value, int) for value in (part.start, part.stop, part.step)):
+        return len(range(*slice(part.start, part.stop, part.step).indices(size)))
+    return None
+
+
+def _view(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    sizes = sizes_of(list(bound.values())[1:])
+    if sizes is None:
+        return None
+    if -1 in sizes:
+        total = numel(shape)
+        known = 1
+        for size in sizes:
+            if size is None:
+                return tuple(None if entry in (-1, None) else entry for entry in sizes)
+            if size != -1:
+                known *= size
+        fill = total // known if total is not None and known else None
+        return tuple(fill if size == -1 else size for size in sizes)
+    return sizes
+
+
+def _matmul(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    tensors = [value for value in bound.values() if isinstance(value, Tensor)]
+    left, right = tensors[0].shape, tensors[1].shape
+    return product(left, right)
+
+
+def product(left: Shape, right: Shape) -> Shape:
+    """The shape of `left @ right`."""
+    if left is None or right is None or not left or not right:
+        return None
+    if len(left) == 1 and len(right) == 1:
+        return ()
+    if len(left) == 1:
+        return (*right[:-2], right[-1])
+    if len(right) == 1:
+        return left[:-1]
+    batch = broadcast([left[:-2], right[:-2]])
+    return None if batch is None else (*batch, left[-2], right[-1])
+
+
+def _rmatmul(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    return None
+
+
+def _transpose_last(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    return None if shape is None else tuple(reversed(shape)) if len(shape) <= 2 else None
+
+
+def _transpose(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    first, second = list(bound.values())[1:3]
+    result = list(shape)
+    result[first], result[second] = result[second], result[first]
+    return tuple(result)
+
+
+def _permute(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    order = sizes_of(list(bound.values())[1:])
+    return tuple(shape[axis] for axis in order)
+
+
+def _unsqueeze(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    dim = bound.get("dim", list(bound.values())[-1])
+    result = list(shape)
+    result.insert(dim if dim >= 0 else len(shape) + 1 + dim, 1)
+    return tuple(result)
+
+
+def _squeeze(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    dims = list(bound.values())[1:]
+    if not dims:
+        return None if shape is None or None in shape else tuple(size for size in shape if size != 1)
+    axis = dims[0]
+    if shape is None or not isinstance(axis, int):
+        return None
+    axis %= len(shape)
+    if shape[axis] is None:
+        return None
+    return shape[:axis] + shape[axis + 1 :] if shape[axis] == 1 else shape
+
+
+def _flatten(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    if shape is None:
+        return None
+    start = bound.get("start_dim", 0)
+    end = bound.get("end_dim", -1) % max(1, len(shape))
+    return (*shape[:start], numel(shape[start : end + 1]), *shape[end + 1 :])
+
+
+def _expand(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    sizes = sizes_of(list(bound.values())[1:])
+    offset = len(sizes) - len(shape) if shape is not None else 0
+    return tuple(
+        (shape[index - offset] if shape is not None and index >= offset else None) if size == -1 else size
+        for index, size in enumerate(sizes)
+    )
+
+
+def _stack(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    items = next(value for value in bound.values() if isinstance(value, Seq))
+    shapes = [item.shape for item in items.items if isinstance(item, Tensor)]
+    if not shapes or shapes[0] is None:
+        return None
+    dim = bound.get("dim", 0)
+    result = list(shapes[0])
+    result.insert(dim if dim >= 0 else len(result) + 1 + dim, len(items.items) if items.exact else None)
+    return tuple(result)
+
+
+def _cat(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    items = next(value for value in bound.values() if isinstance(value, Seq))
+    shapes = [item.shape for item in items.items if isinstance(item, Tensor)]
+    if not shapes or any(entry is None for entry in shapes):
+        return None
+    dim = bound.get("dim", bound.get("axis", 0)) % len(shapes[0])
+    sizes = [entry[dim] for entry in shapes]
+    total = sum(sizes) if items.exact and all(isinstance(size, int) for size in sizes) else None
+    return tuple(total if index == dim else size for index, size in enumerate(shapes[0]))
+
+
+def _linear(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    weight = bound.get("weight")
+    if shape is None or not isinstance(weight, Tensor) or weight.shape is None:
+        return None
+    return (*shape[:-1], weight.shape[0])
+
+
+def _embedding(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    weight = bound.get("weight")
+    if shape is None or not isinstance(weight, Tensor) or weight.shape is None:
+        return None
+    return (*shape, weight.shape[1])
+
+
+def _loss(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    reduction = bound.get("reduction", "mean")
+    if reduction in ("mean", "sum", "batchmean"):
+        return ()
+    return None
+
+
+def _elementwise_loss(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    if bound.get("reduction", "mean") == "none":
+        return broadcast([tensor.shape for _, tensor in operands])
+    return _loss(shape, bound, operands)
+
+
+def _reduce(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    arguments = dict(bound)
+    values = list(bound.items())
+    if len(values) > 1 and values[1][0] not in ("keepdim", "dtype", "out", "correction", "unbiased") and "dim" not in arguments:
+        arguments["dim"] = values[1][1]
+    return reduced(shape, arguments)
+
+
+def _norm(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    return reduced(shape, bound)
+
+
+def _index(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    return index_shape(shape, list(bound.values())[1])
+
+
+def _chunk(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    chunks = bound.get("chunks")
+    dim = bound.get("dim", 0)
+    if shape is None or not isinstance(chunks, int) or not isinstance(dim, int):
+        return None
+    axis = dim % len(shape)
+    size = shape[axis]
+    return tuple(
+        (-(-size // chunks) if isinstance(size, int) else None) if index == axis else entry
+        for index, entry in enumerate(shape)
+    )
+
+
+def _split(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    if shape is None:
+        return None
+    axis = bound.get("dim", 0) % len(shape)
+    return tuple(None if index == axis else entry for index, entry in enumerate(shape))
+
+
+def _unbind(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    if shape is None:
+        return None
+    axis = bound.get("dim", 0) % len(shape)
+    return tuple(entry for index, entry in enumerate(shape) if index != axis)
+
+
+def _gather(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    index = bound.get("index")
+    return index.shape if isinstance(index, Tensor) else None
+
+
+def _same(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    return shape
+
+
+def _outer(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    tensors = [tensor.shape for _, tensor in operands]
+    return (tensors[0][0], tensors[1][0])
+
+
+def _elementwise(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    if any(type(value).__name__ == "Unknown" and not value.hint for value in bound.values()):
+        return None
+    return broadcast([tensor.shape for _, tensor in operands])
+
+
+RULES: dict[str, Any] = {
+    **dict.fromkeys(("view", "reshape"), _view),
+    **dict.fromkeys(("matmul", "mm", "bmm", "mv"), _matmul),
+    "T": _transpose_last, "t": _transpose_last, "H": _transpose_last,
+    **dict.fromkeys(("transpose", "swapaxes", "swapdims"), _transpose),
+    "permute": _permute, "unsqueeze": _unsqueeze, "squeeze": _squeeze, "flatten": _flatten, "expand": _expand,
+    "stack": _stack, **dict.fromkeys(("cat", "concat", "concatenate"), _cat),
+    "linear": _linear, "embedding": _embedding,
+    **dict.fromkeys(("cross_entropy", "nll_loss", "ctc_loss", "multi_margin_loss", "multilabel_margin_loss"), _loss),
+    **dict.fromkeys(("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "kl_div",
+                     "binary_cross_entropy_with_logits", "poisson_nll_loss", "gaussian_nll_loss", "soft_margin_loss",
+                     "hinge_embedding_loss", "margin_ranking_loss", "cosine_embedding_loss", "triplet_margin_loss"),
+                    _elementwise_loss),
+    **dict.fromkeys(("sum", "mean", "max", "min", "amax", "amin", "prod", "std", "var", "logsumexp", "all", "any", "argmax",
+                     "argmin", "median", "nansum", "nanmean", "count_nonzero"), _reduce),
+    **dict.fromkeys(("norm", "vector_norm", "matrix_norm"), _norm),
+    "index": _index, "chunk": _chunk, "split": _split, "unbind": _unbind, "gather": _gather, "outer": _outer,
+    **dict.fromkeys(("add", "sub", "mul", "div", "pow", "where", "maximum", "minimum", "remainder", "floor_divide", "lt", "le",
+                     "gt", "ge", "eq", "ne", "bitwise_and", "bitwise_or", "atan2", "fmod"), _elementwise),
+    **dict.fromkeys(("clone", "detach", "data", "exp", "log", "relu", "sigmoid", "tanh", "softmax", "log_softmax", "dropout",
+                     "neg", "abs", "sqrt", "sin", "cos", "square", "clamp", "clip", "float", "double", "half", "to", "sign",
+                     "round", "floor", "ceil", "gelu", "silu", "elu", "leaky_relu", "softplus", "normalize", "contiguous",
+                     "layer_norm", "group_norm", "batch_norm", "cumsum", "cumprod", "masked_fill", "rsqrt", "reciprocal",
+                     "log1p", "expm1", "erf", "hardtanh", "logsigmoid", "triu", "tril", "flip", "roll", "long", "int", "bool",
+                     "type", "clamp_min", "clamp_max", "selu", "mish", "requires_grad_", "nan_to_num", "logit"), _same),
+}  # fmt: skip

@@ -1,0 +1,133 @@
+"""Where something happened: a syntax node of a unit, the calls that led there and the undecided branches it lies under.
+
+*Unit*: one parsed top-level piece of a file; lines in it are relative, so that it can move without being parsed again.
+*Frame*: one activation of a function (or of a module's top level).
+*Decision*: an undecided branch and the way this path went.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.model.source import Span
+
+
+class Unit:
+    """A piece of a file: `path` and the line offset of its syntax nodes in the file as it is now."""
+
+    __slots__ = ("digest", "lines", "module", "offset", "path", "text", "tree")
+
+    def __init__(self, path: str, offset: int, text: str, tree: list[ast.stmt], digest: str) -> None:
+        self.path = path
+        self.offset = offset
+        self.text = text
+        self.tree = tree
+        self.digest = digest
+        self.module: Any = None
+        self.lines: list[str] | None = None
+
+    def line(self, number: int) -> str:
+        """The text of one line, counted from 1 within the unit."""
+        if self.lines is None:
+            self.lines = self.text.split("\n")
+        return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
+
+
+class Frame:
+    """One activation.  `call_site` is where it was called from."""
+
+    __slots__ = (
+        "call_site",
+        "depth",
+        "function",
+        "global_names",
+        "guards",
+        "loops",
+        "name",
+        "namespace",
+        "owner",
+        "receiver",
+        "scope",
+        "stale",
+        "unit",
+        "yields",
+    )
+
+    def __init__(self, name: str, unit: Unit, namespace: dict[str, Any], scope: Any, depth: int) -> None:
+        self.name = name
+        self.unit = unit
+        self.namespace = namespace
+        self.scope = scope
+        self.depth = depth
+        self.call_site: Site | None = None
+        self.function: Any = None
+        self.owner: Any = None
+        self.receiver: Any = None
+        self.guards: tuple[Any, ...] = ()
+        self.loops: tuple[Any, ...] = ()
+        self.global_names: set[str] | None = None
+        self.stale: dict[str, Any] | None = None
+        self.yields: Any = None
+
+
+class Site:
+    """A place in the source, at one moment of one path."""
+
+    __slots__ = ("frame", "guards", "loops", "node", "unit")
+
+    def __init__(self, node: ast.AST, frame: Frame) -> None:
+        self.node = node
+        self.unit = frame.unit
+        self.frame = frame
+        self.guards = frame.guards
+        self.loops = frame.loops
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return self.unit.path
+
+    def span(self) -> Span:
+        """The range of the node in the file as it is now, in code points."""
+        return span_of(self.node, self.unit)
+
+    @property
+    def line(self) -> int:
+        """The line in the file, counted from 1."""
+        return int(getattr(self.node, "lineno", 1)) + self.unit.offset
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        """Equal for two visits of the same place."""
+        return (self.unit.path, self.line, int(getattr(self.node, "col_offset", 0)))
+
+    def callers(self) -> list[Site]:
+        """The calls that led here, innermost first."""
+        calls = []
+        site = self.frame.call_site
+        while site is not None:
+            calls.append(site)
+            site = site.frame.call_site
+        return calls
+
+
+def span_of(node: ast.AST, unit: Unit) -> Span:
+    """Where a node stands: `ast` counts columns in UTF-8 bytes, the house in code points."""
+    line = int(getattr(node, "lineno", 1))
+    end_line = int(getattr(node, "end_lineno", None) or line)
+    column = int(getattr(node, "col_offset", 0))
+    end_column = int(getattr(node, "end_col_offset", None) or column)
+    return Span(
+        line + unit.offset,
+        _code_points(unit, line, column),
+        end_line + unit.offset,
+        _code_points(unit, end_line, end_column),
+    )
+
+
+def _code_points(unit: Unit, line: int, byte_column: int) -> int:
+    text = unit.line(line)
+    if text.isascii():
+        return byte_column
+    return len(text.encode("utf-8", "surrogatepass")[:byte_column].decode("utf-8", "ignore"))

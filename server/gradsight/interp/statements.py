@@ -1,0 +1,608 @@
+"""Statements.  Compound ones are generators, so that a `yield` of the analysed code can suspend them.
+
+Executing a block returns a *status*: None (went through), BREAK, CONTINUE or a `Returned`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Generator
+from typing import Any
+
+from gradsight.interp.machine import MachineState, PathEnded, RaisedError
+from gradsight.interp.tensors import Tensor
+from gradsight.interp.values import (
+    MISSING,
+    ClassValue,
+    External,
+    Function,
+    Instance,
+    Layer,
+    Mapping,
+    Method,
+    Native,
+    Number,
+    Opaque,
+    Scope,
+    Seq,
+    Unknown,
+    is_constant,
+)
+
+BREAK = "break"
+CONTINUE = "continue"
+UNKNOWN_ROUNDS = 2
+FULL_UNROLL = 12
+
+
+class Returned:
+    """A return statement was reached."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class LoopRun:
+    """One execution of a loop statement, for what happens between its rounds."""
+
+    __slots__ = ("node", "number", "site")
+
+    def __init__(self, node: ast.AST, site: Any) -> None:
+        self.node = node
+        self.number = 0
+        self.site = site
+
+
+Flow = Generator[Any, Any, Any]
+
+
+class Statements(MachineState):
+    """Execution of statements."""
+
+    def execute(self, body: list[ast.stmt]) -> Any:
+        """Run a block that does not yield."""
+        flow = self.block(body)
+        try:
+            while True:
+                next(flow)
+        except StopIteration as stop:
+            return stop.value
+
+    def block(self, body: list[ast.stmt]) -> Flow:
+        """Run statements in order until one leaves the block."""
+        simple = self.simple_statements
+        for statement in body:
+            self.budget -= 1
+            if self.budget < 0:
+                self.spend(0)
+            self.node = statement
+            kind = type(statement)
+            action = simple.get(kind)
+            if action is not None:
+                status = action(statement)
+            else:
+                compound = self.compound_statements.get(kind)
+                if compound is None:
+                    continue
+                status = yield from compound(statement)
+            if status is not None:
+                return status
+        return None
+
+    @property
+    def simple_statements(self) -> dict[type, Any]:
+        table = self.__dict__.get("_simple")
+        if table is None:
+            table = self._simple = {
+                ast.Assign: self.do_assign,
+                ast.AugAssign: self.do_augmented,
+                ast.AnnAssign: self.do_annotated,
+                ast.Return: self.do_return,
+                ast.Pass: self.do_nothing,
+                ast.Import: self.do_import,
+                ast.ImportFrom: self.do_import_from,
+                ast.FunctionDef: self.do_function,
+                ast.AsyncFunctionDef: self.do_function,
+                ast.ClassDef: self.do_class,
+                ast.Delete: self.do_delete,
+                ast.Global: self.do_global,
+                ast.Nonlocal: self.do_nothing,
+                ast.Assert: self.do_assert,
+                ast.Raise: self.do_raise,
+                ast.Break: self.do_break,
+                ast.Continue: self.do_continue,
+            }
+        return table
+
+    @property
+    def compound_statements(self) -> dict[type, Any]:
+        table = self.__dict__.get("_compound")
+        if table is None:
+            table = self._compound = {
+                ast.Expr: self.do_expression,
+                ast.If: self.do_if,
+                ast.For: self.do_for,
+                ast.AsyncFor: self.do_for,
+                ast.While: self.do_while,
+                ast.With: self.do_with,
+                ast.AsyncWith: self.do_with,
+                ast.Try: self.do_try,
+                ast.Match: self.do_match,
+            }
+            star = getattr(ast, "TryStar", None)
+            if star is not None:
+                table[star] = self.do_try
+        return table
+
+    # -- simple statements -------------------------------------------------------------------------------------------
+
+    def do_nothing(self, node: ast.stmt) -> Any:
+        return None
+
+    def do_break(self, node: ast.stmt) -> Any:
+        return BREAK
+
+    def do_continue(self, node: ast.stmt) -> Any:
+        return CONTINUE
+
+    def do_return(self, node: ast.Return) -> Any:
+        return Returned(self.evaluate(node.value) if node.value is not None else None)
+
+    def do_assign(self, node: ast.Assign) -> Any:
+        value = self.evaluate(node.value)
+        for target in node.targets:
+            self.assign(target, value)
+        if self.after_assign is not None:
+            self.after_assign(node, value)
+        return None
+
+    after_assign: Any = None
+
+    def do_annotated(self, node: ast.AnnAssign) -> Any:
+        if node.value is not None:
+            self.assign(node.target, self.evaluate(node.value))
+        return None
+
+    def do_augmented(self, node: ast.AugAssign) -> Any:
+        target = node.target
+        operand = self.evaluate(node.value)
+        if isinstance(target, ast.Name):
+            current = self.load_name(target)
+            self.assign(target, self.augment(node, current, operand))
+        elif isinstance(target, ast.Attribute):
+            owner = self.evaluate(target.value)
+            current = self.get_attribute(owner, target.attr, target)
+            self.set_attribute(owner, target.attr, self.augment(node, current, operand), target, augmented=True)
+        elif isinstance(target, ast.Subscript):
+            owner = self.evaluate(target.value)
+            index = self.evaluate_index(target.slice)
+            if isinstance(owner, Tensor):
+                self.augment_item(node, owner, index, operand)
+            else:
+                current = self.get_item(owner, index, target)
+                self.set_item(owner, index, self.augment(node, current, operand), target)
+        return None
+
+    def do_delete(self, node: ast.Delete) -> Any:
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                self.frame.namespace.pop(target.id, None)
+            elif isinstance(target, ast.Subscript):
+                owner = self.evaluate(target.value)
+                index = self.evaluate_index(target.slice)
+                if isinstance(owner, Mapping) and is_constant(index):
+                    owner.items.pop(index, None)
+                elif isinstance(owner, Seq):
+                    owner.exact = False
+            elif isinstance(target, ast.Attribute):
+                owner = self.evaluate(target.value)
+                if isinstance(owner, (Instance, Layer)):
+                    owner.attributes.pop(target.attr, None)
+        return None
+
+    def do_global(self, node: ast.Global) -> Any:
+        names = self.frame.global_names
+        if names is None:
+            names = self.frame.global_names = set()
+        names.update(node.names)
+        return None
+
+    def do_assert(self, node: ast.Assert) -> Any:
+        self.suppose(self.evaluate(node.test), True)
+        return None
+
+    def suppose(self, value: Any, outcome: bool) -> None:
+        """From here on the path takes the condition for granted."""
+        from gradsight.interp.values import Negated
+
+        while isinstance(value, Negated):
+            outcome = not outcome
+            value = value.value
+        if isinstance(value, Unknown) and id(value) not in self.decided:
+            self.decided[id(value)] = outcome
+            self.kept_alive.append(value)
+
+    def do_raise(self, node: ast.Raise) -> Any:
+        value = self.evaluate(node.exc) if node.exc is not None else None
+        raise RaisedError(value)
+
+    def do_expression(self, node: ast.Expr) -> Flow:
+        value = node.value
+        if isinstance(value, ast.Yield):
+            sent = self.evaluate(value.value) if value.value is not None else None
+            yield sent
+        elif isinstance(value, ast.YieldFrom):
+            for item in self.iterate(self.evaluate(value.value))[0]:
+                yield item
+        elif isinstance(value, ast.Constant):
+            pass
+        else:
+            result = self.evaluate(value)
+            if isinstance(result, Tensor) and isinstance(value, ast.Call):
+                self.result_ignored(value, result)
+        return None
+
+    # -- definitions -------------------------------------------------------------------------------------------------
+
+    def do_function(self, node: Any) -> Any:
+        value = self.make_function(node)
+        for decorator in reversed(node.decorator_list):
+            value = self.decorate(decorator, value)
+        self.bind(node.name, value)
+        return None
+
+    def make_function(self, node: Any) -> Function:
+        arguments = node.args
+        defaults = [self.evaluate(default) for default in arguments.defaults]
+        keyword_defaults = {
+            argument.arg: self.evaluate(default)
+            for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults)
+            if default is not None
+        }
+        function = Function(node, self.closure_scope(), self.frame.unit, defaults, keyword_defaults)
+        function.is_generator = not isinstance(node, ast.Lambda) and contains_yield(node)
+        return function
+
+    def closure_scope(self) -> Scope:
+        """The scope a nested function closes over; a class body is not part of it."""
+        scope: Scope = self.frame.scope
+        return scope.outer if self.frame.name == "<class>" and scope.outer is not None else scope
+
+    def do_class(self, node: ast.ClassDef) -> Any:
+        bases = [self.evaluate(base) for base in node.bases if not isinstance(base, ast.Starred)]
+        value = self.make_class(node, bases)
+        for decorator in reversed(node.decorator_list):
+            value = self.decorate_class(decorator, value)
+        self.bind(node.name, value)
+        return None
+
+    # -- branches ----------------------------------------------------------------------------------------------------
+
+    def do_if(self, node: ast.If) -> Flow:
+        condition = self.evaluate(node.test)
+        known = self.truth(condition)
+        if known is not None and self.guarded_by(condition) is None:
+            return (yield from self.block(node.body if known else node.orelse))
+        default = not (leaves_block(node.body) and not node.orelse)
+        choice = self.decide(condition, node, default)
+        frame = self.frame
+        before = frame.guards
+        key = self.guarded_by(condition)
+        if key not in before:
+            frame.guards = (*before, key)
+        try:
+            return (yield from self.block(node.body if choice else node.orelse))
+        finally:
+            frame.guards = before
+
+    def do_match(self, node: ast.Match) -> Flow:
+        subject = self.evaluate(node.subject)
+        for case in node.cases:
+            outcome = self.match_pattern(case.pattern, subject)
+            if outcome is True and case.guard is not None:
+                outcome = self.evaluate(case.guard)
+            if self.decide(outcome, case.pattern):
+                return (yield from self.block(case.body))
+        return None
+
+    def match_pattern(self, pattern: ast.pattern, subject: Any) -> Any:
+        """True, False or an unknown condition; names in the pattern are bound."""
+        if isinstance(pattern, ast.MatchValue):
+            return self.compare_values("==", subject, self.evaluate(pattern.value), pattern)
+        if isinstance(pattern, ast.MatchSingleton):
+            return self.compare_values("is", subject, pattern.value, pattern)
+        if isinstance(pattern, ast.MatchAs):
+            outcome = True if pattern.pattern is None else self.match_pattern(pattern.pattern, subject)
+            if pattern.name:
+                self.bind(pattern.name, subject)
+            return outcome
+        if isinstance(pattern, ast.MatchOr):
+            outcomes = [self.match_pattern(choice, subject) for choice in pattern.patterns]
+            if any(outcome is True for outcome in outcomes):
+                return True
+            unknown = [outcome for outcome in outcomes if outcome is not False]
+            return unknown[0] if unknown else False
+        for inner in ast.walk(pattern):
+            name = getattr(inner, "name", None)
+            if isinstance(inner, (ast.MatchAs, ast.MatchStar)) and name:
+                self.bind(name, self.gap("bound by a structural pattern"))
+        return self.gap("structural pattern")
+
+    # -- loops -------------------------------------------------------------------------------------------------------
+
+    def do_for(self, node: Any) -> Flow:
+        iterable = self.evaluate(node.iter)
+        items, length = self.iterate(iterable)
+        frame = self.frame
+        outer = frame.loops
+        run = LoopRun(node, self.site(node))
+        limit = self.rounds_allowed(length)
+        status: Any = None
+        ended_by_break = False
+        spent_before = self.budget
+        try:
+            for item in items:
+                number = run.number
+                if number >= limit:
+                    if length is None or limit < UNKNOWN_ROUNDS:
+                        break
+                    item = self.some_item(iterable, item)
+                run.number += 1
+                frame.loops = (*outer, (run, number))
+                self.assign(node.target, item)
+                status = yield from self.block(node.body)
+                if status is CONTINUE:
+                    status = None
+                elif status is BREAK:
+                    ended_by_break = True
+                    status = None
+                    break
+                elif status is not None:
+                    return status
+                if number >= limit:
+                    break
+                if number == 0 and length is not None and limit > UNKNOWN_ROUNDS:
+                    cost = max(1, spent_before - self.budget)
+                    limit = max(UNKNOWN_ROUNDS, min(limit, self.budget // (3 * cost)))
+        finally:
+            frame.loops = outer
+            self.loop_ended(run)
+        if not ended_by_break and node.orelse:
+            return (yield from self.block(node.orelse))
+        return None
+
+    def rounds_allowed(self, length: int | None) -> int:
+        """How often the body is executed: all rounds of a short loop, the first ones of a long or unknown one."""
+        if length is None:
+            return UNKNOWN_ROUNDS
+        return length if length <= FULL_UNROLL else UNKNOWN_ROUNDS + 1
+
+    def some_item(self, iterable: Any, item: Any) -> Any:
+        """What a later round of a long loop gets: like `item`, its value no longer known."""
+        if isinstance(item, (int, float)) and not isinstance(item, bool):
+            return Number()
+        if isinstance(item, Seq) and item.kind == "tuple":
+            return Seq("tuple", [self.some_item(iterable, inner) for inner in item.items])
+        return item
+
+    def do_while(self, node: ast.While) -> Flow:
+        frame = self.frame
+        outer = frame.loops
+        run = LoopRun(node, self.site(node))
+        ended_by_break = False
+        try:
+            while True:
+                number = run.number
+                known = self.truth(self.evaluate(node.test))
+                if known is False:
+                    break
+                limit = FULL_UNROLL if known and not isinstance(node.test, ast.Constant) else UNKNOWN_ROUNDS + 1
+                if number >= limit:
+                    break
+                run.number += 1
+                frame.loops = (*outer, (run, number))
+                status = yield from self.block(node.body)
+                if status is BREAK:
+                    ended_by_break = True
+                    break
+                if status is not None and status is not CONTINUE:
+                    return status
+        finally:
+            frame.loops = outer
+            self.loop_ended(run)
+        if not ended_by_break and node.orelse:
+            return (yield from self.block(node.orelse))
+        return None
+
+    def loop_ended(self, run: LoopRun) -> None:
+        """Hook: a loop is over."""
+
+    # -- with and try ------------------------------------------------------------------------------------------------
+
+    def do_with(self, node: Any) -> Flow:
+        exits: list[Any] = []
+        frame = self.frame
+        status: Any = None
+        failed: RaisedError | None = None
+        try:
+            for item in node.items:
+                context = self.evaluate(item.context_expr)
+                value, leave = self.enter_context(context, item.context_expr)
+                exits.append(leave)
+                if item.optional_vars is not None:
+                    self.assign(item.optional_vars, value)
+            status = yield from self.block(node.body)
+        except RaisedError as error:
+            failed = error
+        finally:
+            self.frame = frame
+            for leave in reversed(exits):
+                if leave is not None:
+                    leave()
+        if failed is not None:
+            if any(getattr(leave, "suppresses", False) for leave in exits):
+                return None
+            raise failed
+        return status
+
+    def do_try(self, node: Any) -> Flow:
+        frame = self.frame
+        status: Any = None
+        try:
+            try:
+                status = yield from self.block(node.body)
+                if status is None and node.orelse:
+                    status = yield from self.block(node.orelse)
+            except RaisedError as error:
+                self.frame = frame
+                handler = self.handler_for(node.handlers, error)
+                if handler is None:
+                    raise
+                if handler.name:
+                    self.bind(handler.name, error.value)
+                status = yield from self.block(handler.body)
+        except PathEnded:
+            raise
+        except RaisedError:
+            self.frame = frame
+            if node.finalbody:
+                yield from self.block(node.finalbody)
+            raise
+        if node.finalbody:
+            late = yield from self.block(node.finalbody)
+            if late is not None:
+                return late
+        return status
+
+    def handler_for(self, handlers: list[ast.ExceptHandler], error: RaisedError) -> ast.ExceptHandler | None:
+        """The handler that takes the error; one whose type is not known is taken to fit."""
+        raised = error.value
+        name = ""
+        if isinstance(raised, Opaque) and raised.kind == "exception":
+            name = raised.path
+        elif isinstance(raised, External):
+            name = raised.path.rpartition(".")[2]
+        elif isinstance(raised, Instance):
+            name = raised.cls.name
+        for handler in handlers:
+            if handler.type is None:
+                return handler
+            names = [
+                getattr(part, "id", getattr(part, "attr", ""))
+                for part in (handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type])
+            ]
+            if not name or name in names or "Exception" in names or "BaseException" in names:
+                return handler
+        return None
+
+    # -- assignment --------------------------------------------------------------------------------------------------
+
+    def assign(self, target: ast.expr, value: Any) -> None:
+        """Bind a value to a name, attribute, item or pattern of them."""
+        kind = type(target)
+        if kind is ast.Name:
+            self.bind(target.id, value)  # type: ignore[attr-defined]
+        elif kind is ast.Tuple or kind is ast.List:
+            self.unpack(target.elts, value)  # type: ignore[attr-defined]
+        elif kind is ast.Attribute:
+            owner = self.evaluate(target.value)  # type: ignore[attr-defined]
+            self.set_attribute(owner, target.attr, value, target)  # type: ignore[attr-defined]
+        elif kind is ast.Subscript:
+            owner = self.evaluate(target.value)  # type: ignore[attr-defined]
+            self.set_item(owner, self.evaluate_index(target.slice), value, target)  # type: ignore[attr-defined]
+        elif kind is ast.Starred:
+            self.assign(target.value, value)  # type: ignore[attr-defined]
+
+    def bind(self, name: str, value: Any) -> None:
+        """Bind a name in the running frame."""
+        frame = self.frame
+        if isinstance(value, Tensor) and not value.label:
+            value.label = name
+        if frame.stale is not None:
+            frame.stale.pop(name, None)
+        if frame.global_names is not None and name in frame.global_names:
+            frame.scope_globals()[name] = value
+            return
+        nonlocals = getattr(frame.function, "attributes", None)
+        if nonlocals and name in nonlocals.get("nonlocal", ()):
+            scope = frame.scope.outer
+            while scope is not None:
+                if name in scope.names:
+                    scope.names[name] = value
+                    return
+                scope = scope.outer
+        frame.namespace[name] = value
+
+    def unpack(self, targets: list[ast.expr], value: Any) -> None:
+        """Spread a value over several targets."""
+        starred = next((i for i, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
+        if isinstance(value, Seq) and value.exact:
+            items = value.items
+            if starred is None:
+                if len(items) == len(targets):
+                    for target, item in zip(targets, items):
+                        self.assign(target, item)
+                    return
+            elif len(items) >= len(targets) - 1:
+                after = len(targets) - starred - 1
+                middle = items[starred : len(items) - after]
+                for target, item in zip(targets[:starred], items):
+                    self.assign(target, item)
+                self.assign(targets[starred], Seq("list", list(middle)))
+                for target, item in zip(targets[starred + 1 :], items[len(items) - after :] if after else []):
+                    self.assign(target, item)
+                return
+        elements = self.spread(value, len(targets), starred)
+        for target, item in zip(targets, elements):
+            self.assign(target, item)
+
+    def spread(self, value: Any, count: int, starred: int | None) -> list[Any]:
+        """As many items as there are targets, from a value whose length is not known to fit."""
+        items: list[Any] = []
+        iterator, _ = self.iterate(value, at_least=count)
+        for item in iterator:
+            items.append(item)
+            if len(items) >= count:
+                break
+        while len(items) < count:
+            items.append(self.gap("unpacked from a value of unknown length"))
+        if starred is not None:
+            items[starred] = Seq("list", [items[starred]], exact=False)
+        return items
+
+    kept_alive: list[Any]
+
+
+def contains_yield(node: ast.AST) -> bool:
+    """Whether the function's own body yields."""
+    todo: list[ast.AST] = list(getattr(node, "body", []))
+    while todo:
+        current = todo.pop()
+        if isinstance(current, (ast.Yield, ast.YieldFrom)):
+            return True
+        if isinstance(current, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            continue
+        todo.extend(ast.iter_child_nodes(current))
+    return False
+
+
+def leaves_block(body: list[ast.stmt]) -> bool:
+    """Whether a block ends by leaving: a guard clause."""
+    last = body[-1] if body else None
+    return isinstance(last, (ast.Return, ast.Raise, ast.Continue, ast.Break))
+
+
+__all__ = [
+    "BREAK",
+    "CONTINUE",
+    "MISSING",
+    "ClassValue",
+    "LoopRun",
+    "Method",
+    "Native",
+    "Returned",
+    "Statements",
+    "contains_yield",
+]

@@ -1,0 +1,269 @@
+"""Tensors as autograd sees them: storages, version counters, graph nodes and what they saved.
+
+Words
+-----
+*Storage*: the memory; `epoch` counts every change of its content, noticed by autograd or not.
+*Counter*: torch's version counter.  A view and `detach()` share the counter of their source; `.data` gets its own.
+*Node*: one `grad_fn`.  *Saved*: a tensor that a node keeps, with the version and the epoch it had then.
+*Edge*: where a gradient goes next, a node or a leaf tensor.
+*Cut*: a place where data flows on and the graph does not.
+*Maybe*: `requires_grad` that rests on an assumption; a weak one is plain ignorance and never leads to a finding.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Union
+
+from gradsight.interp.sites import Site
+
+
+class Maybe:
+    """`requires_grad` is true if the stated assumption holds."""
+
+    __slots__ = ("reason", "weak")
+
+    def __init__(self, reason: str, weak: bool = False) -> None:
+        self.reason = reason
+        self.weak = weak
+
+    def __repr__(self) -> str:
+        return f"Maybe({self.reason!r}{', weak' if self.weak else ''})"
+
+
+IGNORANT = Maybe("a value that is not known here", weak=True)
+RequiresGrad = Union[bool, Maybe]
+
+
+def any_requires_grad(flags: list[RequiresGrad]) -> RequiresGrad:
+    """True if one is; else the strongest assumption among them; else False."""
+    found: RequiresGrad = False
+    for flag in flags:
+        if flag is True:
+            return True
+        if flag is not False and (found is False or (isinstance(found, Maybe) and found.weak)):
+            found = flag
+    return found
+
+
+class Storage:
+    """Memory shared by a tensor and its aliases, with the log of writes to it."""
+
+    __slots__ = ("epoch", "writes")
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self.writes: list[Write] = []
+
+
+class Counter:
+    """A version counter."""
+
+    __slots__ = ("version",)
+
+    def __init__(self) -> None:
+        self.version = 0
+
+
+class Write:
+    """One change of a storage.
+
+    `mode` is `graph` (recorded by autograd), `no_grad`, `silent` (no version bump: `.data`, NumPy, fused optimizers),
+    `optimizer` (a step) or `accumulate` (backward adding into an existing `.grad`).
+    """
+
+    __slots__ = ("counter", "epoch", "mode", "op", "region", "site", "tick", "version", "writer")
+
+    def __init__(
+        self, site: Site, op: str, writer: Tensor, mode: str, counter: Counter, region: Any = None
+    ) -> None:
+        self.site = site
+        self.op = op
+        self.writer = writer
+        self.mode = mode
+        self.counter = counter
+        self.version = counter.version
+        self.epoch = writer.storage.epoch
+        self.region = region
+        self.tick = 0
+
+
+class Cut:
+    """Data went on here and the graph did not.  `source` is the tensor whose history was left behind."""
+
+    __slots__ = ("edges", "kind", "op", "site", "source", "tick")
+
+    def __init__(self, kind: str, op: str, site: Site, source: Tensor, tick: int) -> None:
+        self.kind = kind
+        self.op = op
+        self.site = site
+        self.source = source
+        self.tick = tick
+        edge = source.edge()
+        self.edges: tuple[Edge, ...] = (edge,) if edge is not None else ()
+
+
+NO_CUTS: frozenset[Cut] = frozenset()
+
+
+class Saved:
+    """A tensor kept for backward, as it was then.  `certain` is false where the facts say `sometimes`."""
+
+    __slots__ = ("certain", "counter", "epoch", "label", "region", "role", "storage", "tensor", "version")
+
+    def __init__(self, tensor: Tensor, role: str, certain: bool) -> None:
+        self.tensor = tensor
+        self.role = role
+        self.certain = certain
+        self.counter = tensor.counter
+        self.storage = tensor.storage
+        self.version = tensor.counter.version
+        self.epoch = tensor.storage.epoch
+        self.region = tensor.region
+        self.label = tensor.label
+
+
+class Node:
+    """One recorded operation.  `holds` tells whether a second backward through it is refused."""
+
+    __slots__ = ("freed", "holds", "inputs", "needed", "op", "requires", "saved", "site", "tick", "zero")
+
+    def __init__(self, op: str, site: Site, inputs: list[Edge], requires: RequiresGrad, tick: int) -> None:
+        self.op = op
+        self.site = site
+        self.inputs = inputs
+        self.requires = requires
+        self.saved: list[Saved] = []
+        self.holds = "never"
+        self.freed: Site | None = None
+        self.zero = False
+        self.tick = tick
+        self.needed = False
+
+
+class Tensor:
+    """A tensor object: a window on a storage, with its place in the graph."""
+
+    __slots__ = (
+        "attributes",
+        "base",
+        "born_epoch",
+        "counter",
+        "cuts",
+        "dense",
+        "dtype",
+        "frozen_at",
+        "grad",
+        "grad_of",
+        "is_inference",
+        "is_parameter",
+        "label",
+        "leaf_made",
+        "node",
+        "one_of_many",
+        "overlapping",
+        "rebases",
+        "region",
+        "requires_grad",
+        "retains_grad",
+        "seen_rebases",
+        "shape",
+        "site",
+        "snapshot",
+        "source",
+        "storage",
+        "thread",
+        "view_made_without_grad",
+    )
+
+    def __init__(
+        self,
+        site: Site,
+        storage: Storage | None = None,
+        counter: Counter | None = None,
+        node: Node | None = None,
+        requires_grad: RequiresGrad = False,
+        dtype: str = "float",
+        shape: Any = None,
+    ) -> None:
+        self.site = site
+        self.storage = storage if storage is not None else Storage()
+        self.counter = counter if counter is not None else Counter()
+        self.node = node
+        self.requires_grad = requires_grad
+        self.dtype = dtype
+        self.shape = shape
+        self.label = ""
+        self.dense = True
+        self.view_made_without_grad = False
+        self.base: Tensor | None = None
+        self.rebases = 0
+        self.seen_rebases = 0
+        self.region: Any = None
+        self.one_of_many = ""
+        self.overlapping = ""
+        self.cuts: frozenset[Cut] = NO_CUTS
+        self.grad: Any = None
+        self.grad_of: Tensor | None = None
+        self.retains_grad = False
+        self.is_parameter = False
+        self.is_inference = False
+        self.snapshot = ""
+        self.source: Tensor | None = None
+        self.born_epoch = self.storage.epoch
+        self.leaf_made = False
+        self.frozen_at: Site | None = None
+        self.thread: Any = None
+        self.attributes: dict[str, Any] | None = None
+
+    def refresh(self) -> None:
+        """After a write to its base, a view's history is that of the base's new value."""
+        base = self.base
+        if base is not None and base.rebases != self.seen_rebases:
+            self.seen_rebases = base.rebases
+            self.requires_grad = base.requires_grad
+            if base.node is not None:
+                node = Node("AsStrided", base.node.site, [base.node], base.requires_grad, base.node.tick)
+                self.node = node
+
+    def edge(self) -> Edge | None:
+        """Where a gradient that arrives at this tensor goes."""
+        if self.base is not None:
+            self.refresh()
+        if self.node is not None:
+            return self.node
+        return self if self.requires_grad is not False else None
+
+    @property
+    def is_leaf(self) -> bool:
+        """As torch tells it: no grad_fn."""
+        if self.base is not None:
+            self.refresh()
+        return self.node is None
+
+    def needs_grad(self) -> RequiresGrad:
+        """`requires_grad` as of now, views brought up to date."""
+        if self.base is not None:
+            self.refresh()
+        return self.requires_grad
+
+    def root(self) -> Tensor:
+        """The tensor whose memory this view shows."""
+        return self.base if self.base is not None else self
+
+
+Edge = Union[Node, Tensor]
+
+
+def leaves_of(edges: tuple[Edge, ...] | list[Edge], through_zero: bool = True) -> set[Tensor]:
+    """The leaf tensors that a gradient arriving at these edges would reach."""
+    found: set[Tensor] = set()
+    seen: set[Node] = set()
+    todo: list[Edge] = list(edges)
+    while todo:
+        edge = todo.pop()
+        if isinstance(edge, Tensor):
+            found.add(edge)
+        elif edge not in seen and (through_zero or not edge.zero):
+            seen.add(edge)
+            todo.extend(edge.inputs)
+    return found

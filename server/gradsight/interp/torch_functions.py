@@ -1,0 +1,439 @@
+"""Functions of torch that are more than an operator: factories, tensor(), autograd, checkpoint, utilities."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.autograd import INTEGRAL, dtype_name
+from gradsight.interp.layers import CONTAINERS
+from gradsight.interp.modes import MODES, SETTERS
+from gradsight.interp.shapes import sizes_of
+from gradsight.interp.tensors import Cut, Maybe, Node, Tensor, any_requires_grad
+from gradsight.interp.training import Training
+from gradsight.interp.values import (
+    Array,
+    External,
+    Function,
+    Instance,
+    Layer,
+    Mapping,
+    Method,
+    Number,
+    Opaque,
+    Seq,
+    Unknown,
+    cuts_of,
+    tensors_in,
+)
+from gradsight.model.events import Step
+
+SIZED_FACTORIES = {"zeros", "ones", "randn", "rand", "empty", "full", "normal", "randint"}
+LIKE_FACTORIES = {"zeros_like", "ones_like", "randn_like", "rand_like", "empty_like", "full_like", "randint_like"}
+RANGE_FACTORIES = {"arange", "linspace", "logspace", "eye", "randperm", "hann_window", "hamming_window", "tril_indices", "triu_indices"}  # fmt: skip
+INTEGER_FACTORIES = {"randint", "randperm", "randint_like", "tril_indices", "triu_indices"}
+NOT_TENSORS = {
+    "manual_seed", "device", "set_default_dtype", "is_tensor", "set_num_threads", "save", "load", "compile", "Generator", "Size",
+    "is_grad_enabled", "get_default_dtype", "use_deterministic_algorithms", "set_printoptions", "finfo", "iinfo", "dtype", "seed",
+    "initial_seed", "get_rng_state", "set_rng_state", "is_floating_point", "numel", "typename", "set_default_tensor_type",
+    "are_deterministic_algorithms_enabled", "set_float32_matmul_precision", "get_num_threads", "is_complex", "can_cast",
+    "promote_types", "result_type", "is_inference_mode_enabled", "is_storage", "set_deterministic_debug_mode",
+}  # fmt: skip
+
+
+class TorchFunctions(Training):
+    """Calls of `torch.*`."""
+
+    def call_torch(self, path: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if path in MODES or path in SETTERS:
+            return self.call_mode(path, args, kwargs, node)
+        special = TORCH_SPECIAL.get(path)
+        if special is not None:
+            return getattr(self, special)(args, kwargs, node)
+        room, _, last = path.rpartition(".")
+        if room == "torch":
+            if last in SIZED_FACTORIES or last in RANGE_FACTORIES or last in LIKE_FACTORIES:
+                return self.factory(last, args, kwargs, node)
+            if last in NOT_TENSORS:
+                return self.plain_function(last, args, kwargs, node)
+        if room == "torch.nn" or room.startswith("torch.nn.modules"):
+            if last[:1].isupper():
+                name = f"nn.{last}"
+                if name in CONTAINERS or self.table.find(name) is not None or last.startswith("Transformer"):
+                    return self.make_layer(name, args, kwargs, node)
+                self.escape(args, kwargs)
+                return self.gap(f"no fact about {name}", node)
+        if room == "torch.optim.lr_scheduler":
+            return self.make_scheduler(path, args, kwargs, node)
+        if room.startswith("torch.optim") and last[:1].isupper():
+            return self.make_optimizer(path, args, kwargs, node)
+        if room == "torch.nn.init":
+            return self.initialise(last, args, kwargs, node)
+        if room.startswith("torch.distributions"):
+            return self.make_distribution(last, args, kwargs, node)
+        if room == "torch.Tensor" and args and isinstance(args[0], Tensor):
+            return self.tensor_method(args[0], last, args[1:], kwargs, node)
+        if path.startswith(("torch.func.", "torch.autograd.functional.", "torch.vmap", "functorch.")):
+            return self.transform(last, args, kwargs, node)
+        if path.startswith(("torch.cuda.amp.", "torch.amp.", "torch.autocast")):
+            if last == "GradScaler":
+                return Opaque("scaler", path, self.site(node))
+            return Opaque("ambient", path, self.site(node))
+        if path.startswith("torch.utils.data."):
+            return self.make_data(last, args, kwargs, node)
+        if path.startswith("torch.nn.utils."):
+            return self.nn_utility(last, args, kwargs, node)
+        name = fact_name(path)
+        if self.table.find(name) is not None:
+            inputs = [self.assume_input(arg) for arg in args]
+            named = {key: self.assume_input(value) for key, value in kwargs.items()}
+            result = self.apply_operator(name, inputs, named, node)
+            self.operator_called(last, inputs, named, result, node)
+            return result
+        self.escape(args, kwargs)
+        return self.gap(f"no model of {path}", node)
+
+    def operator_called(self, name: str, args: list[Any], kwargs: dict[str, Any], result: Any, node: ast.AST) -> None:
+        """Hook: a torch function was applied."""
+
+    def plain_function(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if name == "compile" and args:
+            return args[0]
+        if name == "compile":
+            return Opaque("decorator", "torch.compile", self.site(node))
+        if name == "is_tensor" and args:
+            return isinstance(args[0], Tensor) if not isinstance(args[0], Unknown) else Unknown("is_tensor", "bool")
+        if name == "is_grad_enabled":
+            return self.grad_mode
+        if name == "save" and args:
+            self.note_read(args[0], node)
+            return None
+        if name in ("load",):
+            return Unknown("loaded from a file")
+        if name == "Size":
+            return args[0] if args else Seq("tuple", [])
+        if name == "Generator":
+            return Opaque("ambient", "torch.Generator", self.site(node))
+        return Unknown(f"result of torch.{name}", "text" if name in ("device",) else "number" if name == "numel" else "")
+
+    # -- factories ---------------------------------------------------------------------------------------------------
+
+    def new_leaf(self, node: ast.AST, kwargs: dict[str, Any], dtype: str, shape: Any) -> Tensor:
+        site = self.site(node)
+        wanted = kwargs.get("requires_grad", False)
+        given = kwargs.get("dtype")
+        if given is not None:
+            dtype = dtype_name(given)
+        flag: Any = wanted if isinstance(wanted, bool) else Maybe("an option", weak=True)
+        tensor = Tensor(site, requires_grad=flag, dtype=dtype, shape=shape)
+        tensor.leaf_made = True
+        tensor.is_inference = self.inference
+        if flag is True:
+            self.leaves.append(tensor)
+        return tensor
+
+    def factory(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        out = kwargs.get("out")
+        if isinstance(out, Tensor):
+            self.write_tensor(out, name, self.site(node), [], False)
+            return out
+        if name in LIKE_FACTORIES:
+            source = self.assume_input(args[0] if args else kwargs.get("input"))
+            shape = source.shape if isinstance(source, Tensor) else None
+            dtype = source.dtype if isinstance(source, Tensor) else "?"
+            return self.new_leaf(node, kwargs, "int" if name == "randint_like" else dtype, shape)
+        shape = None
+        if name in ("full", "normal", "randint"):
+            sizes = [arg for arg in [*args, *kwargs.values()] if isinstance(arg, Seq)]
+            shape = sizes_of([sizes[0]]) if sizes else None
+            if name == "normal" and any(isinstance(arg, Tensor) for arg in args):
+                shape = next(arg.shape for arg in args if isinstance(arg, Tensor))
+        elif name in SIZED_FACTORIES:
+            given = args if args else [kwargs["size"]] if "size" in kwargs else []
+            shape = sizes_of(given) if given else None
+        elif name == "eye" and args:
+            second = args[1] if len(args) > 1 else args[0]
+            shape = tuple(size if isinstance(size, int) else None for size in (args[0], second))
+        elif name == "linspace":
+            steps = args[2] if len(args) > 2 else kwargs.get("steps", 100)
+            shape = (steps if isinstance(steps, int) else None,)
+        elif name == "arange" and args and all(isinstance(arg, (int, float)) for arg in args):
+            start, stop, step = (0, args[0], 1) if len(args) == 1 else (args[0], args[1], args[2] if len(args) > 2 else 1)
+            shape = (max(0, -int(-(stop - start) // step)),) if step else (None,)
+        else:
+            shape = (None,)
+        dtype = "float"
+        if name in INTEGER_FACTORIES:
+            dtype = "int"
+        elif name == "arange":
+            dtype = "float" if any(isinstance(arg, float) for arg in args) else "int" if all(isinstance(arg, int) for arg in args) else "?"
+        elif name == "full":
+            fill = args[1] if len(args) > 1 else kwargs.get("fill_value")
+            dtype = "bool" if isinstance(fill, bool) else "int" if isinstance(fill, int) else "float"
+        return self.new_leaf(node, kwargs, dtype, shape)
+
+    def make_tensor(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """`torch.tensor(data)`: always a copy, never in the graph."""
+        data = args[0] if args else kwargs.get("data")
+        shape, dtype = literal_shape(data)
+        cuts = set(cuts_of(data))
+        site = self.site(node)
+        for source in tensors_in(data):
+            self.note_read(source, node)
+            if source.needs_grad() is not False:
+                cuts.add(Cut("copy", "torch.tensor", site, source, self.tick))
+        if isinstance(data, Tensor):
+            shape, dtype = data.shape, data.dtype
+        elif isinstance(data, Unknown):
+            inner = self.assumed_tensor(data)
+            dtype = "?"
+            if inner is not None:
+                cuts.add(Cut("copy", "torch.tensor", site, inner, self.tick))
+        tensor = self.new_leaf(node, kwargs, dtype, shape)
+        tensor.cuts = frozenset(cuts)
+        if kwargs.get("requires_grad") is True:
+            self.leaf_declared(tensor, site)
+        return tensor
+
+    def as_tensor(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        data = args[0] if args else kwargs.get("data")
+        if isinstance(data, Tensor):
+            return self.method_to(data, [], {"dtype": kwargs.get("dtype")}, node)
+        if isinstance(data, Array):
+            return self.from_numpy([data], {}, node)
+        return self.make_tensor(args, kwargs, node)
+
+    def from_numpy(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        array = args[0] if args else None
+        site = self.site(node)
+        if isinstance(array, Array):
+            tensor = Tensor(site, array.tensor.storage if array.tensor is not None else None)
+            tensor.cuts = array.cuts
+        else:
+            tensor = Tensor(site, dtype="?")
+            tensor.cuts = cuts_of(array)
+            array_holder = Array(tensor)
+            array_holder.cuts = tensor.cuts
+        tensor.leaf_made = True
+        if isinstance(array, Array) and array.tensor is None:
+            array.tensor = tensor
+        return tensor
+
+    def legacy_tensor(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """`torch.Tensor(...)`, `torch.FloatTensor(...)`: sizes or data."""
+        if args and isinstance(args[0], (Seq, Array, Tensor)):
+            return self.make_tensor(args[:1], {}, node)
+        return self.new_leaf(node, {}, "float", sizes_of(args) if args else (0,))
+
+    def parameter(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        value = args[0] if args else kwargs.get("data")
+        flag = args[1] if len(args) > 1 else kwargs.get("requires_grad", True)
+        return self.as_parameter(value, node, flag)
+
+    # -- autograd ----------------------------------------------------------------------------------------------------
+
+    def autograd_grad(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return self.grad_call(args, kwargs, node)
+
+    def autograd_backward(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        losses = tensors_in(args[0] if args else kwargs.get("tensors"))
+        given = dict(zip(("gradient", "retain_graph", "create_graph"), args[1:]))
+        if "grad_tensors" in kwargs:
+            given["gradient"] = kwargs["grad_tensors"]
+        given.update({key: value for key, value in kwargs.items() if key in ("retain_graph", "create_graph", "inputs")})
+        for index, loss in enumerate(losses):
+            final = index == len(losses) - 1
+            options = dict(given) if final else {**given, "retain_graph": True}
+            self.backward_call(loss, [], options, node)
+        return None
+
+    def checkpoint(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """Runs the function without keeping what it saves; backward runs it again."""
+        if not args:
+            return Unknown("checkpoint without a function")
+        function, inputs = args[0], args[1:]
+        reentrant = kwargs.get("use_reentrant")
+        site = self.site(node)
+        flags = [tensor.needs_grad() for value in inputs for tensor in tensors_in(value)]
+        named = {key: value for key, value in kwargs.items() if key not in ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop")}
+        result = self.call(function, inputs, named, node)
+        if reentrant is True and flags and all(flag is False for flag in flags):
+            learns = any(tensor.needs_grad() is not False for tensor in tensors_in(result))
+            if learns:
+                self.emit("checkpoint-without-grad", site, [], target=self.text_of_target(site))
+                for tensor in tensors_in(result):
+                    tensor.cuts = tensor.cuts | {Cut("checkpoint", "checkpoint", site, tensor, self.tick)}
+                    tensor.node, tensor.requires_grad = None, False
+            return result
+        for tensor in tensors_in(result):
+            edge = tensor.edge()
+            if tensor.node is not None and edge is not None:
+                wrapped = Node("checkpoint", site, leaves_list(edge), tensor.requires_grad, self.tick)
+                wrapped.holds = "always"
+                tensor.node = wrapped
+        return result
+
+    def transform(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """torch.func and friends: not simulated; what goes in may be used in any way."""
+        self.escape(args, kwargs)
+        if name in ("functional_call",) and args:
+            return Unknown("result of functional_call")
+        return Unknown(f"torch.func.{name}")
+
+    # -- utilities ---------------------------------------------------------------------------------------------------
+
+    def nn_utility(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if name in ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"):
+            site = self.site(node)
+            parameters = tensors_in(args[0]) if args and isinstance(args[0], (Seq, Tensor)) else []
+            if args and not isinstance(args[0], (Seq, Tensor)):
+                parameters = [item for item in self.collect(args[0])[0] if isinstance(item, Tensor)]
+            for tensor in parameters:
+                if isinstance(tensor.grad, Tensor):
+                    self.write_tensor(tensor.grad, name, site, [], False, mode="no_grad")
+            self.act("clip", parameters, site)
+            result = Tensor(site, shape=())
+            return result
+        if name == "parameters_to_vector" and args:
+            items = [item for item in self.collect(args[0])[0] if isinstance(item, Tensor)]
+            return self.apply_operator("torch.cat", [Seq("list", list(items))], {}, node)
+        if name == "vector_to_parameters":
+            for item in self.collect(args[1])[0] if len(args) > 1 else []:
+                if isinstance(item, Tensor):
+                    self.write_tensor(item, name, self.site(node), [], False, mode="silent", bumps=False)
+            return None
+        if name in ("weight_norm", "spectral_norm", "remove_weight_norm") and args:
+            if isinstance(args[0], Layer):
+                args[0].options["unknown"] = True
+            return args[0]
+        if name in ("pad_sequence", "pack_padded_sequence", "pad_packed_sequence", "pack_sequence"):
+            return self.opaque_tensor_result(name, args, node)
+        self.escape(args, kwargs)
+        return self.gap(f"no model of torch.nn.utils.{name}", node)
+
+    def opaque_tensor_result(self, name: str, args: list[Any], node: ast.AST) -> Any:
+        site = self.site(node)
+        inputs = [tensor for arg in args for tensor in tensors_in(arg)]
+        flag = any_requires_grad([tensor.needs_grad() for tensor in inputs]) if self.grad_mode else False
+        result = Tensor(site, requires_grad=flag)
+        for tensor in inputs:
+            result.cuts = result.cuts | tensor.cuts
+        if flag is not False:
+            result.node = Node(name, site, [edge for t in inputs if (edge := t.edge()) is not None], flag, self.tick)
+            result.node.holds = "sometimes"
+        if name == "pad_packed_sequence":
+            return Seq("tuple", [result, Tensor(site, dtype="int")])
+        return result
+
+    def initialise(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """`nn.init.*_`: writes under no_grad."""
+        target = args[0] if args else kwargs.get("tensor")
+        if isinstance(target, Tensor) and name.endswith("_"):
+            self.tick += 1
+            self.write_tensor(target, name, self.site(node), [], False, mode="no_grad")
+            return target
+        return Number() if name == "calculate_gain" else target
+
+    # -- data --------------------------------------------------------------------------------------------------------
+
+    def make_data(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        holder = Opaque("dataset" if name != "DataLoader" else "loader", name, self.site(node))
+        holder.state["args"] = args
+        if name == "random_split" and args:
+            return Seq("list", [args[0], args[0]], False)
+        if name == "DataLoader":
+            holder.state["dataset"] = args[0] if args else kwargs.get("dataset")
+            holder.state["collate"] = kwargs.get("collate_fn")
+        return holder
+
+    def loader_batches(self, loader: Opaque, count: int) -> list[Any]:
+        dataset = loader.state.get("dataset")
+        site = loader.site
+        while isinstance(dataset, Opaque) and dataset.path in ("Subset", "ConcatDataset") and dataset.state["args"]:
+            dataset = dataset.state["args"][0]
+        if isinstance(dataset, Opaque) and dataset.path == "TensorDataset":
+            batches: list[Any] = []
+            for _ in range(count):
+                row: list[Any] = []
+                for tensor in dataset.state["args"]:
+                    if isinstance(tensor, Tensor):
+                        part = Tensor(site or tensor.site, dtype=tensor.dtype)
+                        part.shape = (None, *tensor.shape[1:]) if tensor.shape else None
+                        row.append(part)
+                    else:
+                        row.append(Unknown("batch of an unknown dataset"))
+                batches.append(Seq("list", row))
+            return batches
+        if isinstance(dataset, Instance) and loader.state.get("collate") is None:
+            getter, _ = dataset.cls.find("__getitem__")
+            if isinstance(getter, Function):
+                return [self.batched(self.call_function(getter, [dataset, index], {}, self.node)) for index in range(count)]
+        return [Unknown("batch of an unknown dataset") for _ in range(count)]
+
+    def batched(self, sample: Any) -> Any:
+        """A batch made of such samples."""
+        if isinstance(sample, Tensor):
+            result = Tensor(sample.site, dtype=sample.dtype)
+            result.shape = (None, *sample.shape) if sample.shape is not None else None
+            return result
+        if isinstance(sample, Seq):
+            return Seq("list", [self.batched(item) for item in sample.items], sample.exact)
+        if isinstance(sample, Mapping):
+            return Mapping({key: self.batched(value) for key, value in sample.items.items()}, sample.exact)
+        if isinstance(sample, (int, Number)):
+            return Tensor(self.site(), dtype="int", shape=(None,))
+        if isinstance(sample, float):
+            return Tensor(self.site(), shape=(None,))
+        return Unknown("batch of an unknown dataset")
+
+
+TORCH_SPECIAL = {
+    "torch.tensor": "make_tensor", "torch.as_tensor": "as_tensor", "torch.asarray": "as_tensor",
+    "torch.from_numpy": "from_numpy", "torch.Tensor": "legacy_tensor", "torch.FloatTensor": "legacy_tensor",
+    "torch.DoubleTensor": "legacy_tensor", "torch.nn.Parameter": "parameter", "torch.nn.parameter.Parameter": "parameter",
+    "torch.autograd.grad": "autograd_grad", "torch.autograd.backward": "autograd_backward",
+    "torch.utils.checkpoint.checkpoint": "checkpoint",
+}  # fmt: skip
+
+
+def fact_name(path: str) -> str:
+    """How the fact table spells a torch function."""
+    inner = path[6:]
+    return inner if "." in inner else path
+
+
+def leaves_list(edge: Any) -> list[Any]:
+    from gradsight.interp.tensors import leaves_of
+
+    return list(leaves_of([edge]))
+
+
+def literal_shape(data: Any) -> tuple[Any, str]:
+    """Shape and dtype of `torch.tensor(data)` for numbers and nested sequences."""
+    if isinstance(data, bool):
+        return (), "bool"
+    if isinstance(data, int):
+        return (), "int"
+    if isinstance(data, (float, complex)):
+        return (), "float" if isinstance(data, float) else "complex"
+    if isinstance(data, Number):
+        return (), "?" if not data.cuts else "float"
+    if isinstance(data, Tensor):
+        return data.shape, data.dtype
+    if isinstance(data, range):
+        return (len(data),), "int"
+    if isinstance(data, Seq):
+        length = len(data.items) if data.exact else None
+        if not data.items:
+            return (length,), "float"
+        inner, dtype = literal_shape(data.items[0])
+        kinds = {literal_shape(item)[1] for item in data.items[:64]}
+        if "float" in kinds:
+            dtype = "float"
+        elif "?" in kinds:
+            dtype = "?"
+        return ((length, *inner) if inner is not None else None), dtype
+    return None, "?"
+
+
+__all__ = ["INTEGRAL", "External", "Method", "Step", "TorchFunctions", "fact_name"]

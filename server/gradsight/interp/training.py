@@ -1,0 +1,233 @@
+"""Optimizers, schedulers, scalers, and the protocol of a training loop."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.modes import Modes
+from gradsight.interp.sites import Site
+from gradsight.interp.tensors import Tensor
+from gradsight.interp.values import (
+    Bound,
+    Function,
+    Instance,
+    Layer,
+    Mapping,
+    Method,
+    Number,
+    Opaque,
+    Seq,
+    Unknown,
+    tensors_in,
+)
+from gradsight.model.events import Step
+
+
+class Action:
+    """One step of the training protocol: `backward`, `step`, `zero`, `scheduler`, `unscale`, `clip`, `eval`, `train`."""
+
+    __slots__ = ("leaves", "loops", "site", "subject", "tick", "verb")
+
+    def __init__(self, verb: str, subject: Any, site: Site, tick: int, leaves: Any = None) -> None:
+        self.verb = verb
+        self.subject = subject
+        self.site = site
+        self.tick = tick
+        self.leaves = leaves
+        self.loops = site.loops
+
+
+class Training(Modes):
+    """What an optimizer does to its parameters."""
+
+    # -- optimizers --------------------------------------------------------------------------------------------------
+
+    def make_optimizer(self, path: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        site = self.site(node)
+        optimizer = Opaque("optimizer", path, site)
+        source = args[0] if args else kwargs.get("params")
+        groups, exact = self.parameter_groups(source)
+        optimizer.state["groups"] = groups
+        optimizer.state["exact"] = exact
+        optimizer.state["options"] = dict(kwargs)
+        optimizer.state["fused"] = kwargs.get("fused") is True
+        optimizer.state["stepped"] = 0
+        optimizer.state["created"] = self.tick
+        self.optimizers.append(optimizer)
+        for tensor in self.parameters_of(optimizer):
+            if not tensor.is_leaf and tensor.needs_grad() is True:
+                place = tensor.node.site if tensor.node is not None else tensor.site
+                steps = [Step("needed", site, "the optimizer takes leaves only"), *self.call_steps(place)]
+                self.emit("non-leaf-optimized", place, steps, target=tensor.label, op=tensor.node.op if tensor.node else "")
+        return optimizer
+
+    def parameter_groups(self, source: Any) -> tuple[list[list[Tensor]], bool]:
+        if isinstance(source, Tensor):
+            return [[source]], True
+        if isinstance(source, Unknown) or source is None:
+            return [], False
+        items, exact = self.collect(source)
+        groups: list[list[Tensor]] = []
+        plain: list[Tensor] = []
+        for item in items:
+            if isinstance(item, Mapping):
+                inner = item.items.get("params")
+                if isinstance(inner, Tensor):
+                    groups.append([inner])
+                elif inner is None or isinstance(inner, Unknown):
+                    exact = False
+                else:
+                    members, complete = self.collect(inner)
+                    exact = exact and complete
+                    groups.append([m for m in members if isinstance(m, Tensor)])
+            elif isinstance(item, Tensor):
+                plain.append(item)
+            elif isinstance(item, Seq):
+                plain.extend(tensors_in(item))
+            else:
+                exact = False
+        if plain:
+            groups.insert(0, plain)
+        return groups, exact
+
+    def parameters_of(self, optimizer: Opaque) -> list[Tensor]:
+        return [tensor for group in optimizer.state.get("groups", []) for tensor in group]
+
+    def optimizer_method(
+        self, optimizer: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        site = self.site(node)
+        if name == "zero_grad":
+            keep = kwargs.get("set_to_none", args[0] if args else True) is False
+            self.clear_gradients(self.parameters_of(optimizer), keep, site)
+            self.act("zero", optimizer, site)
+            return None
+        if name == "step":
+            closure = args[0] if args else kwargs.get("closure")
+            result = None
+            if isinstance(closure, (Function, Method)):
+                rounds = 2 if "LBFGS" in optimizer.path else 1
+                for _ in range(rounds):
+                    result = self.call(closure, [], {}, node)
+                    self.step_parameters(optimizer, site)
+                self.act("step", optimizer, site)
+                return result
+            self.step_parameters(optimizer, site)
+            self.act("step", optimizer, site)
+            return result
+        if name == "add_param_group" and args and isinstance(args[0], Mapping):
+            groups, exact = self.parameter_groups(Seq("list", [args[0]]))
+            optimizer.state["groups"].extend(groups)
+            optimizer.state["exact"] = optimizer.state["exact"] and exact
+            return None
+        if name in ("state_dict", "load_state_dict"):
+            return Mapping({}, False)
+        if name.startswith("register_"):
+            return Unknown("handle of a hook")
+        return Unknown(f"{name} of an optimizer")
+
+    def step_parameters(self, optimizer: Opaque, site: Site) -> None:
+        """Every parameter that has a gradient is written; fused optimizers do not bump the version."""
+        self.tick += 1
+        optimizer.state["stepped"] += 1
+        fused = optimizer.state["fused"]
+        for tensor in self.parameters_of(optimizer):
+            if tensor.grad is not None and not isinstance(tensor.grad, Unknown):
+                self.write_tensor(
+                    tensor, "optimizer step", site, [], False, mode="silent" if fused else "optimizer", bumps=not fused
+                )
+
+    def optimizer_attribute(self, optimizer: Opaque, name: str) -> Any:
+        if name == "param_groups":
+            groups = []
+            for group in optimizer.state.get("groups", []):
+                entry = Mapping({"params": Seq("list", list(group)), "lr": Number()}, False)
+                groups.append(entry)
+            return Seq("list", groups, optimizer.state.get("exact", False))
+        if name in ("state", "defaults"):
+            return Unknown(f"{name} of an optimizer")
+        return Bound(optimizer, name)
+
+    # -- the protocol ------------------------------------------------------------------------------------------------
+
+    def act(self, verb: str, subject: Any, site: Site, leaves: Any = None) -> None:
+        self.log.append(Action(verb, subject, site, self.tick, leaves))
+
+    def backward_done(self, run: Any, given: dict[str, Any]) -> None:
+        self.act("backward", run, run.site, run.leaves)
+        retain = given.get("retain_graph")
+        if retain is True:
+            run.loss.attributes = {**(run.loss.attributes or {}), "<retained>": True}
+
+    def module_cleared(self, module: Any, site: Site) -> None:
+        self.act("zero", module, site)
+
+    def mode_switched(self, module: Any, training: Any, site: Site) -> None:
+        if isinstance(training, bool):
+            self.act("train" if training else "eval", module, site)
+
+    # -- schedulers and scalers --------------------------------------------------------------------------------------
+
+    def make_scheduler(self, path: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        scheduler = Opaque("scheduler", path, self.site(node))
+        optimizer = args[0] if args else kwargs.get("optimizer")
+        scheduler.state["optimizer"] = optimizer
+        return scheduler
+
+    def scheduler_method(
+        self, scheduler: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        if name == "step":
+            self.act("scheduler", scheduler, self.site(node))
+            return None
+        if name in ("get_last_lr", "get_lr"):
+            return Seq("list", [Number()], True)
+        return Unknown(f"{name} of a scheduler")
+
+    def scaler_method(self, scaler: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        site = self.site(node)
+        if name == "scale" and args:
+            if isinstance(args[0], Tensor):
+                result = self.apply_operator("Tensor.__mul__", [args[0], Number()], {}, node)
+                scaler.state["scaled"] = True
+                if isinstance(result, Tensor):
+                    result.attributes = {**(result.attributes or {}), "<scaled>": True}
+                return result
+            return args[0]
+        if name == "unscale_" and args:
+            self.act("unscale", args[0], site)
+            return None
+        if name == "step" and args:
+            optimizer = args[0]
+            if isinstance(optimizer, Opaque) and optimizer.kind == "optimizer":
+                self.optimizer_method(optimizer, "step", args[1:], kwargs, node)
+            return None
+        if name == "update":
+            return None
+        return Unknown(f"{name} of a gradient scaler")
+
+    # -- escape ------------------------------------------------------------------------------------------------------
+
+    def escape(self, args: list[Any], kwargs: dict[str, Any]) -> None:
+        """Values handed to code that is not known: it may do anything with them."""
+        todo = [*args, *kwargs.values()]
+        depth = 0
+        while todo and depth < 200:
+            depth += 1
+            value = todo.pop()
+            if isinstance(value, (Instance, Layer)):
+                if not value.escaped:
+                    value.escaped = True
+                    if isinstance(value, Instance) and value.module is None:
+                        todo.extend(inner for inner in value.attributes.values() if not isinstance(inner, Tensor))
+            elif isinstance(value, Opaque):
+                value.state["escaped"] = True
+            elif isinstance(value, Seq):
+                todo.extend(value.items[:16])
+            elif isinstance(value, Mapping):
+                todo.extend(list(value.items.values())[:16])
+            elif isinstance(value, Bound):
+                todo.append(value.receiver)
+            elif isinstance(value, Method):
+                todo.append(value.receiver)

@@ -1,0 +1,431 @@
+"""The values of the abstract machine.
+
+Python's own constants (None, bool, int, float, complex, str, bytes, Ellipsis) stand for themselves.  Everything else is
+one of the classes below, or a `Tensor`.  `Unknown` is a value with a reason; it remembers what was asked of it, so that
+the same question gets the same answer on one path.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from gradsight.interp.sites import Site, Unit
+from gradsight.interp.tensors import NO_CUTS, Cut, Tensor
+
+CONSTANTS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
+
+
+class Unknown:
+    """A value that is not known, and why.  `answers` keeps what was derived from it, so that it stays consistent."""
+
+    __slots__ = ("answers", "argument", "cuts", "hint", "reason", "tensor")
+
+    def __init__(self, reason: str, hint: str = "") -> None:
+        self.reason = reason
+        self.hint = hint
+        """`number`, `bool`, `text`, `array`, or empty when even the kind is unknown."""
+        self.answers: dict[Any, Any] | None = None
+        self.cuts: frozenset[Cut] = NO_CUTS
+        self.argument = ""
+        self.tensor: Tensor | None = None
+        """The tensor this unknown argument is taken for once torch functions are applied to it."""
+
+    def derived(self, key: Any, reason: str, hint: str = "") -> Unknown:
+        """The same unknown for the same question."""
+        answers = self.answers
+        if answers is None:
+            answers = self.answers = {}
+        answer = answers.get(key)
+        if answer is None:
+            answer = answers[key] = Unknown(reason, hint)
+            answer.cuts = self.cuts
+        return answer  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return f"Unknown({self.reason!r})"
+
+
+class Negated:
+    """`not` of an unknown: decided together with it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Number:
+    """A Python number whose value is not known, with the tensors it was read from (`item`, `float`, ...)."""
+
+    __slots__ = ("answers", "cuts", "kind")
+
+    def __init__(self, cuts: frozenset[Cut] = NO_CUTS, kind: str = "number") -> None:
+        self.cuts = cuts
+        self.kind = kind
+        self.answers: dict[Any, Any] | None = None
+
+    reason = "a number computed at run time"
+
+
+class AbsentGrad:
+    """None, read from the `.grad` of a tensor; `cause` says why it is None."""
+
+    __slots__ = ("cause", "owner", "site")
+
+    def __init__(self, owner: Tensor, site: Site, cause: str) -> None:
+        self.owner = owner
+        self.site = site
+        self.cause = cause
+
+
+class Array:
+    """A NumPy array; `tensor` is the tensor whose memory it shares, if any."""
+
+    __slots__ = ("cuts", "shape", "tensor")
+
+    def __init__(
+        self, tensor: Tensor | None = None, cuts: frozenset[Cut] = NO_CUTS, shape: Any = None
+    ) -> None:
+        self.tensor = tensor
+        self.cuts = cuts
+        self.shape = shape
+
+
+class Seq:
+    """A list, tuple, set or deque.  If not `exact`, its items stand for an unknown number of such items."""
+
+    __slots__ = ("exact", "fields", "items", "kind", "maxlen", "site", "stamps")
+
+    def __init__(self, kind: str, items: list[Any], exact: bool = True, site: Site | None = None) -> None:
+        self.kind = kind
+        self.items = items
+        self.exact = exact
+        self.site = site
+        self.stamps: list[tuple[int, Any]] | None = None
+        """For appended tensors: the epoch each had, and where it was appended."""
+        self.fields: tuple[str, ...] | None = None
+        self.maxlen: int | None = None
+
+
+class Mapping:
+    """A dict.  Keys are constants (or tuples of them, or the identity of an object); `rest` are values under unknown keys."""
+
+    __slots__ = ("exact", "items", "keys", "kind", "rest", "site")
+
+    def __init__(self, items: dict[Any, Any] | None = None, exact: bool = True, kind: str = "dict") -> None:
+        self.items: dict[Any, Any] = items if items is not None else {}
+        self.keys: dict[Any, Any] = {}
+        """For keys that are not constants: the key object itself."""
+        self.exact = exact
+        self.kind = kind
+        self.rest: list[Any] = []
+        self.site: Site | None = None
+
+
+class Slice:
+    """A slice object inside an index."""
+
+    __slots__ = ("start", "step", "stop")
+
+    def __init__(self, start: Any, stop: Any, step: Any) -> None:
+        self.start = start
+        self.stop = stop
+        self.step = step
+
+
+class Stream:
+    """An iterator: wraps a Python iterator that yields abstract values.  `exact` = it ends where the real one ends."""
+
+    __slots__ = ("exact", "iterator")
+
+    def __init__(self, iterator: Iterator[Any], exact: bool = True) -> None:
+        self.iterator = iterator
+        self.exact = exact
+
+
+class Scope:
+    """Names of one namespace, looked up outwards."""
+
+    __slots__ = ("names", "outer")
+
+    def __init__(self, names: dict[str, Any], outer: Scope | None) -> None:
+        self.names = names
+        self.outer = outer
+
+
+class Function:
+    """A function of the analysed code, with its closure."""
+
+    __slots__ = (
+        "attributes",
+        "binding",
+        "defaults",
+        "is_generator",
+        "keyword_defaults",
+        "modes",
+        "name",
+        "node",
+        "owner",
+        "scope",
+        "unit",
+        "wraps_context",
+    )
+
+    def __init__(
+        self,
+        node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda,
+        scope: Scope,
+        unit: Unit,
+        defaults: list[Any],
+        keyword_defaults: dict[str, Any],
+    ) -> None:
+        self.node = node
+        self.name = getattr(node, "name", "<lambda>")
+        self.scope = scope
+        self.unit = unit
+        self.defaults = defaults
+        self.keyword_defaults = keyword_defaults
+        self.owner: ClassValue | None = None
+        self.binding = ""
+        """`static`, `class`, `property`, `cached`, or empty for a plain function or method."""
+        self.modes: tuple[tuple[str, Any], ...] = ()
+        """Grad modes that decorators put around it, with the decorator's syntax node."""
+        self.wraps_context = False
+        self.is_generator = False
+        self.attributes: dict[str, Any] | None = None
+
+
+class Method:
+    """A function bound to its receiver."""
+
+    __slots__ = ("function", "receiver")
+
+    def __init__(self, function: Any, receiver: Any) -> None:
+        self.function = function
+        self.receiver = receiver
+
+
+class ClassValue:
+    """A class of the analysed code.
+
+    `kind`: `module` (derives from nn.Module), `autograd` (autograd.Function), `optimizer`, `dataset`, `tuple` (named
+    tuple), `data` (dataclass), `enum`, `unknown` (a base is not known), `plain`.
+    """
+
+    __slots__ = ("bases", "fields", "kind", "name", "namespace", "node", "scope", "unit")
+
+    def __init__(self, name: str, bases: list[Any], namespace: dict[str, Any], kind: str) -> None:
+        self.name = name
+        self.bases = bases
+        self.namespace = namespace
+        self.kind = kind
+        self.node: ast.ClassDef | None = None
+        self.unit: Unit | None = None
+        self.scope: Scope | None = None
+        self.fields: list[tuple[str, Any]] = []
+
+    def lineage(self) -> list[Any]:
+        """The class and its ancestors, nearest first; a fair stand-in for the method resolution order."""
+        order: list[Any] = [self]
+        for base in self.bases:
+            if isinstance(base, ClassValue):
+                order.extend(ancestor for ancestor in base.lineage() if ancestor not in order)
+            elif base not in order:
+                order.append(base)
+        return order
+
+    def find(self, name: str) -> tuple[Any, Any]:
+        """The attribute and the class that defines it, or (MISSING, None)."""
+        for ancestor in self.lineage():
+            if isinstance(ancestor, ClassValue) and name in ancestor.namespace:
+                return ancestor.namespace[name], ancestor
+        return MISSING, None
+
+    def has_unknown_base(self) -> bool:
+        """Whether some ancestor is outside what is known."""
+        return any(isinstance(ancestor, Unknown) for ancestor in self.lineage())
+
+
+class Instance:
+    """An object of a class of the analysed code."""
+
+    __slots__ = ("attributes", "cls", "escaped", "module", "open", "site")
+
+    def __init__(self, cls: ClassValue, site: Site | None) -> None:
+        self.cls = cls
+        self.attributes: dict[str, Any] = {}
+        self.site = site
+        self.open = cls.has_unknown_base()
+        """True when attributes may exist that were not seen being set."""
+        self.escaped = False
+        self.module: ModuleState | None = None
+
+
+class ModuleState:
+    """What nn.Module adds to an object: training flag and the names that were registered."""
+
+    __slots__ = ("frozen", "hooks", "initialised", "registered", "training")
+
+    def __init__(self) -> None:
+        self.training: Any = True
+        self.initialised = False
+        self.registered: dict[str, str] = {}
+        """Attribute name -> `parameter`, `buffer` or `module`."""
+        self.hooks = False
+        self.frozen: Site | None = None
+
+
+class Layer:
+    """An object of one of torch's own module classes (`nn.Linear`, `nn.Sequential`, ...)."""
+
+    __slots__ = ("attributes", "escaped", "module", "name", "options", "site")
+
+    def __init__(self, name: str, options: dict[str, Any], site: Site | None) -> None:
+        self.name = name
+        self.options = options
+        self.site = site
+        self.attributes: dict[str, Any] = {}
+        self.module = ModuleState()
+        self.module.initialised = True
+        self.escaped = False
+
+
+class External:
+    """Something that lives in a library, by its dotted name."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __repr__(self) -> str:
+        return f"External({self.path!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, External) and other.path == self.path
+
+    def __hash__(self) -> int:
+        return hash(self.path)
+
+
+class Bound:
+    """A method of a value that is not an Instance: `tensor.exp`, `items.append`, `optimizer.step`."""
+
+    __slots__ = ("name", "receiver")
+
+    def __init__(self, receiver: Any, name: str) -> None:
+        self.receiver = receiver
+        self.name = name
+
+
+class Partial:
+    """functools.partial."""
+
+    __slots__ = ("args", "function", "kwargs")
+
+    def __init__(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+        self.function = function
+        self.args = args
+        self.kwargs = kwargs
+
+
+class Native:
+    """A function of ours standing for a library function that was made at run time."""
+
+    __slots__ = ("call", "name")
+
+    def __init__(self, name: str, call: Callable[..., Any]) -> None:
+        self.name = name
+        self.call = call
+
+
+class Super:
+    """`super()` inside a method."""
+
+    __slots__ = ("owner", "receiver")
+
+    def __init__(self, owner: ClassValue, receiver: Any) -> None:
+        self.owner = owner
+        self.receiver = receiver
+
+
+class PythonModule:
+    """A module of the analysed workspace."""
+
+    __slots__ = ("loaded", "name", "namespace", "path")
+
+    def __init__(self, name: str, path: str) -> None:
+        self.name = name
+        self.path = path
+        self.namespace: dict[str, Any] = {}
+        self.loaded = False
+
+
+class Opaque:
+    """A library object that the machine models by kind: optimizer, scheduler, scaler, context manager, thread, ..."""
+
+    __slots__ = ("kind", "path", "site", "state")
+
+    def __init__(self, kind: str, path: str, site: Site | None) -> None:
+        self.kind = kind
+        self.path = path
+        self.site = site
+        self.state: dict[str, Any] = {}
+
+
+class Missing:
+    """The absence of a value, where None would be a value."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+MISSING = Missing()
+
+
+def is_constant(value: Any) -> bool:
+    """Whether the value stands for itself."""
+    return isinstance(value, CONSTANTS)
+
+
+def cuts_of(value: Any, depth: int = 0) -> frozenset[Cut]:
+    """The cuts that data in this value has passed."""
+    if isinstance(value, (Tensor, Unknown, Number, Array)):
+        return value.cuts
+    if depth < 3:
+        if isinstance(value, Seq):
+            return _union(value.items, depth)
+        if isinstance(value, Mapping):
+            return _union([*value.items.values(), *value.rest], depth)
+    return NO_CUTS
+
+
+def _union(values: list[Any], depth: int) -> frozenset[Cut]:
+    found = NO_CUTS
+    for value in values[:64]:
+        cuts = cuts_of(value, depth + 1)
+        if cuts:
+            found = found | cuts
+    return found
+
+
+def tensors_in(value: Any, depth: int = 0) -> list[Tensor]:
+    """The tensors inside a value, containers included."""
+    if isinstance(value, Tensor):
+        return [value]
+    if depth > 4:
+        return []
+    if isinstance(value, Seq):
+        return [tensor for item in value.items for tensor in tensors_in(item, depth + 1)]
+    if isinstance(value, Mapping):
+        return [
+            tensor for item in [*value.items.values(), *value.rest] for tensor in tensors_in(item, depth + 1)
+        ]
+    if isinstance(value, Instance) and value.cls.kind in ("tuple", "data"):
+        return [tensor for item in value.attributes.values() for tensor in tensors_in(item, depth + 1)]
+    return []

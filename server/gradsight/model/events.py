@@ -1,0 +1,105 @@
+"""Facts that the machine reports and the rules judge: past events, without judgement.
+
+*Place* is anywhere a text range can be asked for; it is asked only when a finding is made, so that an event stays right
+when the code above it moves.  *Step* is one place of the trail, with its role.
+*Assumption* is empty when everything on the path is known; otherwise it is the one sentence that must hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from gradsight.model.finding import Role, Severity
+from gradsight.model.source import Span
+
+
+class Place(Protocol):
+    """A place in some source text."""
+
+    @property
+    def path(self) -> str: ...
+
+    def span(self) -> Span: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One place of the trail and what happened there."""
+
+    role: Role
+    place: Place
+    message: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Event:
+    """Something that happened on one path.
+
+    `kind` is the fact's name (see `KINDS`); `names` are the user's variables and torch's operators to speak of.
+    `alternatives` counts the undecided branches, beyond one, that the path had to take: the more, the less it is worth.
+    `context` is `script` (the module's own run), `forward` (an nn.Module method), `loss` or `function`.
+    """
+
+    kind: str
+    place: Place
+    steps: tuple[Step, ...] = ()
+    names: Mapping[str, str | int | bool] = field(default_factory=dict)
+    assumption: str = ""
+    alternatives: int = 0
+    context: str = "script"
+
+
+KINDS: dict[str, str] = {
+    "saved-overwritten": "a tensor kept for backward was written, and a backward needs it",
+    "saved-changed-silently": "a tensor kept for backward was changed without a version bump",
+    "leaf-written": "a leaf that requires grad was written with grad mode on",
+    "shared-view-written": "one of several views, or overlapping memory, was written",
+    "graph-written-without-grad": "a tensor of the graph was written under no_grad and then used",
+    "alias-read-after-write": "a value was read under one name after a write under another",
+    "inplace-recorded": "an in-place operation was recorded and nothing was lost",
+    "path-cut": "a parameter that should learn got no gradient because the path was cut",
+    "term-cut": "a term of the loss carries no graph although it was computed from parameters",
+    "backward-without-graph": "backward was called on a value without a graph",
+    "result-ignored": "the result of a pure tensor method was not used",
+    "grad-mode-left-off": "grad mode was switched off and not restored",
+    "checkpoint-without-grad": "a reentrant checkpoint got no input that requires grad",
+    "target-not-constant": "a regression target carries a gradient of the same network",
+    "grad-of-non-leaf": "`.grad` of a non-leaf was read",
+    "grad-alias-overwritten": "a kept `.grad` was overwritten and then read",
+    "non-leaf-optimized": "an optimizer got a non-leaf",
+    "grad-is-none": "`.grad` was used while it is None",
+    "grad-read-in-race": "`.grad` was read while another thread may run backward",
+    "non-leaf-copied": "deepcopy of a non-leaf",
+    "non-scalar-backward": "backward of a non-scalar without a gradient argument",
+    "backward-twice": "a second backward through a freed graph",
+    "state-carried": "a graph was carried into the next iteration and freed there",
+    "graph-kept-alive": "a graph was kept alive by a running total or a list",
+    "penalty-without-graph": "a gradient was used in a loss without create_graph",
+    "grad-of-unused": "autograd.grad of a tensor that is not in the graph",
+    "func-ignores-parameters": "a functional transform over a closure that ignores its parameters",
+    "graph-grows": "retain_graph in a loop whose graph grows",
+    "gradients-never-cleared": "gradients accumulate over optimizer steps",
+    "cleared-before-step": "gradients were cleared between backward and step",
+    "step-without-backward": "a step that no backward precedes",
+    "parameters-replaced": "an optimizer holds parameters that the model no longer has",
+    "eval-left-on": "training goes on in eval mode",
+    "scheduler-first": "a scheduler stepped before its optimizer",
+    "scaled-gradients-used": "gradients were clipped or read before unscale_",
+    "foreign-gradients": "gradients left by another loss reach a step",
+    "frozen-still-moves": "a frozen parameter is still moved by its optimizer",
+    "not-registered": "modules or parameters in a plain container",
+    "attribute-typo": "an attribute that torch does not know was set",
+    "before-super-init": "a module was assigned before super().__init__()",
+    "layer-made-in-forward": "a layer with parameters was created in forward",
+    "softmax-before-loss": "softmax before a loss that applies it",
+    "gradient-count": "a custom backward returns the wrong number of gradients",
+    "tensor-on-ctx": "a tensor was kept on ctx instead of save_for_backward",
+    "dirty-not-marked": "a custom forward modified its input without mark_dirty",
+    "gradient-edited": "a backward or hook returned nothing or edited the gradient in place",
+}
+
+SEVERITY_ORDER: dict[Severity, int] = {"error": 0, "warning": 1, "info": 2, "hint": 3}
+
+Judge = Callable[[Event], "object"]
