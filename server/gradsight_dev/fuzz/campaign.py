@@ -6,6 +6,7 @@ import multiprocessing
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 
 from gradsight_dev.fuzz.case import Case, examine
 from gradsight_dev.fuzz.grammar import seeds
@@ -35,7 +36,12 @@ def run_campaign(
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=prepare) as pool:
         pending = [pool.submit(_examine_all, batch, with_engine) for batch in batches]
         for batch, future in zip(batches, pending):
-            yield from future.result()
+            try:
+                yield from future.result()
+            except BrokenProcessPool as error:
+                raise RuntimeError(
+                    f"torch brought its process down at one of the seeds {batch[0]} to {batch[-1]}"
+                ) from error
             on_batch(len(batch))
 
 

@@ -107,3 +107,14 @@ def freeze(draft: Draft) -> bool:
         draft.say(f"{source.text}.detach_()")
         draft.add(Var(source.text, source.shape, source.group, grad=False))
     return True
+
+
+def deep_copy(draft: Draft) -> bool:
+    """`snapshot = copy.deepcopy(x)`: fine for leaves, refused for results."""
+    source = draft.find(where=lambda known: known.leaf or not known.grad or draft.dares())
+    if source is None or not fits("any", source.shape):
+        return False
+    name = draft.fresh(("snapshot", "backup", "frozen"))
+    draft.say(f"{name} = copy.deepcopy({source.text})")
+    draft.add(Var(name, source.shape, draft.group(), source.grad, source.leaf))
+    return True

@@ -218,11 +218,11 @@ class Draft:
                     known.grad and not known.leaf and not known.refuses and known.group in self.kept
                 ),
             )
+            refusing = self.find(shape=shape, where=lambda known: known.refuses and known.grad)
+            if refusing is not None and self.chance(0.35):
+                return refusing
             if dangerous is not None and self.chance(0.7):
                 return dangerous
-            refusing = self.find(shape=shape, where=lambda known: known.refuses and known.grad)
-            if refusing is not None and self.chance(0.5):
-                return refusing
             return self.find(shape=shape)
         if self.scope.recording:
             return self.find(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gradsight_dev.fuzz.grammar.compute import WEIGHED_REDUCTIONS, filled, fits
-from gradsight_dev.fuzz.grammar.draft import Draft, Var
+from gradsight_dev.fuzz.grammar.compute import WEIGHED_REDUCTIONS, expression, filled, fits
+from gradsight_dev.fuzz.grammar.draft import NAMES, Draft, Var
 
 LOSS_NAMES = ("loss", "cost", "objective", "err")
 
@@ -162,12 +162,19 @@ def retained(draft: Draft) -> bool:
 
 
 def hooked(draft: Draft) -> bool:
-    """A hook that scales the gradient."""
-    middle = draft.find(where=lambda known: known.grad and known.is_name)
-    if middle is None or draft.scope.in_function:
+    """A new result with a hook that scales its gradient.
+
+    Never on an older tensor: torch 2.13 crashes when a hook meets a view that was written under no_grad.
+    """
+    source = draft.find(where=lambda known: known.grad and fits("any", known.shape))
+    if source is None or draft.scope.in_function:
         return False
-    draft.say(f"if {middle.text}.requires_grad:")
-    draft.say(f"    {middle.text}.register_hook(lambda grad: grad * {draft.number()})")
+    text, result = expression(draft, source, keep_shape=True)
+    name = draft.fresh(NAMES)
+    draft.say(f"{name} = ({text}) * 1.0")
+    draft.say(f"if {name}.requires_grad:")
+    draft.say(f"    {name}.register_hook(lambda grad: grad * {draft.number()})")
+    draft.add(Var(name, result.shape, result.group, result.grad))
     return True
 
 

@@ -13,8 +13,11 @@ from gradsight_dev.fuzz.grammar import (
     flow,
     functions,
     holders,
+    idioms,
     modes,
     modules,
+    objects,
+    steps,
     training,
     values,
     writes,
@@ -33,6 +36,7 @@ EVERYDAY: Mapping[Production, float] = {
 }
 IMPORTS = (
     ("collections.", "import collections"),
+    ("copy.deep", "import copy"),
     ("dataclasses.", "import dataclasses"),
     ("random.random", "import random"),
     ("sys.argv", "import sys"),
@@ -94,6 +98,14 @@ def _open_with_leaves(draft: Draft) -> None:
     values.bind(draft, text, result)
 
 
+def _open_with_one_leaf(draft: Draft) -> None:
+    """One way to the loss only, so that a cut matters."""
+    leaf = values.make_leaf(draft)
+    text, result = compute.expression(draft, leaf, keep_shape=True)
+    values.bind(draft, text, result)
+    draft.forget(leaf.text) if draft.chance(0.6) else None
+
+
 def _open_for_modules(draft: Draft) -> None:
     if draft.chance(0.4):
         values.make_leaf(draft, (draft.rows, draft.width))
@@ -119,12 +131,27 @@ def _text(draft: Draft, seed: int) -> str:
 
 
 KINDS = (
-    Kind("straight", {**EVERYDAY}, 1.5),
-    Kind("views", {**EVERYDAY, compute.view: 7.0, compute.unpacked_views: 2.0, writes.write: 5.0}, 1.5),
-    Kind("writes", {**EVERYDAY, writes.write: 9.0, writes.guarded_write: 2.0, compute.alias: 1.0}, 1.5),
-    Kind("hidden", {**EVERYDAY, writes.write: 1.0, writes.hidden_write: 5.0}, 1.0),
+    Kind("straight", {**EVERYDAY, idioms.single_element: 0.7, idioms.chained: 0.4}, 1.2),
     Kind(
-        "loops", {**EVERYDAY, flow.loop: 5.0, flow.carry: 3.0, compute.compute: 5.0}, 1.5, statements=(2, 5)
+        "views",
+        {**EVERYDAY, compute.view: 7.0, compute.unpacked_views: 3.0, writes.write: 5.0, idioms.starred: 0.7},
+        1.6,
+    ),
+    Kind("writes", {**EVERYDAY, writes.write: 9.0, writes.guarded_write: 2.0, compute.alias: 1.0}, 1.5),
+    Kind("hidden", {**EVERYDAY, writes.write: 1.0, writes.hidden_write: 5.0}, 1.5),
+    Kind(
+        "loops",
+        {
+            **EVERYDAY,
+            flow.loop: 5.0,
+            flow.carry: 3.0,
+            compute.compute: 5.0,
+            idioms.leaving_loop: 1.0,
+            idioms.forever: 0.5,
+            idioms.zipped: 1.0,
+        },
+        1.5,
+        statements=(2, 5),
     ),
     Kind(
         "loop_backward",
@@ -161,39 +188,71 @@ KINDS = (
             modes.quiet_block: 3.0,
             modes.recording_block: 1.0,
             modes.quiet_value: 2.0,
-            modes.inference_value: 1.5,
+            modes.inference_value: 3.0,
             modes.switch: 0.7,
             modes.mode_by_flag: 1.0,
             writes.guarded_write: 1.5,
         },
         1.3,
     ),
-    Kind("leaves", {**EVERYDAY, writes.guarded_write: 3.0, cuts.freeze: 1.0}, 1.0),
+    Kind("leaves", {**EVERYDAY, writes.guarded_write: 3.0, cuts.freeze: 1.0, cuts.deep_copy: 0.7}, 1.0),
     Kind(
         "containers",
-        {**EVERYDAY, holders.listed: 4.0, holders.tupled: 2.0, holders.mapped: 2.0},
+        {**EVERYDAY, holders.listed: 4.0, holders.tupled: 2.0, holders.mapped: 2.0, idioms.zipped: 1.0},
         1.2,
         statements=(3, 7),
     ),
-    Kind("attributes", {**EVERYDAY, holders.attributed: 4.0}, 0.8, statements=(3, 7)),
+    Kind(
+        "attributes",
+        {**EVERYDAY, holders.attributed: 3.0, objects.stateful_object: 3.0, objects.callable_object: 2.0},
+        1.2,
+        statements=(2, 6),
+    ),
+    Kind("custom", {**EVERYDAY, objects.custom_function: 4.0}, 0.6, statements=(2, 6)),
     Kind(
         "branches",
-        {**EVERYDAY, flow.branch: 5.0, flow.correlated_branches: 2.0, flow.attempt: 0.5},
+        {
+            **EVERYDAY,
+            flow.branch: 5.0,
+            flow.correlated_branches: 2.0,
+            flow.attempt: 0.5,
+            idioms.conditional_value: 2.0,
+            idioms.walrus: 1.0,
+        },
         1.3,
         statements=(2, 6),
+    ),
+    Kind(
+        "idioms",
+        {
+            **EVERYDAY,
+            idioms.chained: 1.5,
+            idioms.swap: 1.5,
+            idioms.conditional_value: 1.0,
+            idioms.walrus: 1.0,
+            idioms.starred: 1.0,
+            idioms.zipped: 1.0,
+            idioms.removed: 1.0,
+            idioms.logged: 1.0,
+            idioms.single_element: 1.0,
+        },
+        1.0,
     ),
     Kind(
         "cuts",
         {
             **EVERYDAY,
+            writes.write: 2.0,
             cuts.cut: 4.0,
             cuts.number: 1.5,
             cuts.index: 1.0,
             cuts.ignored: 1.0,
             modes.quiet_value: 1.0,
             cuts.freeze: 0.7,
+            idioms.logged: 0.5,
         },
-        1.2,
+        1.5,
+        opening=_open_with_one_leaf,
     ),
     Kind(
         "backwards",
@@ -207,11 +266,21 @@ KINDS = (
         },
         1.3,
     ),
+    Kind(
+        "gradients",
+        {**EVERYDAY, ending.functional_gradient: 3.0, ending.use_gradient: 1.0},
+        0.7,
+        statements=(2, 5),
+    ),
     Kind("training", {**EVERYDAY}, 2.0, skeleton=training.train_model),
     Kind("by_hand", {**EVERYDAY}, 0.8, skeleton=training.train_by_hand),
     Kind("recurrent", {**EVERYDAY}, 1.3, skeleton=training.recurrent),
     Kind("two_networks", {**EVERYDAY}, 0.8, skeleton=training.two_networks),
     Kind("optimized", {**EVERYDAY}, 0.8, skeleton=training.optimized_leaves),
+    Kind("train_functions", {**EVERYDAY}, 0.8, skeleton=steps.train_by_functions),
+    Kind("stateful", {**EVERYDAY}, 0.8, skeleton=steps.stateful_module),
+    Kind("penalty", {**EVERYDAY}, 0.7, skeleton=steps.gradient_penalty),
+    Kind("parameters", {**EVERYDAY}, 0.8, skeleton=steps.manual_parameters),
     Kind(
         "mixed",
         {
@@ -235,8 +304,18 @@ KINDS = (
             writes.guarded_write: 0.5,
             ending.retained: 0.2,
             ending.hooked: 0.2,
+            idioms.chained: 0.2,
+            idioms.swap: 0.3,
+            idioms.conditional_value: 0.3,
+            idioms.walrus: 0.2,
+            idioms.zipped: 0.3,
+            idioms.logged: 0.3,
+            idioms.leaving_loop: 0.3,
+            objects.stateful_object: 0.4,
+            objects.callable_object: 0.3,
+            objects.custom_function: 0.2,
         },
-        2.5,
+        3.0,
         statements=(5, 12),
     ),
 )

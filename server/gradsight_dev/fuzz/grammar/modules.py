@@ -150,6 +150,9 @@ def _add_layers(draft: Draft, setup: list[str], applied: list[str]) -> None:
                 ("list", 1.0),
                 ("norm", 1.0),
                 ("conv", 0.4),
+                ("sequence", 0.5),
+                ("attention", 0.3),
+                ("table", 0.3),
                 ("bilinear", 0.2),
             )
         )
@@ -174,6 +177,15 @@ def _add_layers(draft: Draft, setup: list[str], applied: list[str]) -> None:
         elif style == "conv":
             setup.append(f"self.conv{index} = nn.Conv1d(1, 1, 3, padding=1)")
             applied.append(f"self.conv{index}({{h}}.unsqueeze(1)).squeeze(1)")
+        elif style == "sequence":
+            setup.append(f"self.rnn{index} = nn.{draft.pick(('LSTM', 'GRU', 'RNN'))}({width}, {width})")
+            applied.append(f"self.rnn{index}({{h}})[0]")
+        elif style == "attention":
+            setup.append(f"self.attn{index} = nn.MultiheadAttention({width}, 1)")
+            applied.append(f"self.attn{index}({{h}}, {{h}}, {{h}})[0]")
+        elif style == "table":
+            setup.append(f"self.table{index} = nn.Embedding(5, {width})")
+            applied.append(f"{{h}} + self.table{index}(torch.tensor(1))")
         else:
             setup.append(f"self.bil{index} = nn.Bilinear({width}, {width}, {width})")
             applied.append(f"self.bil{index}({{h}}, {{h}})")

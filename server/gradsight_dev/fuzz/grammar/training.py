@@ -29,9 +29,12 @@ DISTANCES = (
 
 def train_model(draft: Draft) -> None:
     """A model, an optimizer and a few steps."""
-    model = _model(draft, "model")
+    model = build_model(draft, "model")
     _data(draft)
-    draft.say(f"opt = {_optimizer(draft, f'{model}.parameters()')}")
+    draft.say(f"opt = {build_optimizer(draft, f'{model}.parameters()')}")
+    scheduled = draft.chance(0.1)
+    if scheduled:
+        draft.say("scheduler = torch.optim.lr_scheduler.StepLR(opt, 1)")
     plan = draft.weighted(
         (
             ("plain", 5.0),
@@ -45,11 +48,13 @@ def train_model(draft: Draft) -> None:
         )
     )
     if plan == "forward_outside":
-        draft.say(f"pred = {model}(inputs)")
+        forward(draft, "pred", model, "inputs")
     if plan == "accumulated" or plan == "loss_kept":
         draft.say("running = 0.0" if draft.chance(0.6) else "running = torch.zeros(())")
     with draft.block(f"for step in range({draft.rng.randint(2, 3)}):", in_loop=True):
         _step(draft, model, plan)
+        if scheduled:
+            draft.say("scheduler.step()")
     if plan in ("accumulated", "loss_kept") and draft.chance(0.5):
         draft.say("average = running / 2")
 
@@ -72,7 +77,7 @@ def train_by_hand(draft: Draft) -> None:
     with draft.block(f"for step in range({draft.rng.randint(2, 3)}):", in_loop=True):
         if not outside:
             draft.say(f"pred = {form}")
-        _perturb(draft, "pred")
+        perturb(draft, "pred")
         draft.say(f"loss = {draft.pick(DISTANCES).format('pred', 'target')}")
         draft.say(
             f"loss.backward({'retain_graph=True' if (outside and draft.chance(0.7)) or draft.chance(0.1) else ''})"
@@ -110,7 +115,7 @@ def recurrent(draft: Draft) -> None:
     draft.say(f"h = torch.zeros({rows}, {width})")
     across = draft.chance(0.6)
     if across:
-        draft.say(f"opt = {_optimizer(draft, parameters)}")
+        draft.say(f"opt = {build_optimizer(draft, parameters)}")
         _carried_training(draft, cell)
     else:
         _unrolled(draft, cell)
@@ -118,9 +123,9 @@ def recurrent(draft: Draft) -> None:
 
 def two_networks(draft: Draft) -> None:
     """Two models and two optimizers in turns, as adversarial training has them."""
-    generator, critic = _model(draft, "gen"), _model(draft, "disc")
-    draft.say(f"opt_g = {_optimizer(draft, f'{generator}.parameters()')}")
-    draft.say(f"opt_d = {_optimizer(draft, f'{critic}.parameters()')}")
+    generator, critic = build_model(draft, "gen"), build_model(draft, "disc")
+    draft.say(f"opt_g = {build_optimizer(draft, f'{generator}.parameters()')}")
+    draft.say(f"opt_d = {build_optimizer(draft, f'{critic}.parameters()')}")
     draft.say(f"inputs = torch.randn({draft.rows}, {draft.width})")
     reuse = draft.chance(0.3)
     cut = draft.chance(0.75)
@@ -163,7 +168,7 @@ def optimized_leaves(draft: Draft) -> None:
             ("{0} = {0}.to(torch.float32)", "{0} = {0}.float()", "{0} = {0}.contiguous()", "{0} = {0}.cpu()")
         )
         draft.say(change.format(names[0]))
-    draft.say(f"opt = {_optimizer(draft, '[' + ', '.join(names) + ']')}")
+    draft.say(f"opt = {build_optimizer(draft, '[' + ', '.join(names) + ']')}")
     before = draft.chance(0.35)
     if before:
         draft.say(f"y = {names[0]} ** 2" if draft.chance(0.6) else f"y = {names[0]} * 3")
@@ -186,7 +191,8 @@ def optimized_leaves(draft: Draft) -> None:
             draft.say(line)
 
 
-def _model(draft: Draft, name: str) -> str:
+def build_model(draft: Draft, name: str) -> str:
+    """A model under this name: a Sequential, a single layer or a class of its own."""
     if draft.chance(0.45):
         draft.say(f"{name} = {sequential(draft)}")
     elif draft.chance(0.2):
@@ -202,7 +208,8 @@ def _data(draft: Draft) -> None:
     draft.say(f"target = torch.randn({draft.rows}, {draft.width})")
 
 
-def _optimizer(draft: Draft, parameters: str) -> str:
+def build_optimizer(draft: Draft, parameters: str) -> str:
+    """The text of an optimizer over these parameters."""
     return draft.weighted(OPTIMIZERS).format(parameters)
 
 
@@ -213,8 +220,10 @@ def _step(draft: Draft, model: str, plan: str) -> None:
     )
     again = "retain_graph=True"
     if plan != "forward_outside":
-        draft.say(f"pred = {model}(inputs)")
-    _perturb(draft, "pred")
+        forward(draft, "pred", model, "inputs")
+    perturb(draft, "pred")
+    if draft.chance(0.06):
+        _rewrite_parameters(draft, model)
     loss = f"loss = {distance.format('pred', 'target')}"
     if plan in ("two_losses", "shared_forward"):
         draft.say(loss)
@@ -291,7 +300,30 @@ def _step(draft: Draft, model: str, plan: str) -> None:
             draft.say(line)
 
 
-def _perturb(draft: Draft, name: str) -> None:
+def forward(draft: Draft, result: str, model: str, source: str) -> None:
+    """A forward pass, now and then in mixed precision."""
+    if draft.chance(0.06):
+        with draft.block('with torch.autocast("cpu", dtype=torch.bfloat16):'):
+            draft.say(f"{result} = {model}({source})")
+        draft.say(f"{result} = {result}.float()")
+    else:
+        draft.say(f"{result} = {model}({source})")
+
+
+def _rewrite_parameters(draft: Draft, model: str) -> None:
+    """Parameters changed between the forward pass and its backward."""
+    style = draft.pick(("load", "init", "clamp"))
+    if style == "load":
+        draft.say(f"{model}.load_state_dict({model}.state_dict())")
+    elif style == "init":
+        draft.say(f"for p in {model}.parameters():")
+        draft.say(f"    nn.init.{draft.pick(('normal_', 'zeros_', 'uniform_'))}(p)")
+    else:
+        draft.say(f"for p in {model}.parameters():")
+        draft.say(f"    p.data.clamp_(-0.{draft.rng.randint(1, 5)}, 0.5)")
+
+
+def perturb(draft: Draft, name: str) -> None:
     """Sometimes a statement between the forward pass and the loss."""
     if draft.chance(0.3):
         forms = [
@@ -360,7 +392,7 @@ def _carried_training(draft: Draft, cell: str) -> None:
                 draft.say("h = " + cell.format(x="x", h="h"))
         else:
             draft.say("h = " + cell.format(x="x", h="h"))
-        _perturb(draft, "h") if draft.chance(0.4) else None
+        perturb(draft, "h") if draft.chance(0.4) else None
         draft.say(f"loss = {draft.pick(('h.pow(2).mean()', 'h.sum()', '(h - 1).abs().sum()'))}")
         lines = ["opt.zero_grad()", f"loss.backward({'retain_graph=True' if draft.chance(0.35) else ''})"]
         if draft.chance(0.8):

@@ -82,7 +82,7 @@ FAMILIES = (
     Family(
         "flags",
         re.compile(
-            "only change requires_grad flags|Can't detach views in-place|numpy\\(\\) on Tensor that requires"
+            "only change requires_grad flags|Can't detach views in-place|has been detached in-place|numpy\\(\\) on Tensor that requires"
         ),
         ("GS",),
         False,
