@@ -49,7 +49,12 @@ class Autograd(Builtins):
     # -- operators from facts ----------------------------------------------------------------------------------------
 
     def apply_operator(
-        self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST, settings: dict[str, Any] | None = None
+        self,
+        name: str,
+        args: list[Any],
+        kwargs: dict[str, Any],
+        node: ast.AST,
+        settings: dict[str, Any] | None = None,
     ) -> Any:
         """Call the operator `name` (as the fact table spells it)."""
         fact = self.table.find(name)
@@ -124,6 +129,8 @@ class Autograd(Builtins):
             return isinstance(value, (Seq, range))
         if kind == "text":
             return isinstance(value, str)
+        if kind == "basic":
+            return None if isinstance(value, (Unknown, Seq)) else not isinstance(value, Tensor)
         return None
 
     def record(self, op: str, case: Case, bound: dict[str, Any], node: ast.AST, certain: bool = True) -> Any:
@@ -140,7 +147,9 @@ class Autograd(Builtins):
         recording = wants if self.grad_mode and not self.inference else False
         targets = [bound[name] for name in case.writes if isinstance(bound.get(name), Tensor)]
         if targets:
-            return self.record_write(op, case, bound, targets, operands, flags, recording, cuts, site, certain)
+            return self.record_write(
+                op, case, bound, targets, operands, flags, recording, cuts, site, certain
+            )
         if wants is not False and recording is False:
             cuts = cuts | self.mode_cut(op, operands, site)
         results = [
@@ -237,8 +246,14 @@ class Autograd(Builtins):
         if isinstance(source, Tensor):
             if output.same == "always":
                 return source
-            shares = output.aliased == "always" or (output.aliased == "sometimes" and source.dense and output.same == "never")
-            if output.aliased == "sometimes" and output.same == "sometimes" and op in SAME_WHEN_NOTHING_CHANGES:
+            shares = output.aliased == "always" or (
+                output.aliased == "sometimes" and source.dense and output.same == "never"
+            )
+            if (
+                output.aliased == "sometimes"
+                and output.same == "sometimes"
+                and op in SAME_WHEN_NOTHING_CHANGES
+            ):
                 shares = False
             if shares:
                 result = self.make_view(source, output, op, site)
@@ -384,7 +399,15 @@ class Autograd(Builtins):
             return Seq("tuple", [first], False)
         parts = [first]
         for index in range(1, count if count is not None else 3):
-            part = Tensor(first.site, first.storage, first.counter, first.node, first.requires_grad, first.dtype, first.shape)
+            part = Tensor(
+                first.site,
+                first.storage,
+                first.counter,
+                first.node,
+                first.requires_grad,
+                first.dtype,
+                first.shape,
+            )
             for name in ("base", "seen_rebases", "one_of_many", "overlapping", "cuts", "source", "dense"):
                 setattr(part, name, getattr(first, name))
             part.region = ("part", index)
@@ -457,7 +480,13 @@ class Autograd(Builtins):
             self.overlap_written(target, op, site)
         if recording is not False and not mode:
             self.check_writable(target, op, site, recording)
-        if self.grad_mode and not mode and target.is_leaf and target.requires_grad is True and recording is False:
+        if (
+            self.grad_mode
+            and not mode
+            and target.is_leaf
+            and target.requires_grad is True
+            and recording is False
+        ):
             recording = True
         storage = target.storage
         storage.epoch += 1
@@ -504,7 +533,9 @@ class Autograd(Builtins):
 
     def cut_by_write(self, target: Tensor, op: str, site: Site, others: list[Tensor]) -> None:
         """A write without grad mode takes data from tensors with a graph."""
-        found = self.mode_cut(op, [("", tensor) for tensor in others], site) if not self.grad_mode else NO_CUTS
+        found = (
+            self.mode_cut(op, [("", tensor) for tensor in others], site) if not self.grad_mode else NO_CUTS
+        )
         if found:
             target.cuts = target.cuts | found
 
@@ -515,9 +546,20 @@ class Autograd(Builtins):
         if target.one_of_many and base is not None:
             assumption = recording.reason if isinstance(recording, Maybe) else ""
             if not (isinstance(recording, Maybe) and recording.weak):
-                steps = [Step("made", target.site, f"{target.one_of_many} returns several views of one tensor here")]
+                steps = [
+                    Step(
+                        "made", target.site, f"{target.one_of_many} returns several views of one tensor here"
+                    )
+                ]
                 self.emit(
-                    "shared-view-written", site, steps, assumption, op=op, view=target.one_of_many, target=text, reason="many"
+                    "shared-view-written",
+                    site,
+                    steps,
+                    assumption,
+                    op=op,
+                    view=target.one_of_many,
+                    target=text,
+                    reason="many",
                 )
             return
         owner = base if base is not None else target
@@ -525,16 +567,39 @@ class Autograd(Builtins):
             steps = [Step("made", owner.site, "the leaf that requires grad is made here")]
             steps += self.call_steps(site)
             self.emit(
-                "leaf-written", site, steps, op=op, target=text or owner.label, leaf=owner.label or text, view=base is not None
+                "leaf-written",
+                site,
+                steps,
+                op=op,
+                target=text or owner.label,
+                leaf=owner.label or text,
+                view=base is not None,
             )
         elif owner.is_leaf and isinstance(owner.requires_grad, Maybe) and owner.leaf_made:
             if not owner.requires_grad.weak:
-                self.emit("leaf-written", site, [], owner.requires_grad.reason, op=op, target=text, leaf=text, view=base is not None)
+                self.emit(
+                    "leaf-written",
+                    site,
+                    [],
+                    owner.requires_grad.reason,
+                    op=op,
+                    target=text,
+                    leaf=text,
+                    view=base is not None,
+                )
 
     def overlap_written(self, target: Tensor, op: str, site: Site) -> None:
-        steps = [Step("made", target.site, f"{target.overlapping} makes several elements share one memory location here")]
+        steps = [
+            Step(
+                "made",
+                target.site,
+                f"{target.overlapping} makes several elements share one memory location here",
+            )
+        ]
         text = self.text_of_target(site)
-        self.emit("shared-view-written", site, steps, op=op, view=target.overlapping, target=text, reason="overlap")
+        self.emit(
+            "shared-view-written", site, steps, op=op, view=target.overlapping, target=text, reason="overlap"
+        )
 
     def call_steps(self, site: Site) -> list[Step]:
         """The calls that led to a place inside a function."""
@@ -547,8 +612,17 @@ class Autograd(Builtins):
         if isinstance(node, ast.AugAssign):
             target = node.target
         elif isinstance(node, ast.Call):
-            target = node.func.value if isinstance(node.func, ast.Attribute) else (node.args[0] if node.args else node.func)
-            if isinstance(node.func, ast.Attribute) and isinstance(target, ast.Name) and node.args and target.id in ("F", "torch", "init", "nn"):
+            target = (
+                node.func.value
+                if isinstance(node.func, ast.Attribute)
+                else (node.args[0] if node.args else node.func)
+            )
+            if (
+                isinstance(node.func, ast.Attribute)
+                and isinstance(target, ast.Name)
+                and node.args
+                and target.id in ("F", "torch", "init", "nn")
+            ):
                 target = node.args[0]
         try:
             text = ast.unparse(target)
@@ -565,17 +639,81 @@ def bind(fact: OpFact, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any
     bound: dict[str, Any] = {}
     parameters = fact.parameters
     for index, value in enumerate(args):
-        bound[parameters[index] if index < len(parameters) else f"*{index}"] = value
+        name = parameters[index] if index < len(parameters) else f"*{index}"
+        if name.startswith("*") and index < len(parameters):
+            rest = args[index:]
+            bound[name[1:]] = rest[0] if len(rest) == 1 else Seq("tuple", rest)
+            break
+        bound[name] = value
     for name, value in kwargs.items():
-        bound[ALIASES.get(name, name) if ALIASES.get(name, name) in parameters and name not in parameters else name] = value
+        bound[
+            ALIASES.get(name, name)
+            if ALIASES.get(name, name) in parameters and name not in parameters
+            else name
+        ] = value
     return bound
 
 
-ALIASES = {"x": "input", "x1": "input", "x2": "other", "axis": "dim", "keepdims": "keepdim", "self": "input", "input": "self"}
-OVERWRITES_ALL = {"zero_", "fill_", "copy_", "normal_", "uniform_", "zeros_", "ones_", "constant_", "bernoulli_", "exponential_"}
-SAME_WHEN_NOTHING_CHANGES = {"to", "type", "float", "double", "half", "contiguous", "cpu", "cuda", "type_as", "bfloat16"}
-DENSE_VIEWS = {"view", "reshape", "flatten", "unflatten", "unsqueeze", "squeeze", "detach", "data", "view_as", "ravel", "alias"}
-ELEMENTWISE_LAYOUT = {"add", "sub", "mul", "div", "clone", "relu", "exp", "tanh", "sigmoid", "dropout", "neg", "abs"}
+ALIASES = {
+    "x": "input",
+    "x1": "input",
+    "x2": "other",
+    "axis": "dim",
+    "keepdims": "keepdim",
+    "self": "input",
+    "input": "self",
+}
+OVERWRITES_ALL = {
+    "zero_",
+    "fill_",
+    "copy_",
+    "normal_",
+    "uniform_",
+    "zeros_",
+    "ones_",
+    "constant_",
+    "bernoulli_",
+    "exponential_",
+}
+SAME_WHEN_NOTHING_CHANGES = {
+    "to",
+    "type",
+    "float",
+    "double",
+    "half",
+    "contiguous",
+    "cpu",
+    "cuda",
+    "type_as",
+    "bfloat16",
+}
+DENSE_VIEWS = {
+    "view",
+    "reshape",
+    "flatten",
+    "unflatten",
+    "unsqueeze",
+    "squeeze",
+    "detach",
+    "data",
+    "view_as",
+    "ravel",
+    "alias",
+}
+ELEMENTWISE_LAYOUT = {
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "clone",
+    "relu",
+    "exp",
+    "tanh",
+    "sigmoid",
+    "dropout",
+    "neg",
+    "abs",
+}
 CUT_KINDS = {"detach": "detach", "detach_": "detach", "data": "data"}
 
 

@@ -19,7 +19,9 @@ class BackwardRun:
 
     __slots__ = ("cuts", "leaves", "loops", "loss", "site", "tick", "zero_leaves")
 
-    def __init__(self, site: Site, loss: Tensor, leaves: set[Tensor], cuts: frozenset[Cut], tick: int) -> None:
+    def __init__(
+        self, site: Site, loss: Tensor, leaves: set[Tensor], cuts: frozenset[Cut], tick: int
+    ) -> None:
         self.site = site
         self.loss = loss
         self.leaves = leaves
@@ -118,7 +120,11 @@ class Backward(Autograd):
         """A kept tensor has another version: torch refuses."""
         if not saved.certain or _weak(node):
             return
-        writes = [write for write in saved.storage.writes if write.counter is saved.counter and write.version > saved.version]
+        writes = [
+            write
+            for write in saved.storage.writes
+            if write.counter is saved.counter and write.version > saved.version
+        ]
         if not writes:
             return
         write = writes[0]
@@ -173,7 +179,14 @@ class Backward(Autograd):
             place = self.carry_site(node, site) or site
             if place.key != site.key:
                 steps.append(Step("needed", site, "this backward goes through it again in the next round"))
-            self.emit("state-carried", place, steps, assumption_of(node.requires), op=node.op, loss=self.text_of_target(site))
+            self.emit(
+                "state-carried",
+                place,
+                steps,
+                assumption_of(node.requires),
+                op=node.op,
+                loss=self.text_of_target(site),
+            )
             return
         self.emit("backward-twice", site, steps, assumption_of(node.requires), op=node.op, loss=self.text_of_target(site),
                   first_line=first.line, how=how)  # fmt: skip
@@ -205,7 +218,10 @@ class Backward(Autograd):
             seen.add(edge)
             for inner in edge.inputs:
                 if isinstance(inner, Node):
-                    fresh = all(rounds.get(run) == number for run, number in edge.site.loops if run in rounds) and edge.freed is None
+                    fresh = (
+                        all(rounds.get(run) == number for run, number in edge.site.loops if run in rounds)
+                        and edge.freed is None
+                    )
                     if fresh and inner.freed is not None:
                         if best is None or edge.tick < best_tick:
                             best, best_tick = edge.site, edge.tick
@@ -253,7 +269,9 @@ class Backward(Autograd):
             if only is not None and leaf not in only:
                 continue
             if isinstance(leaf.requires_grad, Maybe):
-                leaf.grad = leaf.grad if leaf.grad is not None else Unknown("gradient of a tensor that may need none")
+                leaf.grad = (
+                    leaf.grad if leaf.grad is not None else Unknown("gradient of a tensor that may need none")
+                )
                 continue
             self.add_gradient(leaf, run.site, leaf in run.zero_leaves)
         for tensor in self.retaining:
@@ -293,7 +311,9 @@ class Backward(Autograd):
         only = set(tensors_in(inputs)) if inputs is not None else None
         placeholder = BackwardRun(site, loss, set(), loss.cuts, self.tick)
         self.backwards.append(placeholder)
-        run = self.run_backward([loss], site, given.get("retain_graph"), given.get("create_graph"), gradient is not None)
+        run = self.run_backward(
+            [loss], site, given.get("retain_graph"), given.get("create_graph"), gradient is not None
+        )
         if run is None:
             self.backwards.pop()
             return
@@ -306,7 +326,15 @@ class Backward(Autograd):
 
     def grad_call(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         """`torch.autograd.grad(outputs, inputs, ...)`."""
-        names = ("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph", "only_inputs", "allow_unused")
+        names = (
+            "outputs",
+            "inputs",
+            "grad_outputs",
+            "retain_graph",
+            "create_graph",
+            "only_inputs",
+            "allow_unused",
+        )
         given = {**dict(zip(names, args)), **kwargs}
         site = self.site(node)
         outputs = tensors_in(given.get("outputs"))
@@ -314,10 +342,14 @@ class Backward(Autograd):
         inputs = tensors_in(wanted)
         create = given.get("create_graph", False)
         if not outputs:
-            return self.grad_results(wanted, [Unknown("gradient of an unknown value") for _ in (inputs or [None])])
+            return self.grad_results(
+                wanted, [Unknown("gradient of an unknown value") for _ in (inputs or [None])]
+            )
         run = self.run_backward(outputs, site, given.get("retain_graph"), create, given.get("grad_outputs") is not None, inputs, "autograd.grad")  # fmt: skip
         if run is None:
-            return self.grad_results(wanted, [Unknown("gradient of a value without graph") for _ in (inputs or [None])])
+            return self.grad_results(
+                wanted, [Unknown("gradient of a value without graph") for _ in (inputs or [None])]
+            )
         results: list[Any] = []
         for tensor in inputs:
             if given.get("allow_unused") in (None, False) and given.get("materialize_grads") in (None, False):
@@ -387,7 +419,11 @@ def overlaps(write_region: Any, read_region: Any) -> bool:
         return True
     if write_region == read_region:
         return True
-    if isinstance(write_region, tuple) and isinstance(read_region, tuple) and write_region[:1] == read_region[:1]:
+    if (
+        isinstance(write_region, tuple)
+        and isinstance(read_region, tuple)
+        and write_region[:1] == read_region[:1]
+    ):
         return not (write_region[0] in ("part", "index") and write_region[1] != read_region[1])
     return True
 

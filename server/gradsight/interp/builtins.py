@@ -214,7 +214,11 @@ class Builtins(Objects):
         items, exact = self.collect(args[0])
         if exact and not kwargs:
             try:
-                return Seq("list", sorted(items)) if all(isinstance(i, (int, float, str)) for i in items) else Seq("list", items)
+                return (
+                    Seq("list", sorted(items))
+                    if all(isinstance(i, (int, float, str)) for i in items)
+                    else Seq("list", items)
+                )
             except TypeError:
                 return Seq("list", items)
         return Seq("list", items, exact)
@@ -312,7 +316,9 @@ class Builtins(Objects):
         if all(outcome is False for outcome in outcomes):
             return False
         if isinstance(value, Unknown):
-            return value.derived(("isinstance", repr(kinds) if isinstance(kinds, External) else id(node)), "its type", "bool")
+            return value.derived(
+                ("isinstance", repr(kinds) if isinstance(kinds, External) else id(node)), "its type", "bool"
+            )
         return Unknown("isinstance", "bool")
 
     def is_instance(self, value: Any, kind: Any) -> bool | None:
@@ -447,7 +453,11 @@ class Builtins(Objects):
         return args[0] if args and isinstance(args[0], (Tensor, Instance, Layer)) else Number()
 
     def builtin_vars(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        return Mapping(dict(args[0].attributes)) if args and isinstance(args[0], Instance) else Mapping({}, False)
+        return (
+            Mapping(dict(args[0].attributes))
+            if args and isinstance(args[0], Instance)
+            else Mapping({}, False)
+        )
 
     def builtin_input(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         return Unknown("text typed by the user", "text")

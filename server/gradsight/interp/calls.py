@@ -107,7 +107,9 @@ class Calls(Expressions):
 
     # -- functions ---------------------------------------------------------------------------------------------------
 
-    def call_function(self, function: Function, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def call_function(
+        self, function: Function, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
         frame = self.frame
         if frame.depth >= DEEPEST:
             return self.gap("call stack too deep", node)
@@ -158,7 +160,9 @@ class Calls(Expressions):
         self.function_returned(function, callee, args, result, node)
         return result
 
-    def function_returned(self, function: Function, frame: Frame, args: list[Any], result: Any, node: ast.AST) -> None:
+    def function_returned(
+        self, function: Function, frame: Frame, args: list[Any], result: Any, node: ast.AST
+    ) -> None:
         """Hook: a call is over."""
 
     def run_generator(self, frame: Frame, body: list[ast.stmt]) -> Iterator[Any]:
@@ -255,7 +259,9 @@ class Calls(Expressions):
     def decorate_class(self, decorator: ast.expr, value: Any) -> Any:
         decorated = self.evaluate(decorator)
         path = decorated.path if isinstance(decorated, (External, Opaque)) else ""
-        if isinstance(value, ClassValue) and path.endswith(("dataclass", "dataclasses.dataclass", "attr.s", "define")):
+        if isinstance(value, ClassValue) and path.endswith(
+            ("dataclass", "dataclasses.dataclass", "attr.s", "define")
+        ):
             value.kind = "data" if value.kind == "plain" else value.kind
         return value
 
@@ -315,7 +321,12 @@ class Calls(Expressions):
         if cls.kind == "module":
             instance.module = ModuleState()
             self.modules_made.append(instance)
-        fields = [field for ancestor in reversed(cls.lineage()) if isinstance(ancestor, ClassValue) for field in ancestor.fields]
+        fields = [
+            field
+            for ancestor in reversed(cls.lineage())
+            if isinstance(ancestor, ClassValue)
+            for field in ancestor.fields
+        ]
         init, _ = cls.find("__init__")
         if isinstance(init, Function):
             self.call_function(init, [instance, *args], kwargs, node)
@@ -351,7 +362,9 @@ class Calls(Expressions):
             return default.state.get("default", Unknown("field without a default"))
         return default
 
-    def call_instance(self, instance: Instance, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def call_instance(
+        self, instance: Instance, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
         method, _ = instance.cls.find("__call__")
         if isinstance(method, Function):
             return self.call_function(method, [instance, *args], kwargs, node)

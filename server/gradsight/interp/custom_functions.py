@@ -23,7 +23,9 @@ from gradsight.model.events import Step
 class CustomFunctions(Distributions):
     """`MyFunction.apply(...)`."""
 
-    def apply_custom_function(self, cls: ClassValue, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def apply_custom_function(
+        self, cls: ClassValue, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
         forward, _ = cls.find("forward")
         backward, _ = cls.find("backward")
         setup, _ = cls.find("setup_context")
@@ -52,7 +54,13 @@ class CustomFunctions(Distributions):
         for tensor in inputs:
             if tensor.storage.epoch != epochs[tensor] and tensor.storage not in dirty:
                 write = next(w for w in tensor.storage.writes if w.epoch > epochs[tensor])
-                self.emit("dirty-not-marked", write.site, [Step("call", site, "applied here")], target=tensor.label, cls=cls.name)
+                self.emit(
+                    "dirty-not-marked",
+                    write.site,
+                    [Step("call", site, "applied here")],
+                    target=tensor.label,
+                    cls=cls.name,
+                )
         returned = self.count_returned(backward, cls)
         if returned is not None and returned[0] != len(args) and not isinstance(setup, Function):
             self.emit("gradient-count", self.place_in(backward, returned[1]), [Step("call", site, f"applied to {len(args)} arguments here")],
@@ -72,7 +80,9 @@ class CustomFunctions(Distributions):
         inner.leaf_made = False
         return inner
 
-    def wrap_outputs(self, result: Any, cls: ClassValue, inputs: list[Tensor], context: Opaque, flag: Any, site: Any) -> Any:
+    def wrap_outputs(
+        self, result: Any, cls: ClassValue, inputs: list[Tensor], context: Opaque, flag: Any, site: Any
+    ) -> Any:
         recording = flag if self.grad_mode and not self.inference else False
         if recording is False:
             return result
@@ -112,7 +122,9 @@ class CustomFunctions(Distributions):
                 if any(isinstance(element, ast.Starred) for element in value.elts):
                     return None
                 counts.add(len(value.elts))
-            elif isinstance(value, (ast.BinOp, ast.UnaryOp, ast.Subscript)) or (isinstance(value, ast.Constant) and value.value is None):
+            elif isinstance(value, (ast.BinOp, ast.UnaryOp, ast.Subscript)) or (
+                isinstance(value, ast.Constant) and value.value is None
+            ):
                 counts.add(1)
             elif isinstance(value, ast.Name):
                 if not self.single_gradient(backward.node, value.id):
@@ -140,7 +152,9 @@ class CustomFunctions(Distributions):
         frame = Frame(function.name, function.unit, {}, function.scope, 1)
         return Site(node, frame)
 
-    def judge_context(self, context: Opaque, cls: ClassValue, inputs: list[Tensor], result: Any, site: Any) -> None:
+    def judge_context(
+        self, context: Opaque, cls: ClassValue, inputs: list[Tensor], result: Any, site: Any
+    ) -> None:
         """Tensors set as attributes of ctx escape the version check and keep memory alive."""
         outputs = tensors_in(result)
         for name, (value, place) in context.state["kept"].items():
@@ -148,11 +162,20 @@ class CustomFunctions(Distributions):
                 given = any(tensor.storage is source.storage for source in inputs)
                 made = any(tensor.storage is output.storage for output in outputs)
                 if given or made:
-                    self.emit("tensor-on-ctx", place, [Step("call", site, "applied here")], name=name, cls=cls.name, output=made)
+                    self.emit(
+                        "tensor-on-ctx",
+                        place,
+                        [Step("call", site, "applied here")],
+                        name=name,
+                        cls=cls.name,
+                        output=made,
+                    )
 
     # -- ctx ---------------------------------------------------------------------------------------------------------
 
-    def context_method(self, context: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def context_method(
+        self, context: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
         tensors = [tensor for arg in args for tensor in tensors_in(arg)]
         if name == "save_for_backward":
             context.state["saved"].extend(tensors)
@@ -190,15 +213,41 @@ class CustomFunctions(Distributions):
         if isinstance(function.node, ast.Lambda):
             body = function.node.body
             if isinstance(body, ast.Call) and in_place_on(body, gradient):
-                self.emit("gradient-edited", self.place_in(function, body), [Step("call", self.site(node), "registered here")], name=gradient, how="hook")
+                self.emit(
+                    "gradient-edited",
+                    self.place_in(function, body),
+                    [Step("call", self.site(node), "registered here")],
+                    name=gradient,
+                    how="hook",
+                )
             return
         for inner in ast.walk(function.node):
             if isinstance(inner, ast.AugAssign) and base_name(inner.target) == gradient:
-                self.emit("gradient-edited", self.place_in(function, inner), [Step("call", self.site(node), "registered here")], name=gradient, how="hook")
+                self.emit(
+                    "gradient-edited",
+                    self.place_in(function, inner),
+                    [Step("call", self.site(node), "registered here")],
+                    name=gradient,
+                    how="hook",
+                )
             elif isinstance(inner, ast.Call) and in_place_on(inner, gradient):
-                self.emit("gradient-edited", self.place_in(function, inner), [Step("call", self.site(node), "registered here")], name=gradient, how="hook")
-            elif isinstance(inner, ast.Assign) and any(isinstance(t, ast.Subscript) and base_name(t) == gradient for t in inner.targets):
-                self.emit("gradient-edited", self.place_in(function, inner), [Step("call", self.site(node), "registered here")], name=gradient, how="hook")
+                self.emit(
+                    "gradient-edited",
+                    self.place_in(function, inner),
+                    [Step("call", self.site(node), "registered here")],
+                    name=gradient,
+                    how="hook",
+                )
+            elif isinstance(inner, ast.Assign) and any(
+                isinstance(t, ast.Subscript) and base_name(t) == gradient for t in inner.targets
+            ):
+                self.emit(
+                    "gradient-edited",
+                    self.place_in(function, inner),
+                    [Step("call", self.site(node), "registered here")],
+                    name=gradient,
+                    how="hook",
+                )
 
 
 def base_name(node: ast.AST) -> str:

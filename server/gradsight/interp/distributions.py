@@ -9,7 +9,15 @@ from gradsight.interp.tensors import Cut, Node, Tensor, any_requires_grad
 from gradsight.interp.torch_functions import TorchFunctions
 from gradsight.interp.values import Bound, Opaque, Unknown, tensors_in
 
-DISCRETE = {"Categorical", "Bernoulli", "OneHotCategorical", "Multinomial", "Poisson", "Geometric", "Binomial"}
+DISCRETE = {
+    "Categorical",
+    "Bernoulli",
+    "OneHotCategorical",
+    "Multinomial",
+    "Poisson",
+    "Geometric",
+    "Binomial",
+}
 REPARAMETERISED = {"rsample"}
 
 
@@ -35,12 +43,16 @@ class Distributions(TorchFunctions):
         distribution.state["shape"] = shape
         return distribution
 
-    def from_parameters(self, op: str, held: list[Tensor], shape: Any, node: ast.AST, extra: list[Tensor] | None = None) -> Tensor:
+    def from_parameters(
+        self, op: str, held: list[Tensor], shape: Any, node: ast.AST, extra: list[Tensor] | None = None
+    ) -> Tensor:
         """A tensor computed from the parameters; the composite keeps tensors of its own."""
         site = self.site(node)
         self.tick += 1
         sources = [*held, *(extra or [])]
-        flag = any_requires_grad([tensor.needs_grad() for tensor in sources if tensor.dtype not in ("int", "bool")])
+        flag = any_requires_grad(
+            [tensor.needs_grad() for tensor in sources if tensor.dtype not in ("int", "bool")]
+        )
         recording = flag if self.grad_mode and not self.inference else False
         result = Tensor(site, requires_grad=recording, shape=shape)
         for tensor in sources:
@@ -60,7 +72,11 @@ class Distributions(TorchFunctions):
         shape = receiver.state.get("shape")
         if name in ("sample", "sample_n"):
             site = self.site(node)
-            result = Tensor(site, dtype="int" if receiver.path == "Categorical" else "float", shape=shape if not args else None)
+            result = Tensor(
+                site,
+                dtype="int" if receiver.path == "Categorical" else "float",
+                shape=shape if not args else None,
+            )
             for tensor in held:
                 if tensor.needs_grad() is not False:
                     result.cuts = result.cuts | {Cut("sample", "sample", site, tensor, self.tick)}

@@ -14,7 +14,6 @@ from gradsight.interp.protocol import Protocol
 from gradsight.interp.sites import Frame, Unit
 from gradsight.interp.tensors import Maybe, Tensor
 from gradsight.interp.values import PythonModule, Scope, Unknown, tensors_in
-from gradsight.model.events import Event
 
 
 class Machine(Protocol):
@@ -51,44 +50,4 @@ class Machine(Protocol):
             self.execute(unit.tree)
 
 
-def run_script(program: Program, module: PythonModule, units: list[Unit], budget: int = 400_000, most_paths: int = 12) -> list[Event]:
-    """Every event on the explored paths of a module's top level."""
-    events: list[Event] = []
-    seen: set[Any] = set()
-    pending: list[list[bool]] = [[]]
-    covered: set[tuple[int, bool]] = set()
-    paths = 0
-    executed: set[int] = set()
-    while pending and paths < most_paths and budget > 0:
-        script = pending.pop(0)
-        machine = Machine(program, module, script, budget)
-        paths += 1
-        try:
-            machine.run_units(units, {})
-        except (PathEnded, RaisedError, RecursionError):
-            pass
-        try:
-            machine.finish()
-        except (PathEnded, RaisedError):
-            pass
-        budget = machine.budget
-        executed |= machine.executed
-        for event in machine.events:
-            key = (event.kind, event.place.key)
-            if key not in seen:
-                seen.add(key)
-                events.append(event)
-        for decision in machine.decisions:
-            covered.add((id(decision.node), decision.choice))
-        for index, decision in enumerate(machine.decisions):
-            if index < len(script):
-                continue
-            flipped = (id(decision.node), not decision.choice)
-            if flipped not in covered:
-                covered.add(flipped)
-                pending.append([d.choice for d in machine.decisions[:index]] + [not decision.choice])
-    program.executed = executed
-    return events
-
-
-__all__ = ["Machine", "Maybe", "Tensor", "Unknown", "run_script", "tensors_in"]
+__all__ = ["Machine", "Maybe", "Tensor", "Unknown", "tensors_in"]

@@ -52,9 +52,20 @@ COMPARE = {
     ast.Gt: (">", operator.gt),
     ast.GtE: (">=", operator.ge),
 }
-TENSOR_COMPARE = {"==": "__eq__", "!=": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}
+TENSOR_COMPARE = {
+    "==": "__eq__",
+    "!=": "__ne__",
+    "<": "__lt__",
+    "<=": "__le__",
+    ">": "__gt__",
+    ">=": "__ge__",
+}
 OPPOSITE = {"!=": "==", "is not": "is", "not in": "in", ">=": "<", "<=": ">"}
-UNARY = {ast.USub: ("neg", operator.neg), ast.UAdd: ("pos", operator.pos), ast.Invert: ("invert", operator.invert)}
+UNARY = {
+    ast.USub: ("neg", operator.neg),
+    ast.UAdd: ("pos", operator.pos),
+    ast.Invert: ("invert", operator.invert),
+}
 LONGEST_CONSTANT = 4096
 MOST_ITEMS = 64
 

@@ -61,7 +61,13 @@ class Flow(Library):
         hidden = next((leaf for leaf in run.leaves if cut in leaf.cuts and leaf in self.declared), None)
         steps = [Step("made", cut.source.site, "the value with a graph is made here")]
         if hidden is not None:
-            steps.append(Step("made", self.declared[hidden], "requires_grad is switched on again here, which hides the cut"))
+            steps.append(
+                Step(
+                    "made",
+                    self.declared[hidden],
+                    "requires_grad is switched on again here, which hides the cut",
+                )
+            )
         steps.append(Step("needed", run.site, "this backward ends at the cut"))
         steps += self.call_steps(cut.site)
         self.emit("path-cut", cut.site, steps, cut=cut.kind, op=cut.op, source=cut.source.label, hidden=hidden is not None,
@@ -182,10 +188,18 @@ class Flow(Library):
                 continue
             if cut.source is partner or cut.source.node is not None and cut.source.node is partner.node:
                 continue
-            if partner.node is not None and cut.source.node is not None and self.reaches(partner.node, cut.source.node):
+            if (
+                partner.node is not None
+                and cut.source.node is not None
+                and self.reaches(partner.node, cut.source.node)
+            ):
                 continue
             kind = "penalty-without-graph" if cut.kind == "grad" else "term-cut"
-            steps = [Step("read", site, "added to the loss here"), Step("needed", run.site, "this backward does not see the term"), *self.call_steps(cut.site)]
+            steps = [
+                Step("read", site, "added to the loss here"),
+                Step("needed", run.site, "this backward does not see the term"),
+                *self.call_steps(cut.site),
+            ]
             self.emit(kind, cut.site, steps, cut=cut.kind, op=cut.op, source=cut.source.label)
 
     def trains(self, leaves: set[Tensor], run: Any) -> bool:
@@ -217,9 +231,16 @@ class Flow(Library):
                 return
             if write.mode == "silent" and write.op == "data assignment":
                 return
-        by_hand = write.mode in ("graph", "no_grad", "silent") and write.op not in ("load_state_dict", "optimizer step")
+        by_hand = write.mode in ("graph", "no_grad", "silent") and write.op not in (
+            "load_state_dict",
+            "optimizer step",
+        )
         place = write.site if by_hand else tensor.site
-        other = Step("made", tensor.site, f"{KIND_WORDS[kind]} shares memory with its source") if by_hand else Step("written", write.site, f"{write.op} writes the source here")
+        other = (
+            Step("made", tensor.site, f"{KIND_WORDS[kind]} shares memory with its source")
+            if by_hand
+            else Step("written", write.site, f"{write.op} writes the source here")
+        )
         steps = [other, Step("read", site, "read here, with the new value"), *self.call_steps(place)]
         self.emit("alias-read-after-write", place, steps, how=kind, write=write.op, target=tensor.label, alias=tensor.label,
                   written=self.text_of_target(write.site))  # fmt: skip
@@ -240,7 +261,11 @@ class Flow(Library):
             alias = named_alias(write.writer, tensor)
             if alias is not None:
                 steps = [
-                    Step("made", alias.site, f"{alias.snapshot} shares memory with {tensor.label or 'its source'}"),
+                    Step(
+                        "made",
+                        alias.site,
+                        f"{alias.snapshot} shares memory with {tensor.label or 'its source'}",
+                    ),
                     Step("read", self.site(node), "the source is read here, with the new value"),
                     *self.call_steps(write.site),
                 ]
@@ -254,7 +279,11 @@ class Flow(Library):
         value = node.value
         if isinstance(value, ast.Call) and self.tick > start and isinstance(node.targets[0], ast.Name):
             result = self.frame.namespace.get(node.targets[0].id)
-            if isinstance(result, Tensor) and result.storage.writes and result.storage.writes[-1].tick > start:
+            if (
+                isinstance(result, Tensor)
+                and result.storage.writes
+                and result.storage.writes[-1].tick > start
+            ):
                 self.check_mutated_argument(value, node.targets[0].id, result, start)
         return status
 
@@ -266,7 +295,14 @@ class Flow(Library):
                 continue
             given = namespace.get(argument.id)
             if isinstance(given, Tensor) and given.storage is result.storage:
-                write = next((w for w in result.storage.writes if w.tick > start and w.site.frame.depth > self.frame.depth), None)
+                write = next(
+                    (
+                        w
+                        for w in result.storage.writes
+                        if w.tick > start and w.site.frame.depth > self.frame.depth
+                    ),
+                    None,
+                )
                 if write is not None and write.mode in ("graph", "no_grad"):
                     if self.frame.stale is None:
                         self.frame.stale = {}
@@ -280,7 +316,10 @@ class Flow(Library):
         value = frame.namespace.get(name)
         if not isinstance(value, Tensor) or value.storage is not write.writer.storage:
             return
-        steps = [Step("call", call, f"the result is kept as {target} here"), Step("read", self.site(node), f"{name} is read here, changed")]
+        steps = [
+            Step("call", call, f"the result is kept as {target} here"),
+            Step("read", self.site(node), f"{name} is read here, changed"),
+        ]
         self.emit("alias-read-after-write", write.site, steps, how="argument", write=write.op, target=name, alias=target,
                   written=self.text_of_target(write.site))  # fmt: skip
 
@@ -291,12 +330,23 @@ class Flow(Library):
         if value.is_leaf or value.needs_grad() is not True:
             return
         frame = self.frame
-        if frame.function is not None and frame.function.name == "forward" and frame.owner is not None and frame.owner.kind == "module":
+        if (
+            frame.function is not None
+            and frame.function.name == "forward"
+            and frame.owner is not None
+            and frame.owner.kind == "module"
+        ):
             self.emit("path-cut", site, [Step("made", value.site, "the value with a graph is made here")], cut="parameter",
                       op="nn.Parameter", source=value.label, hidden=False, parameter="")  # fmt: skip
 
 
-KIND_WORDS = {"detach": "detach()", "data": ".data", "state_dict": "state_dict()", "slice": "this slice", "grad": ".grad"}
+KIND_WORDS = {
+    "detach": "detach()",
+    "data": ".data",
+    "state_dict": "state_dict()",
+    "slice": "this slice",
+    "grad": ".grad",
+}
 
 
 def named_alias(writer: Tensor | None, source: Tensor) -> Tensor | None:

@@ -8,8 +8,28 @@ from gradsight.interp.values import Unknown
 
 CONTAINERS = {"nn.Sequential", "nn.ModuleList", "nn.ModuleDict", "nn.ParameterList", "nn.ParameterDict"}
 
-_CONV = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups", "bias", "padding_mode")
-_CONV_T = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "output_padding", "groups", "bias", "dilation")
+_CONV = (
+    "in_channels",
+    "out_channels",
+    "kernel_size",
+    "stride",
+    "padding",
+    "dilation",
+    "groups",
+    "bias",
+    "padding_mode",
+)
+_CONV_T = (
+    "in_channels",
+    "out_channels",
+    "kernel_size",
+    "stride",
+    "padding",
+    "output_padding",
+    "groups",
+    "bias",
+    "dilation",
+)
 _BATCH = ("num_features", "eps", "momentum", "affine", "track_running_stats")
 _LOSS = ("size_average", "reduce", "reduction")
 _RNN = ("input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional")
@@ -104,9 +124,14 @@ def make_tensors(name: str, options: dict[str, Any]) -> dict[str, tuple[str, Any
     if name.startswith(("nn.BatchNorm", "nn.InstanceNorm", "nn.SyncBatchNorm")):
         found = {}
         if wanted("affine"):
-            found = {"weight": (parameter, (size("num_features"),)), "bias": (parameter, (size("num_features"),))}
+            found = {
+                "weight": (parameter, (size("num_features"),)),
+                "bias": (parameter, (size("num_features"),)),
+            }
         if wanted("track_running_stats"):
-            found.update(running_mean=(buffer, None), running_var=(buffer, None), num_batches_tracked=(buffer, ()))
+            found.update(
+                running_mean=(buffer, None), running_var=(buffer, None), num_batches_tracked=(buffer, ())
+            )
         return found
     if name in ("nn.LayerNorm", "nn.GroupNorm", "nn.RMSNorm"):
         if not wanted("elementwise_affine" if name != "nn.GroupNorm" else "affine"):

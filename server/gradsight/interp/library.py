@@ -91,20 +91,33 @@ class Library(CustomFunctions):
             target = alias.asname or alias.name
             if module is not None:
                 if alias.name == "*":
-                    self.frame.namespace.update({k: v for k, v in module.namespace.items() if not k.startswith("_")})
+                    self.frame.namespace.update(
+                        {k: v for k, v in module.namespace.items() if not k.startswith("_")}
+                    )
                     continue
                 value = module.namespace.get(alias.name, MISSING)
                 if value is MISSING:
                     inner = self.find_module(f"{name}.{alias.name}" if name else alias.name, node.level)
-                    value = inner if inner is not None else self.gap(f"{alias.name} is not in {module.name}", node)
+                    value = (
+                        inner
+                        if inner is not None
+                        else self.gap(f"{alias.name} is not in {module.name}", node)
+                    )
                 self.bind(target, value)
             elif node.level:
                 inner = self.find_module(f"{name}.{alias.name}" if name else alias.name, node.level)
-                self.bind(target, inner if inner is not None else Unknown(f"imported from outside what is known"))
+                self.bind(
+                    target, inner if inner is not None else Unknown(f"imported from outside what is known")
+                )
             elif alias.name == "*":
                 self.star_import(name)
             else:
-                self.bind(target, self.external_attribute(External(name), alias.name) if name else Unknown("relative import"))
+                self.bind(
+                    target,
+                    self.external_attribute(External(name), alias.name)
+                    if name
+                    else Unknown("relative import"),
+                )
         return None
 
     def star_import(self, name: str) -> None:
@@ -112,7 +125,9 @@ class Library(CustomFunctions):
             room = {"torch": "torch.", "torch.nn": "nn.", "torch.nn.functional": "nn.functional."}[name]
             for known in self.table.names():
                 if known.startswith(room) and "." not in known[len(room) :]:
-                    self.frame.namespace.setdefault(known[len(room) :], External(f"{name}.{known[len(room):]}"))
+                    self.frame.namespace.setdefault(
+                        known[len(room) :], External(f"{name}.{known[len(room) :]}")
+                    )
             if name == "torch":
                 for extra in ("nn", "optim", "autograd", "tensor", "no_grad", "Tensor"):
                     self.frame.namespace.setdefault(extra, External(f"torch.{extra}"))
@@ -197,8 +212,15 @@ class Library(CustomFunctions):
             if not value.is_leaf and value.needs_grad() is True:
                 from gradsight.model.events import Step
 
-                self.emit("non-leaf-copied", self.site(node), [Step("made", value.site, "the non-leaf is made here")], target=value.label)
-            copy = Tensor(self.site(node), requires_grad=value.requires_grad, dtype=value.dtype, shape=value.shape)
+                self.emit(
+                    "non-leaf-copied",
+                    self.site(node),
+                    [Step("made", value.site, "the non-leaf is made here")],
+                    target=value.label,
+                )
+            copy = Tensor(
+                self.site(node), requires_grad=value.requires_grad, dtype=value.dtype, shape=value.shape
+            )
             copy.is_parameter = value.is_parameter
             copy.leaf_made = True
             copy.label = value.label
@@ -235,7 +257,9 @@ class Library(CustomFunctions):
                 clone.module.initialised = True
                 clone.module.registered = dict(value.module.registered)
                 self.modules_made.append(clone)
-            clone.attributes = {key: self.deep_copy(item, node, memo) for key, item in value.attributes.items()}
+            clone.attributes = {
+                key: self.deep_copy(item, node, memo) for key, item in value.attributes.items()
+            }
             return clone
         return value
 
@@ -291,7 +315,11 @@ class Library(CustomFunctions):
         return total
 
     def identity_decorator(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        return args[0] if args and isinstance(args[0], (Function, ClassValue)) else Opaque("decorator", "", self.site(node))
+        return (
+            args[0]
+            if args and isinstance(args[0], (Function, ClassValue))
+            else Opaque("decorator", "", self.site(node))
+        )
 
     def chain(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         items: list[Any] = []
@@ -313,11 +341,15 @@ class Library(CustomFunctions):
         rows: list[list[Any]] = [[]]
         for items, _ in columns:
             rows = [[*row, item] for row in rows for item in items][:64]
-        return Seq("list", [Seq("tuple", row) for row in rows], all(exact for _, exact in columns) and len(rows) < 64)
+        return Seq(
+            "list", [Seq("tuple", row) for row in rows], all(exact for _, exact in columns) and len(rows) < 64
+        )
 
     def count_up(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         start = args[0] if args else kwargs.get("start", 0)
-        return Stream(iter(range(start, start + 1000)) if isinstance(start, int) else iter([Number()] * 4), True)
+        return Stream(
+            iter(range(start, start + 1000)) if isinstance(start, int) else iter([Number()] * 4), True
+        )
 
     def cycle(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         items, _ = self.collect(args[0]) if args else ([], True)
@@ -420,7 +452,9 @@ class Library(CustomFunctions):
         """Hook: an unknown argument on which a tensor method is called."""
         return None
 
-    def protocol_of_unknown(self, receiver: Unknown, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> None:
+    def protocol_of_unknown(
+        self, receiver: Unknown, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> None:
         """Hook: step, zero_grad or backward of an unknown object."""
 
     # -- modelled objects --------------------------------------------------------------------------------------------
@@ -444,7 +478,13 @@ class Library(CustomFunctions):
 
     def opaque_item(self, owner: Opaque, index: Any, node: ast.AST) -> Any:
         if owner.kind == "dataset" and owner.path == "TensorDataset":
-            return Seq("tuple", [self.tensor_item(t, index, node) if isinstance(t, Tensor) else Unknown("item") for t in owner.state["args"]])
+            return Seq(
+                "tuple",
+                [
+                    self.tensor_item(t, index, node) if isinstance(t, Tensor) else Unknown("item")
+                    for t in owner.state["args"]
+                ],
+            )
         return Unknown(f"item of {owner.path}")
 
     def set_opaque_item(self, owner: Opaque, index: Any, value: Any, node: ast.AST) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from gradsight.interp.parsing import parse_text
 from gradsight.interp.sites import Frame, Site, Unit
 from gradsight.interp.tensors import Maybe, Tensor
 from gradsight.interp.values import (
@@ -30,6 +31,7 @@ from gradsight.interp.values import (
     is_constant,
 )
 from gradsight.model.events import Event, Step
+from gradsight.model.source import Source
 from gradsight.ops.table import Table
 
 
@@ -62,6 +64,16 @@ class Program:
     def __init__(self, table: Table) -> None:
         self.table = table
         self.gaps: dict[tuple[str, int], int] = {}
+        self.finder: Any = None
+        self.depends_on: set[str] = set()
+        self.parsed: dict[str, list[Unit]] = {}
+
+    def units_of(self, source: Source) -> list[Unit]:
+        """The units of a workspace module, parsed once."""
+        units = self.parsed.get(source.path)
+        if units is None:
+            units = self.parsed[source.path] = parse_text(source.path, source.text).units
+        return units
 
 
 class MachineState:

@@ -125,7 +125,9 @@ class Modules(TensorApi):
                 self.graph_tensor_wrapped(value, result, node)
         else:
             result = Tensor(site)
-        result.requires_grad = requires_grad if isinstance(requires_grad, bool) else Maybe("an option", weak=True)
+        result.requires_grad = (
+            requires_grad if isinstance(requires_grad, bool) else Maybe("an option", weak=True)
+        )
         result.is_parameter = True
         result.leaf_made = True
         self.leaves.append(result)
@@ -141,7 +143,8 @@ class Modules(TensorApi):
             state = instance.module = ModuleState()
         state.initialised = True
         base = next(
-            (b for b in instance.cls.lineage() if isinstance(b, External) and b.path.startswith("torch.nn.")), None
+            (b for b in instance.cls.lineage() if isinstance(b, External) and b.path.startswith("torch.nn.")),
+            None,
         )
         if base is not None and base.path != "torch.nn.Module" and base.path.count(".") == 2:
             name = base.path[6:]
@@ -159,7 +162,12 @@ class Modules(TensorApi):
         site = self.site(node)
         is_module = isinstance(value, Layer) or (isinstance(value, Instance) and value.module is not None)
         is_parameter = isinstance(value, Tensor) and value.is_parameter
-        if (is_module or is_parameter) and not state.initialised and isinstance(owner, Instance) and not owner.open:
+        if (
+            (is_module or is_parameter)
+            and not state.initialised
+            and isinstance(owner, Instance)
+            and not owner.open
+        ):
             self.emit("before-super-init", site, [], name=name)
         old = owner.attributes.get(name, MISSING)
         if is_module:
@@ -184,7 +192,13 @@ class Modules(TensorApi):
             return owner.module.training
         if name in ("_parameters", "_buffers", "_modules"):
             kind = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "module"}[name]
-            return Mapping({key: owner.attributes[key] for key, what in owner.module.registered.items() if what == kind and key in owner.attributes})
+            return Mapping(
+                {
+                    key: owner.attributes[key]
+                    for key, what in owner.module.registered.items()
+                    if what == kind and key in owner.attributes
+                }
+            )
         if name in MODULE_METHODS or name.startswith("register_"):
             return Bound(owner, name)
         return MISSING
@@ -231,9 +245,15 @@ class Modules(TensorApi):
 
     def children_of(self, module: Any) -> list[tuple[str, Any]]:
         registered = module.module.registered
-        return [(key, module.attributes[key]) for key, kind in registered.items() if kind == "module" and key in module.attributes]
+        return [
+            (key, module.attributes[key])
+            for key, kind in registered.items()
+            if kind == "module" and key in module.attributes
+        ]
 
-    def modules_in(self, module: Any, prefix: str = "", seen: set[int] | None = None) -> list[tuple[str, Any]]:
+    def modules_in(
+        self, module: Any, prefix: str = "", seen: set[int] | None = None
+    ) -> list[tuple[str, Any]]:
         seen = seen if seen is not None else set()
         if id(module) in seen:
             return []
@@ -277,7 +297,9 @@ class Modules(TensorApi):
             return self.call(receiver.attributes[name], args, kwargs, node)
         return self.module_method(receiver, name, args, kwargs, node)
 
-    def module_method(self, module: Any, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def module_method(
+        self, module: Any, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
         action = getattr(self, f"module_{name}", None)
         if action is not None:
             return action(module, args, kwargs, node)
@@ -297,28 +319,46 @@ class Modules(TensorApi):
         values = [tensor for _, tensor in self.tensors_of(module, "parameter")]
         return Seq("list", list(values), self.is_fully_known(module))
 
-    def module_named_parameters(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def module_named_parameters(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
         pairs = [Seq("tuple", [name, tensor]) for name, tensor in self.tensors_of(module, "parameter")]
         return Seq("list", list(pairs), self.is_fully_known(module))
 
     def module_buffers(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        return Seq("list", [tensor for _, tensor in self.tensors_of(module, "buffer")], self.is_fully_known(module))
+        return Seq(
+            "list", [tensor for _, tensor in self.tensors_of(module, "buffer")], self.is_fully_known(module)
+        )
 
-    def module_named_buffers(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def module_named_buffers(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
         pairs = [Seq("tuple", [name, tensor]) for name, tensor in self.tensors_of(module, "buffer")]
         return Seq("list", list(pairs), self.is_fully_known(module))
 
     def module_children(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         return Seq("list", [child for _, child in self.children_of(module)], self.is_fully_known(module))
 
-    def module_named_children(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        return Seq("list", [Seq("tuple", [key, child]) for key, child in self.children_of(module)], self.is_fully_known(module))
+    def module_named_children(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        return Seq(
+            "list",
+            [Seq("tuple", [key, child]) for key, child in self.children_of(module)],
+            self.is_fully_known(module),
+        )
 
     def module_modules(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         return Seq("list", [inner for _, inner in self.modules_in(module)], self.is_fully_known(module))
 
-    def module_named_modules(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        return Seq("list", [Seq("tuple", [name, inner]) for name, inner in self.modules_in(module)], self.is_fully_known(module))
+    def module_named_modules(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        return Seq(
+            "list",
+            [Seq("tuple", [name, inner]) for name, inner in self.modules_in(module)],
+            self.is_fully_known(module),
+        )
 
     def module_state_dict(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         """A dict of the module's own tensors: aliases, not copies."""
@@ -334,7 +374,9 @@ class Modules(TensorApi):
         result.site = site
         return result
 
-    def module_load_state_dict(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def module_load_state_dict(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
         if args:
             self.note_read(args[0], node)
         site = self.site(node)
@@ -383,7 +425,9 @@ class Modules(TensorApi):
 
     module_half = module_bfloat16 = module_to
 
-    def module_requires_grad_(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def module_requires_grad_(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
         value = args[0] if args else kwargs.get("requires_grad", True)
         for _, tensor in self.tensors_of(module, "parameter"):
             self.set_requires_grad(tensor, value, self.site(node))
@@ -391,7 +435,9 @@ class Modules(TensorApi):
 
     def module_zero_grad(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         keep = kwargs.get("set_to_none", args[0] if args else True) is False
-        self.clear_gradients([tensor for _, tensor in self.tensors_of(module, "parameter")], keep, self.site(node))
+        self.clear_gradients(
+            [tensor for _, tensor in self.tensors_of(module, "parameter")], keep, self.site(node)
+        )
         self.module_cleared(module, self.site(node))
         return None
 
@@ -415,7 +461,9 @@ class Modules(TensorApi):
                 self.call(args[0], [inner], {}, node)
         return module
 
-    def module_register_buffer(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def module_register_buffer(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
         name = args[0] if args else kwargs.get("name")
         value = args[1] if len(args) > 1 else kwargs.get("tensor")
         if isinstance(name, str):
@@ -425,7 +473,9 @@ class Modules(TensorApi):
                 value.label = f"self.{name}"
         return None
 
-    def module_register_parameter(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def module_register_parameter(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
         name = args[0] if args else kwargs.get("name")
         value = args[1] if len(args) > 1 else kwargs.get("param")
         if isinstance(name, str):
@@ -445,16 +495,22 @@ class Modules(TensorApi):
 
     module_register_module = module_add_module
 
-    def module_get_submodule(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def module_get_submodule(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
         found = dict(self.modules_in(module)).get(args[0]) if args and isinstance(args[0], str) else None
         return found if found is not None else Unknown("submodule")
 
-    def module_reset_parameters(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def module_reset_parameters(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
         for _, tensor in self.tensors_of(module, "parameter"):
             self.write_tensor(tensor, "reset_parameters", self.site(node), [], False, mode="no_grad")
         return None
 
-    def container_method(self, module: Any, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def container_method(
+        self, module: Any, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
         attributes = module.attributes
         registered = module.module.registered
         if name in ("keys", "values", "items"):
@@ -486,7 +542,9 @@ class Modules(TensorApi):
             registered[str(index)] = kind_of(child)
         return module
 
-    def super_method(self, receiver: Super, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def super_method(
+        self, receiver: Super, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
         value = self.super_attribute(receiver, name, node)
         if not isinstance(value, Bound):
             return self.call(value, args, kwargs, node)
@@ -535,7 +593,11 @@ class Modules(TensorApi):
             value = args[0]
             if layer.options.get("inexact"):
                 return self.unknown_layer_result(layer, args, node)
-            for child in self.iterate_layer(layer, 0)[0] if any(key.isdigit() for key in layer.attributes) else [v for _, v in self.children_of(layer)]:
+            for child in (
+                self.iterate_layer(layer, 0)[0]
+                if any(key.isdigit() for key in layer.attributes)
+                else [v for _, v in self.children_of(layer)]
+            ):
                 value = self.call(child, [value], {}, node)
             return value
         if name in CONTAINERS:

@@ -143,7 +143,9 @@ class Objects(Iteration):
             return self.tensor_attribute(owner.tensor, name, node)
         return owner.derived(("attr", name), f"attribute {name} of an unknown value")
 
-    def set_attribute(self, owner: Any, name: str, value: Any, node: ast.AST, augmented: bool = False) -> None:
+    def set_attribute(
+        self, owner: Any, name: str, value: Any, node: ast.AST, augmented: bool = False
+    ) -> None:
         kind = type(owner)
         if kind is Instance:
             setter = self.property_setter(owner, name)
@@ -332,7 +334,9 @@ class Objects(Iteration):
 
     # -- methods -----------------------------------------------------------------------------------------------------
 
-    def call_method(self, receiver: Any, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def call_method(
+        self, receiver: Any, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
         """`receiver.name(*args, **kwargs)`."""
         kind = type(receiver)
         if kind is Tensor:
@@ -569,7 +573,9 @@ class Objects(Iteration):
             return None
         if name in ("popitem",):
             receiver.exact = False
-            return Seq("tuple", [Unknown("key of a dict"), next(iter(items.values()), Unknown("item of a dict"))])
+            return Seq(
+                "tuple", [Unknown("key of a dict"), next(iter(items.values()), Unknown("item of a dict"))]
+            )
         return self.gap(f"method {name} of a dict", node)
 
 

@@ -55,7 +55,9 @@ class Protocol(Flow):
         steps = [action for action in self.log if action.verb == "step" and action.subject is optimizer]
         if not steps:
             return
-        backwards = [action for action in self.log if action.verb == "backward" and self.touches(action, parameters)]
+        backwards = [
+            action for action in self.log if action.verb == "backward" and self.touches(action, parameters)
+        ]
         if not backwards:
             self.judge_no_backward(optimizer, steps[0], parameters)
             return
@@ -68,15 +70,25 @@ class Protocol(Flow):
             return
         if any(action.verb == "backward" for action in self.log) and self.events:
             return
-        self.emit("step-without-backward", step.site, [Step("made", optimizer.site or step.site, "the optimizer is made here")])
+        self.emit(
+            "step-without-backward",
+            step.site,
+            [Step("made", optimizer.site or step.site, "the optimizer is made here")],
+        )
 
-    def judge_order(self, optimizer: Opaque, steps: list[Action], backwards: list[Action], parameters: set[Tensor]) -> None:
+    def judge_order(
+        self, optimizer: Opaque, steps: list[Action], backwards: list[Action], parameters: set[Tensor]
+    ) -> None:
         """zero_grad between backward and step: the step sees nothing."""
         previous = -1
         for step in steps:
-            window = [action for action in self.log if previous < action.tick <= step.tick and action is not step]
+            window = [
+                action for action in self.log if previous < action.tick <= step.tick and action is not step
+            ]
             zeros = [action for action in window if action.verb == "zero" and self.covers(action, parameters)]
-            runs = [action for action in window if action.verb == "backward" and self.touches(action, parameters)]
+            runs = [
+                action for action in window if action.verb == "backward" and self.touches(action, parameters)
+            ]
             if zeros and runs and zeros[-1].tick > runs[-1].tick:
                 place = zeros[-1]
                 self.emit("cleared-before-step", place.site, [
@@ -97,11 +109,19 @@ class Protocol(Flow):
             before = [run for run in backwards if run.tick < first.tick]
             if not runs or not before or first.site.key != second.site.key or not first.loops:
                 continue
-            if any(self.was_cleared(parameter, first.tick, second.tick) or self.was_cleared(parameter, before[-1].tick, first.tick) for parameter in parameters):
+            if any(
+                self.was_cleared(parameter, first.tick, second.tick)
+                or self.was_cleared(parameter, before[-1].tick, first.tick)
+                for parameter in parameters
+            ):
                 continue
             if not any(isinstance(parameter.grad, Tensor) for parameter in parameters):
                 continue
-            self.emit("gradients-never-cleared", runs[-1].site, [Step("needed", second.site, "the step uses the gradients of all rounds so far")])
+            self.emit(
+                "gradients-never-cleared",
+                runs[-1].site,
+                [Step("needed", second.site, "the step uses the gradients of all rounds so far")],
+            )
             return
 
     def was_cleared(self, parameter: Tensor, start: int, end: int) -> bool:
@@ -114,7 +134,9 @@ class Protocol(Flow):
         for tensor in tensors:
             self.all_clears.setdefault(tensor, []).append(self.tick)
 
-    def set_tensor_attribute(self, tensor: Tensor, name: str, value: Any, node: ast.AST, augmented: bool) -> None:
+    def set_tensor_attribute(
+        self, tensor: Tensor, name: str, value: Any, node: ast.AST, augmented: bool
+    ) -> None:
         super().set_tensor_attribute(tensor, name, value, node, augmented)
         if name == "grad":
             self.all_clears.setdefault(tensor, []).append(self.tick)
@@ -124,7 +146,12 @@ class Protocol(Flow):
         if target.grad_of is not None and op in ("zero_", "fill_", "mul_", "copy_", "index_put_"):
             self.all_clears.setdefault(target.grad_of, []).append(self.tick)
             self.cleared_ticks[target.grad_of] = self.tick
-        if write.mode == "no_grad" and target.node is not None and target.requires_grad is True and not self.grad_mode:
+        if (
+            write.mode == "no_grad"
+            and target.node is not None
+            and target.requires_grad is True
+            and not self.grad_mode
+        ):
             self.written_without_grad.append((target, write, op))
         if write.mode == "graph" and target.node is not None and target.requires_grad is True:
             self.recorded_writes.append((site, op))
@@ -132,16 +159,28 @@ class Protocol(Flow):
     written_without_grad: list[Any]
     recorded_writes: list[Any]
 
-    def judge_foreign(self, optimizer: Opaque, steps: list[Action], backwards: list[Action], parameters: set[Tensor]) -> None:
+    def judge_foreign(
+        self, optimizer: Opaque, steps: list[Action], backwards: list[Action], parameters: set[Tensor]
+    ) -> None:
         """Gradients that another optimizer's loss left behind are still there at this step."""
         others = [other for other in self.optimizers if other is not optimizer]
         for step in steps:
             for parameter in parameters:
-                cleared = max((tick for tick in self.all_clears.get(parameter, ()) if tick < step.tick), default=-1)
-                runs = [run for run in backwards if cleared < run.tick < step.tick and parameter in run.leaves]
+                cleared = max(
+                    (tick for tick in self.all_clears.get(parameter, ()) if tick < step.tick), default=-1
+                )
+                runs = [
+                    run for run in backwards if cleared < run.tick < step.tick and parameter in run.leaves
+                ]
                 if len(runs) < 2 or runs[0].site.key == runs[-1].site.key:
                     continue
-                between = [action for action in self.log if action.verb == "step" and action.subject in others and runs[0].tick < action.tick < runs[-1].tick]
+                between = [
+                    action
+                    for action in self.log
+                    if action.verb == "step"
+                    and action.subject in others
+                    and runs[0].tick < action.tick < runs[-1].tick
+                ]
                 own = [action for action in steps if runs[0].tick < action.tick < runs[-1].tick]
                 if between and not own:
                     self.emit("foreign-gradients", runs[0].site, [
@@ -152,11 +191,22 @@ class Protocol(Flow):
 
     def step_parameters(self, optimizer: Opaque, site: Site) -> None:
         for parameter in self.parameters_of(optimizer):
-            if parameter.requires_grad is False and parameter.frozen_at is not None and isinstance(parameter.grad, Tensor):
+            if (
+                parameter.requires_grad is False
+                and parameter.frozen_at is not None
+                and isinstance(parameter.grad, Tensor)
+            ):
                 options = optimizer.state["options"]
-                moving = "Adam" in optimizer.path or any(options.get(key) not in (None, 0, 0.0) for key in ("momentum", "weight_decay"))
+                moving = "Adam" in optimizer.path or any(
+                    options.get(key) not in (None, 0, 0.0) for key in ("momentum", "weight_decay")
+                )
                 if moving or not self.was_cleared(parameter, 0, self.tick):
-                    self.emit("frozen-still-moves", parameter.frozen_at, [Step("written", site, "this step still moves it")], parameter=parameter.label)
+                    self.emit(
+                        "frozen-still-moves",
+                        parameter.frozen_at,
+                        [Step("written", site, "this step still moves it")],
+                        parameter=parameter.label,
+                    )
         self.check_eval(optimizer, site)
         super().step_parameters(optimizer, site)
 
@@ -170,10 +220,20 @@ class Protocol(Flow):
                 continue
             if action.verb == "train":
                 return
-            earlier = any(a.verb == "step" and a.subject is optimizer and a.tick < action.tick for a in self.log)
-            sensitive = any(isinstance(inner, Layer) and ("Dropout" in inner.name or "BatchNorm" in inner.name) for _, inner in self.modules_in(action.subject))
+            earlier = any(
+                a.verb == "step" and a.subject is optimizer and a.tick < action.tick for a in self.log
+            )
+            sensitive = any(
+                isinstance(inner, Layer) and ("Dropout" in inner.name or "BatchNorm" in inner.name)
+                for _, inner in self.modules_in(action.subject)
+            )
             if earlier and sensitive:
-                self.emit("eval-left-on", action.site, [Step("needed", site, "training goes on here, in eval mode")], target=self.text_of_target(action.site))
+                self.emit(
+                    "eval-left-on",
+                    action.site,
+                    [Step("needed", site, "training goes on here, in eval mode")],
+                    target=self.text_of_target(action.site),
+                )
             return
 
     def judge_schedulers(self) -> None:
@@ -186,7 +246,11 @@ class Protocol(Flow):
             before = any(a.verb == "step" and a.subject is optimizer for a in self.log[:index])
             after = next((a for a in self.log[index:] if a.verb == "step" and a.subject is optimizer), None)
             if not before and after is not None:
-                self.emit("scheduler-first", action.site, [Step("needed", after.site, "the optimizer's first step comes later")])
+                self.emit(
+                    "scheduler-first",
+                    action.site,
+                    [Step("needed", after.site, "the optimizer's first step comes later")],
+                )
             return
 
     def judge_clipping(self) -> None:
@@ -200,7 +264,11 @@ class Protocol(Flow):
                 if earlier.verb == "backward" and self.touches(earlier, parameters):
                     loss = earlier.subject.loss
                     if loss.attributes and "<scaled>" in loss.attributes:
-                        self.emit("scaled-gradients-used", action.site, [Step("made", earlier.site, "the scaled gradient is computed here")])
+                        self.emit(
+                            "scaled-gradients-used",
+                            action.site,
+                            [Step("made", earlier.site, "the scaled gradient is computed here")],
+                        )
                     break
 
     # -- totals and lists --------------------------------------------------------------------------------------------
@@ -212,7 +280,13 @@ class Protocol(Flow):
         self.note_total(node, operand)
 
     def note_total(self, node: ast.AugAssign, operand: Any) -> None:
-        if isinstance(operand, Tensor) and isinstance(node.op, ast.Add) and operand.needs_grad() is True and self.frame.loops and operand.shape in ((), None):
+        if (
+            isinstance(operand, Tensor)
+            and isinstance(node.op, ast.Add)
+            and operand.needs_grad() is True
+            and self.frame.loops
+            and operand.shape in ((), None)
+        ):
             self.totals.append((node, self.site(node), operand, operand.edge()))
 
     totals: list[Any]
@@ -227,7 +301,13 @@ class Protocol(Flow):
             if isinstance(edge, Node) and edge.freed is not None and edge in reached:
                 counts[node] = counts.get(node, 0) + 1
                 if counts[node] == 2:
-                    self.emit("graph-kept-alive", site, [Step("made", operand.site, "the loss is made here")], target=self.text_of_target(site), loss=operand.label)
+                    self.emit(
+                        "graph-kept-alive",
+                        site,
+                        [Step("made", operand.site, "the loss is made here")],
+                        target=self.text_of_target(site),
+                        loss=operand.label,
+                    )
 
     # -- modules -----------------------------------------------------------------------------------------------------
 
@@ -235,7 +315,9 @@ class Protocol(Flow):
         if not isinstance(module, Instance) or module.module is None or module.open:
             return
         held = {tensor for optimizer in self.optimizers for tensor in self.parameters_of(optimizer)}
-        registered = {id(inner) for _, inner in self.modules_in(module)} | {id(t) for _, t in self.tensors_of(module, "parameter")}
+        registered = {id(inner) for _, inner in self.modules_in(module)} | {
+            id(t) for _, t in self.tensors_of(module, "parameter")
+        }
         for name, value in module.attributes.items():
             if name.startswith("<") or name in module.module.registered:
                 continue
@@ -245,17 +327,34 @@ class Protocol(Flow):
             place = self.attribute_sites.get((id(module), name))
             if place is None:
                 continue
-            parameters = [found] if isinstance(found, Tensor) else [tensor for _, tensor in self.tensors_of(found, "parameter")]
+            parameters = (
+                [found]
+                if isinstance(found, Tensor)
+                else [tensor for _, tensor in self.tensors_of(found, "parameter")]
+            )
             if not parameters or any(parameter in held for parameter in parameters):
                 continue
-            self.emit("not-registered", place, [], name=name, kind=container_word(value), what="parameter" if isinstance(found, Tensor) else "module")
+            self.emit(
+                "not-registered",
+                place,
+                [],
+                name=name,
+                container=container_word(value),
+                what="parameter" if isinstance(found, Tensor) else "module",
+            )
 
     attribute_sites: dict[tuple[int, str], Site]
 
     def hidden_in(self, value: Any, registered: set[int], owner: Instance) -> Any:
         """A module or parameter made by the owner itself, inside a plain container."""
         if isinstance(value, Tensor):
-            if value.requires_grad is True and value.is_leaf and value.leaf_made and not value.is_parameter and id(value) not in registered:
+            if (
+                value.requires_grad is True
+                and value.is_leaf
+                and value.leaf_made
+                and not value.is_parameter
+                and id(value) not in registered
+            ):
                 return value if self.made_by(value.site, owner) else None
             return None
         items: list[Any] = []
@@ -268,7 +367,12 @@ class Protocol(Flow):
                 if id(item) not in registered and item.site is not None and self.made_by(item.site, owner):
                     if any(True for _ in self.tensors_of(item, "parameter")):
                         return item
-            elif isinstance(item, Tensor) and item.is_parameter and id(item) not in registered and self.made_by(item.site, owner):
+            elif (
+                isinstance(item, Tensor)
+                and item.is_parameter
+                and id(item) not in registered
+                and self.made_by(item.site, owner)
+            ):
                 return item
             elif isinstance(item, (Seq, Mapping)):
                 found = self.hidden_in(item, registered, owner)
@@ -304,11 +408,15 @@ class Protocol(Flow):
 
     replacements: list[Any]
 
-    def optimizer_method(self, optimizer: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def optimizer_method(
+        self, optimizer: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
         if name == "step":
             for owner, site, fresh, attribute in self.replacements:
                 held = [tensor for other in self.optimizers for tensor in self.parameters_of(other)]
-                if owner is optimizer and not any(any(tensor is parameter for parameter in held) for tensor in fresh):
+                if owner is optimizer and not any(
+                    any(tensor is parameter for parameter in held) for tensor in fresh
+                ):
                     self.emit("parameters-replaced", site, [
                         Step("made", optimizer.site or site, "the optimizer took the old parameters here"),
                         Step("needed", self.site(node), "this step does not move the new ones"),
@@ -317,12 +425,19 @@ class Protocol(Flow):
 
     def layer_made(self, layer: Layer, node: ast.AST) -> None:
         frame = self.frame
-        if frame.function is None or frame.function.name != "forward" or frame.owner is None or frame.owner.kind != "module":
+        if (
+            frame.function is None
+            or frame.function.name != "forward"
+            or frame.owner is None
+            or frame.owner.kind != "module"
+        ):
             return
         if not has_parameters(layer.name, layer.options) or frame.guards:
             return
         statement = self.statement
-        if isinstance(statement, ast.Assign) and any(isinstance(target, ast.Attribute) for target in statement.targets):
+        if isinstance(statement, ast.Assign) and any(
+            isinstance(target, ast.Attribute) for target in statement.targets
+        ):
             return
         self.emit("layer-made-in-forward", self.site(node), [], layer=layer.name)
 
@@ -330,9 +445,13 @@ class Protocol(Flow):
 
     def unknown_attribute_set(self, owner: Any, name: str, value: Any, site: Site) -> None:
         if name in TYPOS:
-            self.emit("attribute-typo", site, [], name=name, meant=TYPOS[name], target=self.text_of_target(site))
+            self.emit(
+                "attribute-typo", site, [], name=name, meant=TYPOS[name], target=self.text_of_target(site)
+            )
 
-    def operator_called(self, name: str, args: list[Any], kwargs: dict[str, Any], result: Any, node: ast.AST) -> None:
+    def operator_called(
+        self, name: str, args: list[Any], kwargs: dict[str, Any], result: Any, node: ast.AST
+    ) -> None:
         if name in TAKES_LOGITS and args and isinstance(args[0], Tensor):
             self.check_activated(name, args[0], node)
 
@@ -346,7 +465,16 @@ class Protocol(Flow):
     def check_activated(self, loss: str, tensor: Tensor, node: ast.AST) -> None:
         grad_node = tensor.node
         if grad_node is not None and grad_node.op in TAKES_LOGITS[loss]:
-            self.emit("softmax-before-loss", grad_node.site, [Step("needed", self.site(node), f"{loss} applies it again"), *self.call_steps(grad_node.site)], op=grad_node.op, loss=loss)
+            self.emit(
+                "softmax-before-loss",
+                grad_node.site,
+                [
+                    Step("needed", self.site(node), f"{loss} applies it again"),
+                    *self.call_steps(grad_node.site),
+                ],
+                op=grad_node.op,
+                loss=loss,
+            )
 
 
 def container_word(value: Any) -> str:

@@ -308,7 +308,11 @@ def _elementwise_loss(shape: Shape, bound: dict[str, Any], operands: Any) -> Sha
 def _reduce(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
     arguments = dict(bound)
     values = list(bound.items())
-    if len(values) > 1 and values[1][0] not in ("keepdim", "dtype", "out", "correction", "unbiased") and "dim" not in arguments:
+    if (
+        len(values) > 1
+        and values[1][0] not in ("keepdim", "dtype", "out", "correction", "unbiased")
+        and "dim" not in arguments
+    ):
         arguments["dim"] = values[1][1]
     return reduced(shape, arguments)
 

@@ -16,22 +16,24 @@ from gradsight.model.source import Span
 class Unit:
     """A piece of a file: `path` and the line offset of its syntax nodes in the file as it is now."""
 
-    __slots__ = ("digest", "lines", "module", "offset", "path", "text", "tree")
+    __slots__ = ("first", "lines", "offset", "path", "text", "tree")
 
-    def __init__(self, path: str, offset: int, text: str, tree: list[ast.stmt], digest: str) -> None:
+    def __init__(self, path: str, text: str, tree: list[ast.stmt], first: int = 1) -> None:
         self.path = path
-        self.offset = offset
         self.text = text
         self.tree = tree
-        self.digest = digest
-        self.module: Any = None
+        self.first = first
+        """The line number that the syntax nodes of the unit give to its first line."""
+        self.offset = 0
+        """What to add to a node's line number to get the line in the file as it is now."""
         self.lines: list[str] | None = None
 
     def line(self, number: int) -> str:
-        """The text of one line, counted from 1 within the unit."""
+        """The text of one line, by the line number of the syntax nodes."""
         if self.lines is None:
             self.lines = self.text.split("\n")
-        return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
+        index = number - self.first
+        return self.lines[index] if 0 <= index < len(self.lines) else ""
 
 
 class Frame:

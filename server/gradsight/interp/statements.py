@@ -174,7 +174,9 @@ class Statements(MachineState):
         elif isinstance(target, ast.Attribute):
             owner = self.evaluate(target.value)
             current = self.get_attribute(owner, target.attr, target)
-            self.set_attribute(owner, target.attr, self.augment(node, current, operand), target, augmented=True)
+            self.set_attribute(
+                owner, target.attr, self.augment(node, current, operand), target, augmented=True
+            )
         elif isinstance(target, ast.Subscript):
             owner = self.evaluate(target.value)
             index = self.evaluate_index(target.slice)
@@ -398,7 +400,9 @@ class Statements(MachineState):
                 known = self.truth(self.evaluate(node.test))
                 if known is False:
                     break
-                limit = FULL_UNROLL if known and not isinstance(node.test, ast.Constant) else UNKNOWN_ROUNDS + 1
+                limit = (
+                    FULL_UNROLL if known and not isinstance(node.test, ast.Constant) else UNKNOWN_ROUNDS + 1
+                )
                 if number >= limit:
                     break
                 run.number += 1

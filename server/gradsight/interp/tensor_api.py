@@ -28,6 +28,7 @@ from gradsight.interp.values import (
     tensors_in,
 )
 from gradsight.model.events import Step
+from gradsight.ops.fact import Case, Output, Save
 
 DTYPE_METHODS = {
     "double": "double", "half": "half", "bfloat16": "half", "float": "float", "long": "int", "int": "int", "short": "int",
@@ -52,21 +53,43 @@ class TensorApi(Backward):
             flag = tensor.needs_grad()
             return flag if isinstance(flag, bool) else Unknown("whether it requires grad", "bool")
         if name == "is_leaf":
-            return tensor.is_leaf if tensor.needs_grad() is not IGNORANT else Unknown("whether it is a leaf", "bool")
+            return (
+                tensor.is_leaf
+                if tensor.needs_grad() is not IGNORANT
+                else Unknown("whether it is a leaf", "bool")
+            )
         if name == "grad_fn":
             return None if tensor.is_leaf else Unknown("a grad_fn")
         if name == "data":
-            return self.apply_operator("Tensor.data", [tensor], {}, node)
+            return self.cut_alias(tensor, "data", node)
         if name in ("T", "mT", "H", "mH", "real", "imag"):
             return self.apply_operator(f"Tensor.{name}", [tensor], {}, node)
         if name == "shape":
             return self.shape_value(tensor)
         if name == "ndim":
             return len(tensor.shape) if tensor.shape is not None else Number()
-        if name in ("device", "layout", "itemsize", "nbytes", "_base", "is_cuda", "is_sparse", "names", "_backward_hooks"):
+        if name in (
+            "device",
+            "layout",
+            "itemsize",
+            "nbytes",
+            "_base",
+            "is_cuda",
+            "is_sparse",
+            "names",
+            "_backward_hooks",
+        ):
             return Unknown(f"{name} of a tensor", "text" if name in ("device", "layout") else "")
         if name == "dtype":
-            return External({"float": "torch.float32", "double": "torch.float64", "int": "torch.int64", "bool": "torch.bool", "half": "torch.float16"}.get(tensor.dtype, "torch.dtype"))
+            return External(
+                {
+                    "float": "torch.float32",
+                    "double": "torch.float64",
+                    "int": "torch.int64",
+                    "bool": "torch.bool",
+                    "half": "torch.float16",
+                }.get(tensor.dtype, "torch.dtype")
+            )
         if name == "_version":
             return Number()
         if tensor.attributes is not None and name in tensor.attributes:
@@ -82,10 +105,17 @@ class TensorApi(Backward):
         """`.grad` is an object of its own; each read gives a new name for it."""
         site = self.site(node)
         if tensor.thread is not None and not tensor.thread.state.get("joined") and self.thread is None:
-            self.emit("grad-read-in-race", site, [Step("call", tensor.thread.site, "the thread that runs backward is started here")], target=tensor.label)
+            self.emit(
+                "grad-read-in-race",
+                site,
+                [Step("call", tensor.thread.site, "the thread that runs backward is started here")],
+                target=tensor.label,
+            )
         grad = tensor.grad
         if isinstance(grad, Tensor):
-            handle = Tensor(site, grad.storage, grad.counter, grad.node, grad.requires_grad, grad.dtype, grad.shape)
+            handle = Tensor(
+                site, grad.storage, grad.counter, grad.node, grad.requires_grad, grad.dtype, grad.shape
+            )
             handle.snapshot = "grad"
             handle.grad_of = tensor
             handle.source = grad
@@ -108,7 +138,9 @@ class TensorApi(Backward):
     def starved_grad_read(self, tensor: Tensor, site: Site) -> None:
         """Hook: the gradient of a leaf is read and there is none."""
 
-    def set_tensor_attribute(self, tensor: Tensor, name: str, value: Any, node: ast.AST, augmented: bool) -> None:
+    def set_tensor_attribute(
+        self, tensor: Tensor, name: str, value: Any, node: ast.AST, augmented: bool
+    ) -> None:
         site = self.site(node)
         if name == "grad":
             if augmented and isinstance(tensor.grad, Tensor):
@@ -172,7 +204,9 @@ class TensorApi(Backward):
         """A binary, reflected, unary or comparison operator."""
         args = [tensor] if other is MISSING else [tensor, other]
         if isinstance(other, Array):
-            return self.apply_operator(f"Tensor.{name}", [tensor, self.tensor_from_array(other, node)], {}, node)
+            return self.apply_operator(
+                f"Tensor.{name}", [tensor, self.tensor_from_array(other, node)], {}, node
+            )
         if isinstance(other, Instance):
             return self.instance_operator(name.strip("_"), tensor, other, node)
         result = self.apply_operator(f"Tensor.{name}", args, {}, node)
@@ -253,7 +287,11 @@ class TensorApi(Backward):
             if isinstance(value, (Tensor, Unknown)):
                 operands[f"index{position}"] = value
         fact = self.table.find("Tensor.__getitem__")
-        case = next((case for case in fact.cases if case.outputs and case.outputs[0].aliased != "always"), None) if fact else None
+        case = (
+            next((case for case in fact.cases if case.outputs and case.outputs[0].aliased != "always"), None)
+            if fact
+            else None
+        )
         result = self.record_copy("index", tensor, operands, node, case)
         result.shape = shape
         return result
@@ -261,7 +299,9 @@ class TensorApi(Backward):
     def unsure_item(self, tensor: Tensor, node: ast.AST) -> Any:
         """An index that may be basic or advanced: view or copy is not known."""
         site = self.site(node)
-        result = Tensor(site, requires_grad=tensor.needs_grad() if self.grad_mode else False, dtype=tensor.dtype)
+        result = Tensor(
+            site, requires_grad=tensor.needs_grad() if self.grad_mode else False, dtype=tensor.dtype
+        )
         edge = tensor.edge()
         if result.requires_grad is not False and edge is not None:
             result.node = Node("index", site, [edge], result.requires_grad, self.tick)
@@ -272,8 +312,6 @@ class TensorApi(Backward):
         return result
 
     def apply_view(self, op: str, tensor: Tensor, node: ast.AST) -> Tensor:
-        from gradsight.ops.fact import Output
-
         site = self.site(node)
         self.tick += 1
         result = self.make_view(tensor, Output(alias="self", aliased="always"), op, site)
@@ -291,8 +329,6 @@ class TensorApi(Backward):
         return result
 
     def record_copy(self, op: str, tensor: Tensor, operands: dict[str, Any], node: ast.AST, case: Any) -> Any:
-        from gradsight.ops.fact import Case, Output, Save
-
         saves = [Save(name) for name in operands if name != "self"]
         made = Case(saves=tuple(saves), outputs=(Output(needs=("self",)),), holds_saved="always")
         return self.record(op, made, operands, node)
@@ -309,7 +345,10 @@ class TensorApi(Backward):
             if other.snapshot:
                 self.note_read(other, node)
         cuts = cuts_of(value)
-        flags = [tensor.needs_grad(), *(other.needs_grad() for other in others if other.dtype not in INTEGRAL)]
+        flags = [
+            tensor.needs_grad(),
+            *(other.needs_grad() for other in others if other.dtype not in INTEGRAL),
+        ]
         if isinstance(value, Unknown) and not others and not value.hint:
             flags.append(IGNORANT)
         wants = any_requires_grad(flags) if tensor.dtype not in INTEGRAL else False
@@ -424,7 +463,9 @@ class TensorApi(Backward):
     def method_type_as(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         return self.method_to(tensor, args, kwargs, node)
 
-    def method_contiguous(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def method_contiguous(
+        self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
         if tensor.dense:
             return tensor
         return self.unsure_item(tensor, node)
@@ -433,7 +474,11 @@ class TensorApi(Backward):
         dim = args[0] if args else kwargs.get("dim")
         if dim is None:
             return self.shape_value(tensor)
-        if tensor.shape is not None and isinstance(dim, int) and -len(tensor.shape) <= dim < len(tensor.shape):
+        if (
+            tensor.shape is not None
+            and isinstance(dim, int)
+            and -len(tensor.shape) <= dim < len(tensor.shape)
+        ):
             size = tensor.shape[dim]
             return size if size is not None else Number()
         return Number()
@@ -447,18 +492,28 @@ class TensorApi(Backward):
 
     method_nelement = method_numel
 
-    def method_is_floating_point(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        return tensor.dtype not in INTEGRAL if tensor.dtype != "?" else Unknown("whether it is floating", "bool")
+    def method_is_floating_point(
+        self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        return (
+            tensor.dtype not in INTEGRAL if tensor.dtype != "?" else Unknown("whether it is floating", "bool")
+        )
 
     def method_backward(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         self.backward_call(tensor, args, kwargs, node)
         return None
 
-    def method_requires_grad_(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        self.set_requires_grad(tensor, args[0] if args else kwargs.get("requires_grad", True), self.site(node))
+    def method_requires_grad_(
+        self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        self.set_requires_grad(
+            tensor, args[0] if args else kwargs.get("requires_grad", True), self.site(node)
+        )
         return tensor
 
-    def method_retain_grad(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def method_retain_grad(
+        self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
         if tensor.node is not None:
             tensor.retains_grad = True
             self.retaining.append(tensor)
@@ -472,7 +527,28 @@ class TensorApi(Backward):
         tensor.base = None
         return tensor
 
-    def method_register_hook(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def method_detach(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return self.cut_alias(tensor, "detach", node)
+
+    def cut_alias(self, tensor: Tensor, op: str, node: ast.AST) -> Tensor:
+        """`detach()` and `.data`: the same memory without the history; only `detach` keeps the version counter."""
+        site = self.site(node)
+        self.tick += 1
+        if tensor.snapshot:
+            self.note_read(tensor, node)
+        result = self.make_view(
+            tensor, Output(gradient="none", alias="self", shares_version=op == "detach"), op, site
+        )
+        result.dtype = tensor.dtype
+        result.shape = tensor.shape
+        result.cuts = tensor.cuts
+        if tensor.needs_grad() is not False:
+            result.cuts = tensor.cuts | {Cut(op, op, site, tensor, self.tick)}
+        return result
+
+    def method_register_hook(
+        self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
         self.hook_registered(tensor, args[0] if args else None, node)
         return Unknown("handle of a hook")
 
@@ -487,7 +563,10 @@ class TensorApi(Backward):
         if tensor.needs_grad() is not False:
             cuts = cuts | {Cut("numpy", "numpy", self.site(node), tensor, self.tick)}
         cuts = frozenset(
-            Cut("numpy", "numpy", self.site(node), cut.source, self.tick) if cut.kind in ("detach", "data") else cut for cut in cuts
+            Cut("numpy", "numpy", self.site(node), cut.source, self.tick)
+            if cut.kind in ("detach", "data")
+            else cut
+            for cut in cuts
         )
         return Array(tensor, cuts, None)
 
@@ -514,9 +593,13 @@ class TensorApi(Backward):
         """A NumPy write changes the tensor's memory without a version bump."""
         if array.tensor is not None:
             self.tick += 1
-            self.write_tensor(array.tensor, f"NumPy {op}", self.site(node), [], False, NO_CUTS, mode="silent", bumps=False)
+            self.write_tensor(
+                array.tensor, f"NumPy {op}", self.site(node), [], False, NO_CUTS, mode="silent", bumps=False
+            )
 
-    def array_method(self, array: Array, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def array_method(
+        self, array: Array, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
         if name in ("sort", "fill", "put", "itemset", "partition"):
             self.write_array(array, node, name)
             return None
@@ -558,11 +641,22 @@ class TensorApi(Backward):
             return
         site = self.site(node)
         if kind == "grad":
-            writes = [write for write in writes if write.op not in ("clip_grad_norm_", "clip_grad_value_", "unscale_")]
+            writes = [
+                write
+                for write in writes
+                if write.op not in ("clip_grad_norm_", "clip_grad_value_", "unscale_")
+            ]
             if writes and tensor.grad_of is not None:
                 write = writes[0]
-                verb = "backward adds into it here" if write.mode == "accumulate" else f"{write.op} overwrites it here"
-                steps = [Step("written", write.site, verb), Step("read", site, "the kept gradient is read here")]
+                verb = (
+                    "backward adds into it here"
+                    if write.mode == "accumulate"
+                    else f"{write.op} overwrites it here"
+                )
+                steps = [
+                    Step("written", write.site, verb),
+                    Step("read", site, "the kept gradient is read here"),
+                ]
                 self.emit("grad-alias-overwritten", tensor.site, steps, target=tensor.grad_of.label, write=write.op, alias=tensor.label)  # fmt: skip
             return
         if kind == "slice":
@@ -583,7 +677,11 @@ class TensorApi(Backward):
             if key in first:
                 earlier = first[key]
                 epoch_then = stamps[earlier][0]
-                writes = [write for write in item.storage.writes if epoch_then < write.epoch <= epoch and overlaps(write.region, item.region)]
+                writes = [
+                    write
+                    for write in item.storage.writes
+                    if epoch_then < write.epoch <= epoch and overlaps(write.region, item.region)
+                ]
                 if writes and epoch != epoch_then and item.grad_of is None:
                     write = writes[0]
                     steps = [
@@ -599,17 +697,32 @@ class TensorApi(Backward):
     def result_ignored(self, node: ast.Call, result: Tensor) -> None:
         """A statement that computes a tensor and drops it."""
         function = node.func
-        if not isinstance(function, ast.Attribute) or function.attr in PURE_EXCEPTIONS or function.attr.endswith("_"):
+        if (
+            not isinstance(function, ast.Attribute)
+            or function.attr in PURE_EXCEPTIONS
+            or function.attr.endswith("_")
+        ):
             return
         fact = self.table.find(f"Tensor.{function.attr}")
-        if fact is None or any(case.writes for case in fact.cases) or node.keywords and any(k.arg == "out" for k in node.keywords):
+        if (
+            fact is None
+            or any(case.writes for case in fact.cases)
+            or node.keywords
+            and any(k.arg == "out" for k in node.keywords)
+        ):
             return
         if result.site.node is not node and function.attr not in ("to", "contiguous", "float", "double"):
             return
         if isinstance(function.value, ast.Name) and function.value.id in ("torch", "F", "nn"):
             return
         if result.site.node is node:
-            self.emit("result-ignored", self.site(node), [], method=function.attr, target=self.text_of_target(self.site(node)))
+            self.emit(
+                "result-ignored",
+                self.site(node),
+                [],
+                method=function.attr,
+                target=self.text_of_target(self.site(node)),
+            )
 
 
 def derived_from(tensor: Tensor | None, ancestor: Tensor) -> bool:

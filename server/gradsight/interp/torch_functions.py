@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from gradsight.interp.autograd import INTEGRAL, dtype_name
-from gradsight.interp.layers import CONTAINERS
+from gradsight.interp.layers import CONTAINERS, SIGNATURES
 from gradsight.interp.modes import MODES, SETTERS
 from gradsight.interp.shapes import sizes_of
 from gradsight.interp.tensors import Cut, Maybe, Node, Tensor, any_requires_grad
@@ -29,7 +29,15 @@ from gradsight.interp.values import (
 from gradsight.model.events import Step
 
 SIZED_FACTORIES = {"zeros", "ones", "randn", "rand", "empty", "full", "normal", "randint"}
-LIKE_FACTORIES = {"zeros_like", "ones_like", "randn_like", "rand_like", "empty_like", "full_like", "randint_like"}
+LIKE_FACTORIES = {
+    "zeros_like",
+    "ones_like",
+    "randn_like",
+    "rand_like",
+    "empty_like",
+    "full_like",
+    "randint_like",
+}
 RANGE_FACTORIES = {"arange", "linspace", "logspace", "eye", "randperm", "hann_window", "hamming_window", "tril_indices", "triu_indices"}  # fmt: skip
 INTEGER_FACTORIES = {"randint", "randperm", "randint_like", "tril_indices", "triu_indices"}
 NOT_TENSORS = {
@@ -59,7 +67,7 @@ class TorchFunctions(Training):
         if room == "torch.nn" or room.startswith("torch.nn.modules"):
             if last[:1].isupper():
                 name = f"nn.{last}"
-                if name in CONTAINERS or self.table.find(name) is not None or last.startswith("Transformer"):
+                if name in CONTAINERS or name in SIGNATURES or self.table.find(name) is not None:
                     return self.make_layer(name, args, kwargs, node)
                 self.escape(args, kwargs)
                 return self.gap(f"no fact about {name}", node)
@@ -93,7 +101,9 @@ class TorchFunctions(Training):
         self.escape(args, kwargs)
         return self.gap(f"no model of {path}", node)
 
-    def operator_called(self, name: str, args: list[Any], kwargs: dict[str, Any], result: Any, node: ast.AST) -> None:
+    def operator_called(
+        self, name: str, args: list[Any], kwargs: dict[str, Any], result: Any, node: ast.AST
+    ) -> None:
         """Hook: a torch function was applied."""
 
     def plain_function(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
@@ -102,7 +112,11 @@ class TorchFunctions(Training):
         if name == "compile":
             return Opaque("decorator", "torch.compile", self.site(node))
         if name == "is_tensor" and args:
-            return isinstance(args[0], Tensor) if not isinstance(args[0], Unknown) else Unknown("is_tensor", "bool")
+            return (
+                isinstance(args[0], Tensor)
+                if not isinstance(args[0], Unknown)
+                else Unknown("is_tensor", "bool")
+            )
         if name == "is_grad_enabled":
             return self.grad_mode
         if name == "save" and args:
@@ -114,7 +128,9 @@ class TorchFunctions(Training):
             return args[0] if args else Seq("tuple", [])
         if name == "Generator":
             return Opaque("ambient", "torch.Generator", self.site(node))
-        return Unknown(f"result of torch.{name}", "text" if name in ("device",) else "number" if name == "numel" else "")
+        return Unknown(
+            f"result of torch.{name}", "text" if name in ("device",) else "number" if name == "numel" else ""
+        )
 
     # -- factories ---------------------------------------------------------------------------------------------------
 
@@ -158,7 +174,9 @@ class TorchFunctions(Training):
             steps = args[2] if len(args) > 2 else kwargs.get("steps", 100)
             shape = (steps if isinstance(steps, int) else None,)
         elif name == "arange" and args and all(isinstance(arg, (int, float)) for arg in args):
-            start, stop, step = (0, args[0], 1) if len(args) == 1 else (args[0], args[1], args[2] if len(args) > 2 else 1)
+            start, stop, step = (
+                (0, args[0], 1) if len(args) == 1 else (args[0], args[1], args[2] if len(args) > 2 else 1)
+            )
             shape = (max(0, -int(-(stop - start) // step)),) if step else (None,)
         else:
             shape = (None,)
@@ -166,7 +184,13 @@ class TorchFunctions(Training):
         if name in INTEGER_FACTORIES:
             dtype = "int"
         elif name == "arange":
-            dtype = "float" if any(isinstance(arg, float) for arg in args) else "int" if all(isinstance(arg, int) for arg in args) else "?"
+            dtype = (
+                "float"
+                if any(isinstance(arg, float) for arg in args)
+                else "int"
+                if all(isinstance(arg, int) for arg in args)
+                else "?"
+            )
         elif name == "full":
             fill = args[1] if len(args) > 1 else kwargs.get("fill_value")
             dtype = "bool" if isinstance(fill, bool) else "int" if isinstance(fill, int) else "float"
@@ -240,7 +264,9 @@ class TorchFunctions(Training):
         given = dict(zip(("gradient", "retain_graph", "create_graph"), args[1:]))
         if "grad_tensors" in kwargs:
             given["gradient"] = kwargs["grad_tensors"]
-        given.update({key: value for key, value in kwargs.items() if key in ("retain_graph", "create_graph", "inputs")})
+        given.update(
+            {key: value for key, value in kwargs.items() if key in ("retain_graph", "create_graph", "inputs")}
+        )
         for index, loss in enumerate(losses):
             final = index == len(losses) - 1
             options = dict(given) if final else {**given, "retain_graph": True}
@@ -255,7 +281,19 @@ class TorchFunctions(Training):
         reentrant = kwargs.get("use_reentrant")
         site = self.site(node)
         flags = [tensor.needs_grad() for value in inputs for tensor in tensors_in(value)]
-        named = {key: value for key, value in kwargs.items() if key not in ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop")}
+        named = {
+            key: value
+            for key, value in kwargs.items()
+            if key
+            not in (
+                "use_reentrant",
+                "preserve_rng_state",
+                "context_fn",
+                "determinism_check",
+                "debug",
+                "early_stop",
+            )
+        }
         result = self.call(function, inputs, named, node)
         if reentrant is True and flags and all(flag is False for flag in flags):
             learns = any(tensor.needs_grad() is not False for tensor in tensors_in(result))
@@ -319,7 +357,9 @@ class TorchFunctions(Training):
         for tensor in inputs:
             result.cuts = result.cuts | tensor.cuts
         if flag is not False:
-            result.node = Node(name, site, [edge for t in inputs if (edge := t.edge()) is not None], flag, self.tick)
+            result.node = Node(
+                name, site, [edge for t in inputs if (edge := t.edge()) is not None], flag, self.tick
+            )
             result.node.holds = "sometimes"
         if name == "pad_packed_sequence":
             return Seq("tuple", [result, Tensor(site, dtype="int")])
@@ -349,7 +389,11 @@ class TorchFunctions(Training):
     def loader_batches(self, loader: Opaque, count: int) -> list[Any]:
         dataset = loader.state.get("dataset")
         site = loader.site
-        while isinstance(dataset, Opaque) and dataset.path in ("Subset", "ConcatDataset") and dataset.state["args"]:
+        while (
+            isinstance(dataset, Opaque)
+            and dataset.path in ("Subset", "ConcatDataset")
+            and dataset.state["args"]
+        ):
             dataset = dataset.state["args"][0]
         if isinstance(dataset, Opaque) and dataset.path == "TensorDataset":
             batches: list[Any] = []
@@ -367,7 +411,10 @@ class TorchFunctions(Training):
         if isinstance(dataset, Instance) and loader.state.get("collate") is None:
             getter, _ = dataset.cls.find("__getitem__")
             if isinstance(getter, Function):
-                return [self.batched(self.call_function(getter, [dataset, index], {}, self.node)) for index in range(count)]
+                return [
+                    self.batched(self.call_function(getter, [dataset, index], {}, self.node))
+                    for index in range(count)
+                ]
         return [Unknown("batch of an unknown dataset") for _ in range(count)]
 
     def batched(self, sample: Any) -> Any:

@@ -59,7 +59,13 @@ class Training(Modes):
             if not tensor.is_leaf and tensor.needs_grad() is True:
                 place = tensor.node.site if tensor.node is not None else tensor.site
                 steps = [Step("needed", site, "the optimizer takes leaves only"), *self.call_steps(place)]
-                self.emit("non-leaf-optimized", place, steps, target=tensor.label, op=tensor.node.op if tensor.node else "")
+                self.emit(
+                    "non-leaf-optimized",
+                    place,
+                    steps,
+                    target=tensor.label,
+                    op=tensor.node.op if tensor.node else "",
+                )
         return optimizer
 
     def parameter_groups(self, source: Any) -> tuple[list[list[Tensor]], bool]:
@@ -135,7 +141,13 @@ class Training(Modes):
         for tensor in self.parameters_of(optimizer):
             if tensor.grad is not None and not isinstance(tensor.grad, Unknown):
                 self.write_tensor(
-                    tensor, "optimizer step", site, [], False, mode="silent" if fused else "optimizer", bumps=not fused
+                    tensor,
+                    "optimizer step",
+                    site,
+                    [],
+                    False,
+                    mode="silent" if fused else "optimizer",
+                    bumps=not fused,
                 )
 
     def optimizer_attribute(self, optimizer: Opaque, name: str) -> Any:
@@ -185,7 +197,9 @@ class Training(Modes):
             return Seq("list", [Number()], True)
         return Unknown(f"{name} of a scheduler")
 
-    def scaler_method(self, scaler: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def scaler_method(
+        self, scaler: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
         site = self.site(node)
         if name == "scale" and args:
             if isinstance(args[0], Tensor):
@@ -220,7 +234,9 @@ class Training(Modes):
                 if not value.escaped:
                     value.escaped = True
                     if isinstance(value, Instance) and value.module is None:
-                        todo.extend(inner for inner in value.attributes.values() if not isinstance(inner, Tensor))
+                        todo.extend(
+                            inner for inner in value.attributes.values() if not isinstance(inner, Tensor)
+                        )
             elif isinstance(value, Opaque):
                 value.state["escaped"] = True
             elif isinstance(value, Seq):

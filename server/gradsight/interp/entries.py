@@ -1,0 +1,319 @@
+"""Where execution starts: the script itself, then functions and modules that the script did not reach.
+
+A function that nothing calls is executed with unknown arguments.  In the forward of a module (and in loss functions) an
+argument that is used as a tensor is taken to carry a graph, and backward is taken to be called on the result: that is
+the one assumption, and the event says it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from typing import Any
+
+from gradsight.interp.engine import Machine
+from gradsight.interp.machine import PathEnded, Program, RaisedError
+from gradsight.interp.parsing import parse_text
+from gradsight.interp.sites import Frame, Unit
+from gradsight.interp.tensors import Maybe, Node, Tensor
+from gradsight.interp.values import (
+    ClassValue,
+    Function,
+    Instance,
+    ModuleState,
+    PythonModule,
+    Scope,
+    Seq,
+    Unknown,
+    tensors_in,
+)
+from gradsight.model.events import Event
+from gradsight.model.source import Source
+
+TRIGGER = re.compile(
+    r"_\(|[-+*/@%|&^]=|\]\s*=[^=]|inplace|out=|backward|detach|\.data\b|\.grad\b|\.item\(|tensor\(|no_grad|requires_grad|"
+    r"inference_mode|grad_enabled|numpy\(|zero_grad|\.step\(|Parameter\(|ModuleList|\[\s*nn\.|Function|retain_graph|checkpoint|"
+    r"softmax|sigmoid|save_for_backward|argmax|\.round\(|\.sign\(|\.floor\(|super\(|deepcopy|append\("
+)
+SCRIPT_BUDGET = 150_000
+ENTRY_BUDGET = 2_500
+PER_LINE = 60
+MOST_PATHS = 10
+WORLD_NAMES = ("loss", "criterion", "objective", "penalty")
+
+Finder = Callable[[str, int, str], Source | None]
+
+
+class EntryMachine(Machine):
+    """A machine that knows the workspace and what may be assumed about arguments."""
+
+    def __init__(self, program: Program, module: PythonModule, script: list[bool], budget: int) -> None:
+        super().__init__(program, module, script, budget)
+        self.modules: dict[str, PythonModule] = {}
+        self.assuming = False
+
+    def find_module(self, name: str, level: int) -> PythonModule | None:
+        finder: Finder | None = self.program.finder
+        if finder is None:
+            return None
+        path = self.frame.unit.path
+        source = finder(name, level, path)
+        if source is None:
+            return None
+        known = self.modules.get(source.path)
+        if known is not None:
+            return known
+        module = PythonModule(name, source.path)
+        self.modules[source.path] = module
+        self.program.depends_on.add(source.path)
+        previous = self.frame
+        events = self.events
+        self.events = []
+        try:
+            self.run_units(self.program.units_of(source), module.namespace)
+        except (PathEnded, RaisedError):
+            pass
+        finally:
+            self.frame = previous
+            self.events = events
+        module.loaded = True
+        return module
+
+    def assumed_tensor(self, value: Unknown) -> Tensor | None:
+        if value.tensor is None and value.argument and self.assuming:
+            tensor = Tensor(self.site())
+            tensor.label = value.argument
+            premise = Maybe(f"{value.argument} carries a graph and backward is called on the result")
+            tensor.requires_grad = premise
+            tensor.node = Node("argument", tensor.site, [], premise, self.tick)
+            value.tensor = tensor
+        return value.tensor
+
+    def argument_as_tensor(self, receiver: Unknown, name: str) -> Tensor | None:
+        if (
+            receiver.argument
+            and self.assuming
+            and name not in PYTHON_METHODS
+            and self.table.find(f"Tensor.{name}") is not None
+        ):
+            return self.assumed_tensor(receiver)
+        return None
+
+    def missing_argument(self, function: Function, parameter: ast.arg) -> Any:
+        value = Unknown(f"argument {parameter.arg}")
+        return value
+
+
+PYTHON_METHODS = {"items", "keys", "values", "get", "pop", "append", "update", "copy", "split", "index", "count", "sort", "format", "type", "size"}  # fmt: skip
+
+
+class Explorer:
+    """Executes entries and gathers their events."""
+
+    def __init__(self, program: Program, path: str, units: list[Unit]) -> None:
+        self.program = program
+        self.path = path
+        self.units = units
+        self.events: list[Event] = []
+        self.seen: set[Any] = set()
+        self.executed: set[int] = set()
+        self.namespace: dict[str, Any] = {}
+
+    def run(self) -> list[Event]:
+        lines = sum(unit.text.count("\n") + 1 for unit in self.units)
+        self.explore(self.run_script, SCRIPT_BUDGET + PER_LINE * lines, MOST_PATHS)
+        for value in list(self.namespace.values()):
+            if isinstance(value, Function) and value.unit.path == self.path:
+                self.run_function(value)
+            elif isinstance(value, ClassValue) and value.unit is not None and value.unit.path == self.path:
+                self.run_class(value)
+        return self.events
+
+    def explore(
+        self, body: Callable[[EntryMachine], None], budget: int, most_paths: int, context: str = "script"
+    ) -> None:
+        """Run one entry along its paths."""
+        pending: list[list[bool]] = [[]]
+        covered: set[tuple[int, bool]] = set()
+        paths = 0
+        module = PythonModule("__main__", self.path)
+        while pending and paths < most_paths and budget > 0:
+            script = pending.pop(0)
+            machine = EntryMachine(self.program, module, script, budget)
+            machine.context = context
+            paths += 1
+            try:
+                body(machine)
+                machine.finish()
+            except (PathEnded, RaisedError):
+                try:
+                    machine.finish()
+                except (PathEnded, RaisedError):
+                    pass
+            except RecursionError:
+                self.program.gaps[("the program is nested too deeply", 0)] = 1
+            budget = machine.budget
+            self.executed |= machine.executed
+            self.collect(machine.events)
+            for decision in machine.decisions:
+                covered.add((id(decision.node), decision.choice))
+            for index in range(len(script), len(machine.decisions)):
+                decision = machine.decisions[index]
+                flipped = (id(decision.node), not decision.choice)
+                if flipped not in covered:
+                    covered.add(flipped)
+                    pending.append([d.choice for d in machine.decisions[:index]] + [not decision.choice])
+
+    def collect(self, events: list[Event]) -> None:
+        for event in events:
+            key = (event.kind, event.place.key, event.names.get("cut"))  # type: ignore[attr-defined]
+            if key not in self.seen:
+                self.seen.add(key)
+                self.events.append(event)
+
+    def run_script(self, machine: EntryMachine) -> None:
+        namespace: dict[str, Any] = {}
+        if not self.namespace:
+            self.namespace = namespace
+        machine.run_units(self.units, namespace)
+
+    # -- functions and classes that the script did not reach ---------------------------------------------------------
+
+    def wants(self, node: Any, unit: Unit) -> bool:
+        """Whether a function is worth executing by itself."""
+        if id(node) in self.executed:
+            return False
+        first, last = node.lineno, node.end_lineno or node.lineno
+        text = "\n".join(unit.line(number) for number in range(first, last + 1))
+        return TRIGGER.search(text) is not None
+
+    def budget_for(self, node: Any) -> int:
+        return ENTRY_BUDGET + PER_LINE * ((node.end_lineno or node.lineno) - node.lineno)
+
+    def run_function(self, function: Function) -> None:
+        if isinstance(function.node, ast.Lambda) or not self.wants(function.node, function.unit):
+            return
+        context = "loss" if any(word in function.name.lower() for word in WORLD_NAMES) else "function"
+
+        def body(machine: EntryMachine) -> None:
+            self.call_alone(machine, function, [], context)
+
+        self.explore(body, self.budget_for(function.node), 4, context)
+
+    def run_class(self, cls: ClassValue) -> None:
+        methods = [
+            value for value in cls.namespace.values()
+            if isinstance(value, Function) and not isinstance(value.node, ast.Lambda) and self.wants(value.node, value.unit)
+        ]  # fmt: skip
+        if not methods or cls.node is None or cls.unit is None:
+            return
+        if cls.kind == "autograd":
+            return
+        for method in methods:
+            context = (
+                "forward"
+                if cls.kind == "module" and method.name == "forward"
+                else "loss"
+                if "loss" in method.name.lower()
+                else "function"
+            )
+
+            def body(machine: EntryMachine, method: Function = method, context: str = context) -> None:
+                self.call_method_alone(machine, cls, method, context)
+
+            self.explore(body, self.budget_for(method.node) * 2, 4, context)
+
+    def call_method_alone(
+        self, machine: EntryMachine, cls: ClassValue, method: Function, context: str
+    ) -> None:
+        assert cls.unit is not None and cls.node is not None
+        machine.frame = self.outer_frame(cls.unit)
+        receiver = self.make_receiver(machine, cls)
+        if method.name == "__init__":
+            return
+        machine.budget = max(machine.budget, ENTRY_BUDGET)
+        self.call_alone(
+            machine,
+            method,
+            [] if method.binding == "static" else [receiver if method.binding != "class" else cls],
+            context,
+        )
+
+    def make_receiver(self, machine: EntryMachine, cls: ClassValue) -> Instance:
+        """An object as its own `__init__` makes it, from unknown arguments."""
+        instance = Instance(cls, None)
+        if cls.kind == "module":
+            instance.module = ModuleState()
+            machine.modules_made.append(instance)
+        init, _ = cls.find("__init__")
+        if isinstance(init, Function):
+            try:
+                machine.call_function(init, [instance], {}, init.node)
+            except (RaisedError, PathEnded):
+                instance.open = True
+        else:
+            instance.open = instance.open or cls.kind == "plain"
+            if cls.kind == "module":
+                machine.init_module(instance, [], {}, cls.node or ast.Pass())
+        return instance
+
+    def call_alone(self, machine: EntryMachine, function: Function, given: list[Any], context: str) -> None:
+        machine.frame = self.outer_frame(function.unit)
+        machine.assuming = context in ("forward", "loss")
+        signature = function.node.args
+        parameters = [*signature.posonlyargs, *signature.args]
+        args = list(given)
+        first_default = len(parameters) - len(function.defaults)
+        for index, parameter in enumerate(parameters[len(given) :], start=len(given)):
+            args.append(
+                self.unknown_argument(
+                    machine,
+                    function,
+                    parameter,
+                    function.defaults[index - first_default] if index >= first_default else None,
+                    context,
+                )
+            )
+        result = machine.call_function(function, args, {}, function.node)
+        if isinstance(result, Unknown) or result is None:
+            return
+        losses = [tensor for tensor in tensors_in(result) if tensor.needs_grad() is not False]
+        if losses and machine.assuming:
+            machine.frame = self.outer_frame(function.unit)
+            machine.run_backward(
+                losses,
+                machine.site(function.node),
+                True,
+                False,
+                True,
+                how="assumed",
+                assumption="backward is called on the result",
+            )
+
+    def unknown_argument(
+        self, machine: EntryMachine, function: Function, parameter: ast.arg, default: Any, context: str
+    ) -> Any:
+        if isinstance(default, (bool, str, int, float)):
+            return Unknown(
+                f"argument {parameter.arg}", {bool: "bool", str: "text"}.get(type(default), "number")
+            )
+        value = Unknown(f"argument {parameter.arg}")
+        annotation = ast.unparse(parameter.annotation) if parameter.annotation is not None else ""
+        if not annotation or "Tensor" in annotation:
+            if "LongTensor" not in annotation and "Optional" not in annotation and "None" not in annotation:
+                value.argument = parameter.arg
+        elif annotation in ("int", "float", "bool", "str"):
+            value.hint = {"bool": "bool", "str": "text"}.get(annotation, "number")
+        return value
+
+    def outer_frame(self, unit: Unit) -> Frame:
+        return Frame("<module>", unit, self.namespace, Scope(self.namespace, None), 0)
+
+
+def explore_module(program: Program, source: Source, units: list[Unit]) -> list[Event]:
+    """All events of a module."""
+    return Explorer(program, source.path, units).run()
+
+
+__all__ = ["Seq", "explore_module", "parse_text"]

@@ -1,0 +1,81 @@
+"""Comments that silence a finding on their line: `# gradsight: ignore[GS101]` and `# noqa: GS101`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from gradsight.model.finding import Finding
+from gradsight.model.settings import Settings
+from gradsight.model.source import Source, Span
+
+OWN = re.compile(r"#\s*gradsight:\s*ignore(?:\[([^\]]*)\])?", re.IGNORECASE)
+SHARED = re.compile(r"#\s*noqa:\s*((?:[A-Z]+[0-9]+[\s,]*)+)", re.IGNORECASE)
+UNUSED_CODE = "GS001"
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """One comment: the codes it silences (empty = all) and where it stands."""
+
+    codes: tuple[str, ...]
+    span: Span
+    own: bool
+
+    def covers(self, code: str) -> bool:
+        """Whether a finding with this code is silenced."""
+        return not self.codes or any(code.startswith(wanted) for wanted in self.codes)
+
+
+def suppressions_in(source: Source) -> list[Suppression]:
+    """All suppression comments of a text."""
+    if "ignore" not in source.text and "noqa" not in source.text:
+        return []
+    found = []
+    for number, line in enumerate(source.text.splitlines(), start=1):
+        if "#" not in line:
+            continue
+        own = OWN.search(line)
+        if own is not None:
+            codes = tuple(part.strip().upper() for part in (own.group(1) or "").split(",") if part.strip())
+            found.append(Suppression(codes, Span(number, own.start(), number, own.end()), True))
+        shared = SHARED.search(line)
+        if shared is not None:
+            codes = tuple(
+                code.upper()
+                for code in re.findall(r"[A-Za-z]+[0-9]+", shared.group(1))
+                if code.upper().startswith("GS")
+            )
+            if codes:
+                found.append(Suppression(codes, Span(number, shared.start(), number, shared.end()), False))
+    return found
+
+
+def apply_suppressions(
+    source: Source, findings: list[Finding], settings: Settings
+) -> tuple[list[Finding], list[Finding]]:
+    """The findings that remain, and one finding per comment that silenced nothing."""
+    comments = suppressions_in(source)
+    if not comments:
+        return findings, []
+    kept = []
+    used: set[Suppression] = set()
+    for finding in findings:
+        cover = [
+            comment for comment in comments
+            if finding.span.line <= comment.span.line <= finding.span.end_line and comment.covers(finding.code)
+        ]  # fmt: skip
+        if cover:
+            used.update(cover)
+        else:
+            kept.append(finding)
+    unused = [
+        Finding(UNUSED_CODE, "unused-suppression", f"this comment silences nothing{_of(comment)}", "info", "certain", source.path, comment.span)
+        for comment in comments
+        if comment not in used and (not comment.codes or any(settings.wants(code) for code in comment.codes))
+    ]  # fmt: skip
+    return kept, unused
+
+
+def _of(comment: Suppression) -> str:
+    return f": no {', '.join(comment.codes)} on this line" if comment.codes else " on this line"
