@@ -173,6 +173,31 @@ def test_carried_state_is_told_apart() -> None:
     assert truth.failures[0].carried == {5}
 
 
+def test_graph_from_before_the_loop_is_carried_where_it_enters() -> None:
+    truth = judge(
+        "import torch\n"
+        "w = torch.ones(3, requires_grad=True)\n"
+        "y = w ** 2\n"
+        "for i in range(2):\n"
+        "    loss = y.sum()\n"
+        "    loss.backward()\n"
+    )
+    assert truth.failures[0].carried == {3, 5}
+
+
+def test_each_path_has_its_own_causes() -> None:
+    truth = judge(
+        "import random\nimport torch\n"
+        "x = torch.ones(3, requires_grad=True)\n"
+        "y = x.exp()\n"
+        "if random.random() < 0.5:\n"
+        "    y *= 2\n"
+        "y += 1\n"
+        "y.sum().backward()\n"
+    )
+    assert {failure.causes for failure in truth.failures} == {frozenset({7}), frozenset({6, 7})}
+
+
 def test_write_to_data_is_silent_and_named() -> None:
     check(
         """
@@ -322,13 +347,24 @@ y.mul_(2)  # cause
         ("(x * 2).expand(2, 4).add_(1)  # cause", "overlap"),
         ("torch.add(x, 1, out=torch.zeros(4))  # cause", "out"),
         ("(x * 2).backward()  # cause", "vector"),
-        ("torch.optim.SGD([x * 2], lr=0.1)  # cause", "not_a_leaf"),
         ("x.grad.zero_()  # cause", "none_grad"),
         ("w = torch.ones(4, requires_grad=True)\ntorch.autograd.grad(x.sum(), w)  # cause", "unused"),
     ],
 )
 def test_refusals_are_blamed_on_the_refused_line(body: str, family: str) -> None:
     check(f"x = torch.ones(4, requires_grad=True)\n{body}\n", "raises", family)
+
+
+def test_tensor_that_stopped_being_a_leaf_is_blamed_where_it_did() -> None:
+    check(
+        """
+w = torch.ones(3, requires_grad=True)
+w = w * 0.1  # cause
+opt = torch.optim.SGD([w], lr=0.1)  # cause
+""",
+        "raises",
+        "not_a_leaf",
+    )
 
 
 def test_every_path_is_run() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -94,12 +95,15 @@ def _show_program(seed: int, with_engine: bool, shrinking: bool) -> int:
 
 
 def _shrink_all(summary: Summary, most: int) -> None:
-    """Shrink one disagreement of each sort, and the next ones of the same sort while there is room."""
-    chosen: dict[tuple[str, str, str], Case] = {}
-    for case in summary.disagreements:
+    """Shrink one disagreement of each sort, then a second of each, while there is room."""
+    ranked: list[tuple[int, int, Case]] = []
+    met: Counter[tuple[str, str]] = Counter()
+    for order, case in enumerate(summary.disagreements):
         assert case.comparison is not None
-        chosen.setdefault((case.comparison.result, case.comparison.about, case.program.kind), case)
-    for case in list(chosen.values())[:most]:
+        about = (case.comparison.result, case.comparison.about)
+        ranked.append((met[about], order, case))
+        met[about] += 1
+    for _, _, case in sorted(ranked, key=lambda one: one[:2])[:most]:
         assert case.comparison is not None
         story = f"{case.comparison.result} {case.comparison.about} {case.program.kind}"
         path = keep(_shrunk(case, case.comparison), story)

@@ -237,5 +237,5 @@ def _simpler_calls(call: ast.Call) -> Iterator[ast.expr]:
             yield argument
     for index in range(len(call.keywords)):
         yield ast.Call(call.func, call.args, call.keywords[:index] + call.keywords[index + 1 :])
-    for index in range(len(call.args)):
+    for index in range(len(call.args) if len(call.args) > 1 else 0):
         yield ast.Call(call.func, call.args[:index] + call.args[index + 1 :], call.keywords)

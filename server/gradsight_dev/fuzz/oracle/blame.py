@@ -68,7 +68,10 @@ def writers_of_stale_saves(
 def earlier_passes(
     code: CodeType, steering: Steering, failing_line: int
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """The lines of the passes that freed what the failing pass needs, and the lines that carried it over."""
+    """The lines of the passes that freed what the failing pass needs, and the lines that carried it over.
+
+    Carried over: made in a graph that is gone, or made of such a thing.
+    """
     freed: list[tuple[int, set[Node]]] = []
     kept_alive: list[Any] = []
     last: list[tuple[Any, int]] = []
@@ -89,7 +92,10 @@ def earlier_passes(
         freed.pop()
     lines = {freeing for freeing, theirs in freed if theirs & set(nodes)}
     shared = set(nodes) & set().union(*(theirs for _, theirs in freed)) if freed else set()
-    carried = {made for node in shared if (made := _made_at(node, code.co_filename))}
+    entering = {
+        node for node in nodes if node not in shared and any(old in shared for old, _ in node.next_functions)
+    }
+    carried = {made for node in shared | entering if (made := _made_at(node, code.co_filename))}
     return frozenset(lines), frozenset(carried)
 
 

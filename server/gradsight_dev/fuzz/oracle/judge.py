@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from types import CodeType
 
 from gradsight_dev.fuzz.oracle.blame import (
+    DATA_REPLACED,
     earlier_passes,
     writers_behind_broken_views,
     writers_of_stale_saves,
@@ -22,6 +24,8 @@ CUTTING = re.compile(
 UNSEEN_WRITES = re.compile(r"\.data\b|numpy|fused=True")
 REFUSES_HOOKS = "don't yet support saved tensor hooks"
 """What torch.func says to the reference run; programs that write nothing unseen need no reference."""
+MOST_EXPLAINED = 8
+"""A program that fails on many paths is explained on the first few."""
 WORST_FIRST: tuple[Verdict, ...] = ("silent", "masked", "cut", "exact")
 
 
@@ -44,8 +48,10 @@ def judge(text: str, path: str = "<program>") -> Truth:
                         paths=paths,
                         note=f"{outcome.error}: {outcome.message.splitlines()[0][:120]}",
                     )
-                if not any((known.family, known.line) == (family.name, outcome.line) for known in failures):
-                    failures.append(_explain(code, text, path, script, family.name, outcome))
+                if len(failures) < MOST_EXPLAINED:
+                    failure = _explain(code, text, path, script, family.name, outcome)
+                    if failure not in failures:
+                        failures.append(failure)
             else:
                 seen.append((*_examine(code, text, path, script, outcome), script))
     except TooManyPaths:
@@ -72,7 +78,7 @@ def _examine(
     difference = differs(plain, cloned)
     if difference:
         return "silent", difference
-    if saves.changed - running_statistics(cloned):
+    if saves.changed - running_statistics(cloned) or DATA_REPLACED.search(text):
         return "masked", "a saved tensor was changed unseen"
     if CUTTING.search(text) and any(
         wants_gradient(tensor) and gradient_of(tensor) is None for _, tensor in tensors_of(plain.names)
@@ -103,6 +109,24 @@ def _explain(
     elif family in ("no_graph", "unused", "inference"):
         story = follow(code, text, steering)
         causes |= story.cut_lines | story.escapes
+    elif family == "not_a_leaf":
+        causes |= _last_bindings(text, raised.line)
     elif family == "none_grad":
         causes |= {number for number, line in enumerate(text.splitlines(), 1) if ".grad" in line}
     return Failure(family, raised.error, raised.message.splitlines()[0], raised.line, causes, carried)
+
+
+def _last_bindings(text: str, line: int) -> set[int]:
+    """The lines that last bound the names which the statement on this line reads: where a leaf stopped being one."""
+    tree = ast.parse(text)
+    statements = [node for node in ast.walk(tree) if isinstance(node, ast.stmt) and node.lineno == line]
+    names = {
+        node.id for statement in statements for node in ast.walk(statement) if isinstance(node, ast.Name)
+    }
+    bound: dict[str, int] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and node.lineno < line:
+            for target in node.targets:
+                if isinstance(target, ast.Name) and target.id in names:
+                    bound[target.id] = max(node.lineno, bound.get(target.id, 0))
+    return set(bound.values())
