@@ -1,0 +1,268 @@
+"""The audit of a graph: saved tensors against the writes that happened since they were saved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from gradsight.agent.faults import Fault, Step, calls_of, step_at
+from gradsight.agent.graph import (
+    Node,
+    Saved,
+    base_name,
+    geometry_of,
+    overlaps,
+    saved_tensors,
+    version_refusal,
+)
+from gradsight.agent.oplog import OpLog, Operation, Write, operator_label
+from gradsight.agent.sites import Stack, line_of, place_of, text_of
+
+_MOST_WRITERS = 4
+
+
+@dataclass(frozen=True)
+class Clash:
+    """A node, what it saved, and the writes that spoiled it; `refusal` is torch's message, empty when torch is silent."""
+
+    node: Node
+    attribute: str
+    shape: tuple[int, ...]
+    maker: Operation | None
+    writes: tuple[Write, ...]
+    refusal: str
+    expected: int
+    found: int
+
+
+def find_refused(nodes: Sequence[Node], log: OpLog, message: str) -> Clash | None:
+    """The saved tensor that made torch raise this message, with the writes to blame.
+
+    The engine runs nodes in falling sequence order, so among equal complaints the youngest node is the one it met.
+    """
+    clashes: list[tuple[bool, int, Clash]] = []
+    for node in nodes:
+        for saved in saved_tensors(node):
+            refusal = version_refusal(node, saved)
+            if refusal is None or "modified by an inplace operation" not in refusal:
+                continue
+            clash = _refused_clash(node, saved, log, refusal)
+            clashes.append((refusal.split(" Hint:")[0] == message.split(" Hint:")[0], _number(node), clash))
+    if not clashes:
+        return None
+    return max(clashes, key=lambda entry: (entry[0], bool(entry[2].writes), entry[1]))[2]
+
+
+def _refused_clash(node: Node, saved: Saved, log: OpLog, refusal: str) -> Clash:
+    found, expected = versions_in(refusal)
+    maker = log.maker(node)
+    since = maker.clock if maker is not None else -1
+    writes = tuple(
+        write
+        for write in log.writes_to(saved.data) or ()
+        if write.version >= expected and write.clock >= since and write.stack
+    )
+    shape = tuple(saved.data.shape)
+    return Clash(node, saved.attribute, shape, maker, writes, refusal, expected, found)
+
+
+def find_silent(nodes: Sequence[Node], log: OpLog) -> list[Clash]:
+    """Saved tensors that were overwritten without a new version: torch will compute with the wrong values."""
+    clashes: list[Clash] = []
+    if not log.has_writes:
+        return clashes
+    for node in nodes:
+        if not node.next_functions:
+            continue
+        for saved in saved_tensors(node):
+            writes = log.writes_to(saved.data)
+            if not writes:
+                continue
+            maker = log.maker(node)
+            if maker is None or writes[-1].clock <= maker.clock:
+                continue
+            if _is_running_statistic(node, saved):
+                continue
+            if version_refusal(node, saved) is not None:
+                continue
+            here = geometry_of(saved.data)
+            later = tuple(
+                write
+                for write in writes
+                if write.clock > maker.clock
+                and write.stack
+                and write.geometry is not None
+                and overlaps(write.geometry, here)
+            )
+            if later:
+                version = saved.data._version
+                clashes.append(
+                    Clash(node, saved.attribute, tuple(saved.data.shape), maker, later, "", version, version)
+                )
+    return clashes
+
+
+def _is_running_statistic(node: Node, saved: Saved) -> bool:
+    """In training mode a batch norm keeps its running statistics and does not use them in backward."""
+    return saved.attribute in ("running_mean", "running_var") and bool(getattr(node, "_saved_training", True))
+
+
+def _number(node: Node) -> int:
+    try:
+        return int(node._sequence_nr())
+    except AttributeError:
+        return -1
+
+
+def versions_in(message: str) -> tuple[int, int]:
+    """The version found and the version expected, from torch's message."""
+    found, expected = message.split("is at version ", 1)[1].split("; expected version ", 1)
+    return int(found), int(expected.split()[0].rstrip("."))
+
+
+def fault_of(clash: Clash, needed: Stack, torch_message: str) -> Fault | None:
+    """The three spans of an overwritten saved tensor: saved, written, needed."""
+    if not clash.writes:
+        return None
+    first = clash.writes[0]
+    place = place_of(first.stack[0])
+    saver = base_name(clash.node.name())
+    operator = operator_label(first.name)
+    is_step = first.by_optimizer or first.to_leaf
+    saved_place = place_of(clash.maker.stack[0]) if clash.maker is not None and clash.maker.stack else None
+    what = f"the {_part(clash.attribute)} that `{_operator_of(saver, clash.maker)}` saved"
+    where = f" (line {saved_place.row})" if saved_place is not None else ""
+    silent = not clash.refusal
+    code = "GS106" if is_step else "GS104" if silent else "GS101"
+    writer = f"`{text_of(place)}`" if text_of(place) else f"`{operator}`"
+    verb = "moves" if is_step else "overwrites"
+    end = "; torch does not notice, so the gradient is computed with the new value" if silent else ""
+    message = f"{writer} {verb} {what}{where}, which the backward on line {_row(needed)} still needs{end}"
+    steps: list[Step] = []
+    if clash.maker is not None:
+        steps += step_at(
+            "saved",
+            f"{_part(clash.attribute)} saved here by `{_operator_of(saver, clash.maker)}`",
+            clash.maker.stack,
+        )
+        steps += calls_of(clash.maker.stack)[:1]
+    lines = {(place.filename, place.row)}
+    for write in clash.writes:
+        other = place_of(write.stack[0])
+        if write is first or (other.filename, other.row) not in lines:
+            lines.add((other.filename, other.row))
+            steps.append(Step("written", _written_text(write, silent), other))
+        if len(lines) > _MOST_WRITERS:
+            break
+    steps += calls_of(first.stack)
+    steps += step_at("needed", f"`{saver}` needs it in this backward", needed)
+    evidence: dict[str, Any] = {
+        "operator": operator,
+        "saved_by": clash.node.name(),
+        "saved_as": clash.attribute,
+        "shape": list(clash.shape),
+        "version_saved": clash.expected,
+        "version_found": clash.found,
+        "silent": silent,
+    }
+    if torch_message:
+        evidence["torch"] = torch_message
+    return Fault(code, message, place, tuple(steps), "warning" if silent else "error", evidence)
+
+
+def _written_text(write: Write, silent: bool) -> str:
+    by = operator_label(write.name)
+    during = f" while `{base_name(write.node)}` ran in backward" if write.node else ""
+    versions = "" if silent else f", version {write.version} → {write.version + 1}"
+    return f"written here by `{by}`{versions}{during}"
+
+
+def _operator_of(saver: str, maker: Operation | None) -> str:
+    if maker is not None and maker.name.replace("_", "").lower().endswith(saver.replace("_", "").lower()):
+        return operator_label(maker.name).strip("_")
+    return saver
+
+
+def _part(attribute: str) -> str:
+    if attribute.startswith("result") or attribute in ("output", "out"):
+        return "output"
+    if attribute in ("self", "input", "mat1", "mat2", "other", "tensors") or "[" in attribute:
+        return "input" if "[" not in attribute else "tensor"
+    if attribute == "weight":
+        return "weight"
+    return f"tensor `{attribute}`"
+
+
+def _row(stack: Stack) -> int:
+    return line_of(stack[0]) if stack else 0
+
+
+def hidden_clash(log: OpLog, message: str) -> tuple[Write, ...]:
+    """The refused tensor is behind pack hooks (a checkpoint): the write log is matched by shape and version instead."""
+    found, expected = versions_in(message)
+    shape = _shape_in(message)
+    matching = [
+        write
+        for write in log.all_writes()
+        if expected <= write.version < found
+        and write.stack
+        and write.geometry is not None
+        and (shape is None or write.geometry.shape == shape)
+    ]
+    return tuple(matching[-1:])
+
+
+def _shape_in(message: str) -> tuple[int, ...] | None:
+    start = message.find(" [", message.find("[torch."))
+    if start < 0:
+        return None
+    inner = message[start + 2 : message.find("]", start)]
+    try:
+        return tuple(int(part) for part in inner.split(",") if part.strip())
+    except ValueError:
+        return None
+
+
+def graph_around(nodes: Sequence[Node], broken: Node | None, log: OpLog, limit: int = 60) -> dict[str, Any]:
+    """The neighbourhood of the broken node, as plain data for drawing."""
+    order = {node: index for index, node in enumerate(nodes)}
+    chosen: set[Node] = set()
+    if broken is not None:
+        parents: dict[Node, list[Node]] = {}
+        for node in nodes:
+            for successor, _ in node.next_functions:
+                if successor is not None:
+                    parents.setdefault(successor, []).append(node)
+        ring = {broken}
+        while ring and len(chosen) < limit:
+            chosen |= ring
+            grown = {
+                successor for node in ring for successor, _ in node.next_functions if successor is not None
+            }
+            grown |= {parent for node in ring for parent in parents.get(node, [])}
+            ring = {node for node in grown if node not in chosen and node in order}
+    kept = sorted(chosen, key=lambda node: order[node])[:limit] if chosen else list(nodes)[:limit]
+    names = {node: f"n{index}" for index, node in enumerate(kept)}
+    drawn = []
+    for node in kept:
+        maker = log.maker(node) if node.next_functions else None
+        leaf = getattr(node, "variable", None)
+        drawn.append(
+            {
+                "id": names[node],
+                "name": node.name().rsplit("::", 1)[-1],
+                "line": line_of(maker.stack[0]) if maker is not None and maker.stack else 0,
+                "shape": list(leaf.shape) if isinstance(leaf, torch.Tensor) else None,
+                "broken": node is broken,
+            }
+        )
+    edges = [
+        [names[node], names[successor]]
+        for node in kept
+        for successor, _ in node.next_functions
+        if successor in names
+    ]
+    return {"nodes": drawn, "edges": edges, "total": len(nodes)}

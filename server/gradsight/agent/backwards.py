@@ -1,0 +1,362 @@
+"""Around every backward: audit before, books after, blame when it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from gradsight.agent import audit
+from gradsight.agent.cuts import reach_of, zero_path_fault
+from gradsight.agent.faults import Fault, Ledger, step_at
+from gradsight.agent.graph import Node, has_hidden_saves, leaf_of, root_nodes, untracked, walk
+from gradsight.agent.marks import mark_faults
+from gradsight.agent.naming import name_leaves
+from gradsight.agent.oplog import OpLog
+from gradsight.agent.recorder import Situation
+from gradsight.agent.shadow import Shadow
+from gradsight.agent.sites import Stack, capture, line_of, place_of, same_line, text_of
+from gradsight.agent.training import Training
+
+_KEPT_BACKWARDS = 64
+_NAMED_BACKWARDS = 3
+MODIFIED = "modified by an inplace operation"
+SECOND_TIME = "backward through the graph a second time"
+
+
+@dataclass(frozen=True)
+class PastBackward:
+    """A backward that freed its graph."""
+
+    stack: Stack
+    clock: int
+    numbers: frozenset[int]
+    root_number: int
+
+
+@dataclass
+class _Growth:
+    """The size of the graph at one backward line, visit after visit."""
+
+    visits: int = 0
+    last_size: int = 0
+    rising: int = 0
+    last_youngest: int = -1
+    last_oldest: int = -1
+
+
+class Backwards:
+    """Stands between the program and the engine."""
+
+    def __init__(
+        self,
+        log: OpLog,
+        ledger: Ledger,
+        situation: Situation,
+        shadow: Shadow | None,
+        training: Training | None,
+    ) -> None:
+        self.log = log
+        self.ledger = ledger
+        self.situation = situation
+        self.shadow = shadow
+        self.training = training
+        self.count = 0
+        self.past: list[PastBackward] = []
+        self.growth: dict[Any, _Growth] = {}
+        self.after: list[Callable[[], None]] = []
+        self.wants_graph = False
+        self.around: Callable[[], Any] | None = None
+        self.on_gradients: Callable[[list[Node]], None] | None = None
+
+    def install(self) -> None:
+        """Takes the place of torch's call into the engine, in whichever form this torch has it."""
+        graph: Any = torch.autograd.graph
+        if hasattr(graph, "_engine_run_backward"):
+            original = graph._engine_run_backward
+
+            def run(roots: Any, *args: Any, **kwargs: Any) -> Any:
+                return self.run(original, roots, args, kwargs)
+
+            graph._engine_run_backward = run
+            torch.autograd._engine_run_backward = run  # type: ignore[attr-defined]
+            return
+        variable: Any = torch.autograd.Variable
+        variable._execution_engine = _EngineProxy(variable._execution_engine, self)
+
+    def run(self, original: Any, roots: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """One backward or one `autograd.grad`."""
+        stack = capture(3)
+        roots = tuple(roots) if isinstance(roots, (list, tuple)) else (roots,)
+        self.situation.library_step = 0
+        with untracked():
+            nodes, reach = self._before(roots, args, kwargs, stack)
+        self.situation.backwards_running += 1
+        try:
+            if self.around is None:
+                result = original(roots, *args, **kwargs)
+            else:
+                with self.around():
+                    result = original(roots, *args, **kwargs)
+        except Exception as error:
+            with untracked():
+                self._failed(error, roots, stack)
+            raise
+        finally:
+            self.situation.backwards_running -= 1
+        with untracked():
+            self._after(result, roots, nodes, reach, args, kwargs, stack)
+        for follow in self.after:
+            follow()
+        return result
+
+    def _before(
+        self, roots: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any], stack: Stack
+    ) -> tuple[list[Node], Any]:
+        if self.shadow is None or self.training is None:
+            return [], None
+        nodes = walk(roots)
+        accumulates = bool(kwargs.get("accumulate_grad", True))
+        inputs = args[3] if len(args) > 3 else ()
+        limit = self._mask_of(inputs) if inputs and accumulates else None
+        self.training.backwards += 1
+        reach = reach_of(self.training.backwards, roots, nodes, self.shadow, stack, limit)
+        if self.count < _NAMED_BACKWARDS:
+            name_leaves(self.shadow)
+        if not inputs:
+            for clash in audit.find_silent(nodes, self.log):
+                fault = audit.fault_of(clash, stack, "")
+                if fault is not None:
+                    self._add(fault, nodes, clash.node)
+        return nodes, reach
+
+    def _after(
+        self,
+        result: Any,
+        roots: tuple[Any, ...],
+        nodes: list[Node],
+        reach: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        stack: Stack,
+    ) -> None:
+        self.count += 1
+        retains = bool(args[1]) if len(args) > 1 else False
+        accumulates = bool(kwargs.get("accumulate_grad", True))
+        if not retains:
+            starts = root_nodes(roots)
+            number = max((_number(node) for node in starts), default=-1)
+            numbers = frozenset(_number(node) for node in nodes if node.next_functions)
+            self.past.append(PastBackward(stack, self.log.clock, numbers, number))
+            del self.past[:-_KEPT_BACKWARDS]
+        if self.shadow is None or self.training is None:
+            return
+        self.training.backward_done(reach, accumulates)
+        if accumulates:
+            for fault in mark_faults(reach, nodes, self.shadow, self.training.trained):
+                self._add(fault, nodes, None)
+            zero = zero_path_fault(reach, nodes, self.shadow, self.log, self.training.trained)
+            if zero is not None:
+                self._add(zero, nodes, None)
+            self._watch_growth(nodes, retains, stack)
+            if self.on_gradients is not None:
+                self.on_gradients(nodes)
+        elif not (len(args) > 2 and args[2]):
+            self._mark_constant_gradients(result, reach, stack)
+
+    def _mark_constant_gradients(self, result: Any, reach: Any, stack: Stack) -> None:
+        """Gradients taken without `create_graph` depend on the leaves, and autograd does not know it."""
+        assert self.shadow is not None
+        event = self.shadow.event("create_graph", "autograd.grad", stack, reach.reached)
+        for gradient in result if isinstance(result, (list, tuple)) else (result,):
+            if isinstance(gradient, torch.Tensor) and not gradient.requires_grad:
+                self.shadow.write(gradient, reach.reached, 1 << event.bit, live=False)
+
+    def _mask_of(self, inputs: Any) -> int:
+        assert self.shadow is not None
+        mask = 0
+        for tensor in inputs:
+            if isinstance(tensor, torch.Tensor) and tensor.is_leaf and tensor.requires_grad:
+                leaf = self.shadow.leaf(tensor)
+                mask |= 1 << leaf.bit if leaf is not None else 0
+        return mask
+
+    def _watch_growth(self, nodes: list[Node], retains: bool, stack: Stack) -> None:
+        """A graph that holds its predecessors grows with each visit of the same backward line."""
+        if not stack:
+            return
+        inner = [_number(node) for node in nodes if node.next_functions]
+        if not inner:
+            return
+        growth = self.growth.setdefault(stack[0], _Growth())
+        carries = growth.visits > 0 and min(inner) <= growth.last_youngest and len(inner) > growth.last_size
+        growth.rising = growth.rising + 1 if carries else 0
+        growth.visits += 1
+        growth.last_size = len(inner)
+        growth.last_youngest = max(inner)
+        if growth.rising == 3:
+            place = place_of(stack[0])
+            message = f"the graph of `{text_of(place)}` grows with every iteration: it still holds the iterations before"
+            self.ledger.add(
+                Fault(
+                    "GS408" if retains else "GS403",
+                    message,
+                    place,
+                    (),
+                    "warning",
+                    {"nodes": len(inner), "visits": growth.visits},
+                )
+            )
+
+    def _failed(self, error: BaseException, roots: tuple[Any, ...], stack: Stack) -> None:
+        """Names the lines behind a failed backward, on the error itself: it may still be caught."""
+        message = str(error)
+        fault: Fault | None = None
+        nodes = walk(roots)
+        broken: Node | None = None
+        if MODIFIED in message and "is at version" in message:
+            clash = audit.find_refused(nodes, self.log, message)
+            if clash is not None:
+                broken = clash.node
+                fault = audit.fault_of(clash, stack, message)
+            if fault is None:
+                fault = self._hidden_fault(message, stack)
+        elif SECOND_TIME in message:
+            broken, fault = self._second_fault(nodes, roots, message, stack)
+        if fault is not None:
+            attach(error, self._with_graph(fault, nodes, broken))
+
+    def _hidden_fault(self, message: str, stack: Stack) -> Fault | None:
+        writes = audit.hidden_clash(self.log, message)
+        if not writes:
+            return None
+        write = writes[-1]
+        place = place_of(write.stack[0])
+        text = f"`{text_of(place)}` overwrites a tensor that a checkpointed part of the graph saved"
+        steps = (
+            *step_at("written", "the last write that fits torch's message", write.stack),
+            *step_at("needed", "needed by this backward", stack),
+        )
+        code = "GS106" if write.to_leaf or write.by_optimizer else "GS101"
+        return Fault(code, text, place, steps, "error", {"torch": message, "matched_by": "shape and version"})
+
+    def _second_fault(
+        self, nodes: list[Node], roots: tuple[Any, ...], message: str, stack: Stack
+    ) -> tuple[Node | None, Fault | None]:
+        if not stack:
+            return None, None
+        freed = [node for node in nodes if _is_freed(node)]
+        node = max(freed, key=_number, default=None)
+        first = self._first_backward(node)
+        maker = self.log.maker(node) if node is not None else None
+        carried = self._crossing(nodes, set(freed), first) if first is not None else None
+        place = place_of(stack[0])
+        steps: list[Any] = []
+        if maker is not None:
+            steps += step_at("made", "this part of the graph is shared", maker.stack)
+        if first is not None:
+            steps += step_at("call", "the first backward frees it", first.stack)
+        steps += step_at("needed", "the second backward needs it again", stack)
+        evidence = {"torch": message, "node": node.name() if node is not None else ""}
+        if first is not None and carried is not None and same_line(first.stack, stack):
+            frames = [key for key in carried.stack if key.code is stack[0].code] or list(carried.stack[:1])
+            place = place_of(frames[0])
+            text = f"`{text_of(place)}` carries the graph of the iteration before, which backward has freed"
+            steps += step_at("read", "the old graph enters the new one here", carried.stack)
+            return node, Fault("GS403", text, place, tuple(steps), "error", evidence)
+        where = (
+            f" (freed by the backward on line {line_of(first.stack[0])})"
+            if first is not None and first.stack
+            else ""
+        )
+        text = f"`{text_of(place)}` goes through a graph a second time{where}"
+        return node, Fault("GS402", text, place, tuple(steps), "error", evidence)
+
+    def _first_backward(self, node: Node | None) -> PastBackward | None:
+        if node is None:
+            return None
+        number = _number(node)
+        for past in reversed(self.past):
+            if number in past.numbers:
+                return past
+        maker = self.log.maker(node)
+        since = maker.clock if maker is not None else -1
+        for past in self.past:
+            if past.root_number >= number and past.clock >= since:
+                return past
+        return None
+
+    def _crossing(self, nodes: list[Node], freed: set[Node], first: PastBackward) -> Any:
+        """The operation that took a tensor of the freed graph into the new one."""
+        for node in sorted(nodes, key=_number):
+            maker = self.log.maker(node)
+            if node in freed or maker is None or maker.clock <= first.clock or not maker.stack:
+                continue
+            for successor, _ in node.next_functions:
+                if successor is None or leaf_of(successor) is not None:
+                    continue
+                below = self.log.maker(successor)
+                if successor in freed or (below is not None and below.clock <= first.clock):
+                    return maker
+        return None
+
+    def _add(self, fault: Fault, nodes: list[Node], broken: Node | None) -> None:
+        self.ledger.add(self._with_graph(fault, nodes, broken))
+
+    def _with_graph(self, fault: Fault, nodes: list[Node], broken: Node | None) -> Fault:
+        if not self.wants_graph:
+            return fault
+        drawing = audit.graph_around(nodes, broken, self.log)
+        return Fault(
+            fault.code, fault.message, fault.place, fault.related, fault.severity, fault.evidence, drawing
+        )
+
+
+class _EngineProxy:
+    """The engine object of torch releases that have no Python function around the engine call."""
+
+    def __init__(self, engine: Any, backwards: Backwards) -> None:
+        self._engine = engine
+        self._backwards = backwards
+
+    def run_backward(self, roots: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._backwards.run(self._engine.run_backward, roots, args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+
+def attach(error: BaseException, fault: Fault) -> None:
+    """Leaves a fault on the error it explains; the first explanation stays."""
+    if getattr(error, "_gradsight_fault", None) is None:
+        error._gradsight_fault = fault  # type: ignore[attr-defined]
+
+
+def attached(error: BaseException) -> Fault | None:
+    """The fault that explains this error."""
+    fault = getattr(error, "_gradsight_fault", None)
+    return fault if isinstance(fault, Fault) else None
+
+
+def _number(node: Node) -> int:
+    try:
+        return int(node._sequence_nr())
+    except AttributeError:
+        return -1
+
+
+def _is_freed(node: Node) -> bool:
+    if has_hidden_saves(node):
+        return False
+    for name in dir(type(node)):
+        if name.startswith("_saved_") or name == "saved_tensors":
+            try:
+                getattr(node, name)
+            except RuntimeError as error:
+                if "second time" in str(error) or "already been freed" in str(error):
+                    return True
+            except (AttributeError, TypeError):
+                continue
+    return False

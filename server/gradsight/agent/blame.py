@@ -1,0 +1,491 @@
+"""From an error to its cause: torch's message names the symptom, the log and the shadow name the line.
+
+Each explanation looks at the traceback for the tensors involved and answers with a fault, or with nothing when the
+error has no gradient story.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+import torch
+
+from gradsight.agent.backwards import Backwards, attached
+from gradsight.agent.cuts import cut_fault, cutting_events
+from gradsight.agent.faults import Fault, Step, calls_of, step_at
+from gradsight.agent.graph import leaf_of, untracked, walk
+from gradsight.agent.gradwatch import GradWatch
+from gradsight.agent.modules import ModuleRegistry
+from gradsight.agent.naming import name_leaves
+from gradsight.agent.oplog import OpLog, Operation, operator_label
+from gradsight.agent.shadow import Shadow
+from gradsight.agent.sites import (
+    FrameKey,
+    Place,
+    Stack,
+    is_user_file,
+    line_of,
+    place_of,
+    statement_of,
+    text_of,
+    tree_of,
+)
+from gradsight.agent.surface import Surface
+
+
+@dataclass(frozen=True)
+class Scene:
+    """An error where it happened: the frames of its traceback, outermost first, and the user's stack."""
+
+    error: BaseException
+    message: str
+    frames: tuple[FrameType, ...]
+    stack: Stack
+
+    @property
+    def place(self) -> Place:
+        return place_of(self.stack[0])
+
+    def local(self, function: str, *names: str) -> Any:
+        """A local variable of the innermost frame of this function."""
+        for frame in reversed(self.frames):
+            if frame.f_code.co_name == function and not is_user_file(frame.f_code.co_filename):
+                for name in names:
+                    if name in frame.f_locals:
+                        return frame.f_locals[name]
+        return None
+
+
+def scene_of(error: BaseException) -> Scene:
+    """The scene of an error, from its traceback."""
+    frames: list[FrameType] = []
+    keys: list[FrameKey] = []
+    trace = error.__traceback__
+    while trace is not None:
+        frames.append(trace.tb_frame)
+        if is_user_file(trace.tb_frame.f_code.co_filename):
+            keys.append(FrameKey(trace.tb_frame.f_code, trace.tb_lasti))
+        trace = trace.tb_next
+    return Scene(error, str(error), tuple(frames), tuple(reversed(keys)))
+
+
+class Blame:
+    """Explains errors with what the instruments saw."""
+
+    def __init__(
+        self,
+        log: OpLog,
+        shadow: Shadow | None,
+        surface: Surface | None,
+        grads: GradWatch | None,
+        backwards: Backwards,
+        modules: ModuleRegistry,
+    ) -> None:
+        self.log = log
+        self.shadow = shadow
+        self.surface = surface
+        self.grads = grads
+        self.backwards = backwards
+        self.modules = modules
+        self.grad_enabled = True
+        self._explanations: tuple[tuple[str, Callable[[Scene], Fault | None]], ...] = (
+            (r"a (view of a )?leaf Variable that requires grad", self._leaf_write),
+            (r"is a view and (its base or another view|is being modified inplace)", self._view_write),
+            (r"A view was created in (no_grad|inference) mode", self._view_write),
+            (r"refers? to a single memory location|single memory location", self._overlapping_write),
+            (r"grad can be implicitly created only for scalar outputs", self._non_scalar),
+            (r"Mismatch in shape: grad_output", self._non_scalar),
+            (r"does not require grad and does not have a grad_fn", self._no_graph),
+            (r"can't optimize a non-leaf Tensor", self._non_leaf_optimizer),
+            (r"optimizer got an empty parameter list", self._empty_optimizer),
+            (
+                r"One of the differentiated Tensors (appears to not have been used|does not require grad)",
+                self._unused_input,
+            ),
+            (r"Only Tensors created explicitly by the user", self._deepcopy),
+            (
+                r"returned an incorrect number of gradients|returned an invalid gradient|expected (Variable|Tensor) or ",
+                self._custom_function,
+            ),
+            (r"[Ii]nference tensors? ", self._inference),
+            (r"cannot assign (module|parameters?) before (Module|Parameter)\.__init__", self._before_init),
+            (r"Can't call numpy\(\) on Tensor that requires grad", self._numpy_on_graph),
+            (r"you can only change requires_grad flags of leaf", self._flag_on_non_leaf),
+            (r"cannot assign '.*' as parameter", self._parameter_replaced),
+            (r"[Oo]nly Tensors of floating point", self._integer_leaf),
+            (r"NoneType", self._grad_is_none),
+        )
+
+    def explain(self, error: BaseException) -> Fault | None:
+        """The fault behind an error that ended the program, looking through the errors it was raised from."""
+        # Context managers have unwound by now: grad mode is off only when a plain call switched it off.
+        self.grad_enabled = torch.is_grad_enabled()
+        seen: set[int] = set()
+        current: BaseException | None = error
+        while current is not None and id(current) not in seen:
+            seen.add(id(current))
+            fault = attached(current)
+            if fault is None:
+                with untracked():
+                    fault = self._explain_one(current)
+            if fault is not None:
+                return fault
+            current = current.__cause__ or current.__context__
+        return None
+
+    def _explain_one(self, error: BaseException) -> Fault | None:
+        scene = scene_of(error)
+        if not scene.stack:
+            return None
+        for pattern, explanation in self._explanations:
+            if re.search(pattern, scene.message):
+                fault = explanation(scene)
+                if fault is not None:
+                    return fault
+        return None
+
+    # In-place writes that torch refuses on the spot.
+
+    def _leaf_write(self, scene: Scene) -> Fault:
+        view = "view of a " if "a view of a leaf" in scene.message else ""
+        message = f"`{text_of(scene.place)}` writes to a {view}leaf that requires grad"
+        return self._at_error("GS102", message, scene)
+
+    def _view_write(self, scene: Scene) -> Fault:
+        match = re.search(r"Output \d+ of (\w+?)Backward\d* is a view", scene.message)
+        maker = match.group(1) if match else ""
+        origin = f" of `{_snake(maker)}`" if maker else ""
+        message = f"`{text_of(scene.place)}` writes to one of several views{origin}, which torch refuses"
+        made = self._latest_operation(_snake(maker), scene.stack) if maker else None
+        steps = step_at("made", "the views are made here", made.stack) if made is not None else ()
+        return self._at_error("GS103", message, scene, steps)
+
+    def _overlapping_write(self, scene: Scene) -> Fault:
+        message = f"`{text_of(scene.place)}` writes to a tensor whose elements share memory"
+        return self._at_error("GS103", message, scene)
+
+    def _latest_operation(self, name: str, stack: Stack) -> Operation | None:
+        found = self.log.latest(name)
+        return found if found is not None and found.stack else None
+
+    # Backward.
+
+    def _non_scalar(self, scene: Scene) -> Fault:
+        root = (
+            scene.local("_make_grads", "out")
+            if scene.local("_make_grads", "out") is not None
+            else self._root(scene)
+        )
+        made = self._maker(root)
+        shape = f" of shape {list(root.shape)}" if isinstance(root, torch.Tensor) else ""
+        name = variable_name_in(scene, root)
+        what = f"`{name}`" if name else "a tensor"
+        message = f"backward starts from {what}{shape}: it needs a scalar, or a `gradient` of that shape"
+        steps = step_at("made", "the tensor is made here", made.stack) if made is not None else ()
+        evidence = {"shape": list(root.shape)} if isinstance(root, torch.Tensor) else {}
+        return self._at_error("GS401", message, scene, steps, evidence)
+
+    def _no_graph(self, scene: Scene) -> Fault | None:
+        root = self._root(scene)
+        if self.shadow is None or root is None:
+            return self._no_graph_plain(scene, root)
+        name_leaves(self.shadow)
+        deps, events = self.shadow.read(root)
+        found = cutting_events(self.shadow, deps, events) if deps else []
+        mode_off = self._mode_left_off(scene)
+        if mode_off is not None:
+            return mode_off
+        if found:
+            found.sort(key=lambda entry: (bin(entry[1]).count("1"), entry[0].bit))
+            event, mask = found[-1]
+            leaves = self.shadow.leaves_in(mask)
+            fault = cut_fault(event, leaves, scene.stack, self.shadow, scene.message)
+            more = tuple(
+                step
+                for other, _ in found[:-1]
+                for step in step_at(
+                    "cut", f"also cut here by `{operator_label(other.operator)}`", other.stack
+                )
+            )
+            return Fault(
+                fault.code, fault.message, fault.place, fault.related + more, "error", fault.evidence
+            )
+        return self._no_graph_plain(scene, root)
+
+    def _mode_left_off(self, scene: Scene) -> Fault | None:
+        """`torch.set_grad_enabled(False)` as a plain call, still in force at backward."""
+        if self.surface is None or self.grad_enabled:
+            return None
+        switched = self.surface.grad_switched_off
+        if not switched:
+            return None
+        statement = statement_of(switched[0])
+        if not isinstance(statement, ast.Expr):
+            return None
+        place = place_of(switched[0])
+        message = f"`{text_of(place)}` leaves grad mode off, and nothing switches it on before this backward"
+        steps = step_at("needed", "backward finds no graph", scene.stack)
+        return Fault("GS210", message, place, steps, "error", {"torch": scene.message})
+
+    def _no_graph_plain(self, scene: Scene, root: Any) -> Fault:
+        """No leaf that requires grad ever took part: say where the value comes from."""
+        name = variable_name_in(scene, root)
+        what = f"`{name}`" if name else "the tensor"
+        message = f"backward starts from {what}, which was computed without any tensor that requires grad"
+        return self._at_error("GS204", message, scene)
+
+    def _root(self, scene: Scene) -> Any:
+        root = scene.local("backward", "tensors", "self")
+        if root is None:
+            root = scene.local("grad", "outputs")
+        if isinstance(root, (list, tuple)):
+            root = root[0] if root else None
+        return root if isinstance(root, torch.Tensor) else None
+
+    def _maker(self, tensor: Any) -> Operation | None:
+        node = tensor.grad_fn if isinstance(tensor, torch.Tensor) else None
+        return self.log.maker(node) if node is not None else None
+
+    def _unused_input(self, scene: Scene) -> Fault:
+        inputs = scene.local("grad", "inputs")
+        outputs = scene.local("grad", "outputs")
+        steps: list[Step] = []
+        name = ""
+        tensors = [inputs] if isinstance(inputs, torch.Tensor) else list(inputs or ())
+        roots = [outputs] if isinstance(outputs, torch.Tensor) else list(outputs or ())
+        unused = [
+            item for item in tensors if isinstance(item, torch.Tensor) and not self._is_under(item, roots)
+        ]
+        if unused:
+            name = variable_name_in(scene, unused[0])
+            made = self._maker(unused[0])
+            if made is not None:
+                steps += step_at("made", "this tensor is not on the way to the output", made.stack)
+            if self.shadow is not None and roots and isinstance(roots[0], torch.Tensor):
+                deps, events = self.shadow.read(roots[0])
+                leaf = self.shadow.known_leaf(unused[0])
+                if leaf is not None and deps >> leaf.bit & 1:
+                    for event, _ in cutting_events(self.shadow, 1 << leaf.bit, events):
+                        steps += step_at(
+                            "cut", f"its path is cut here by `{operator_label(event.operator)}`", event.stack
+                        )
+        what = f"`{name}`" if name else "an input"
+        message = f"{what} is not part of the graph of the output, so it has no gradient"
+        return self._at_error("GS406", message, scene, tuple(steps))
+
+    def _is_under(self, tensor: torch.Tensor, roots: list[Any]) -> bool:
+        for node in walk(roots):
+            if node is tensor.grad_fn or leaf_of(node) is tensor:
+                return True
+        return any(root is tensor for root in roots)
+
+    # Leaves, optimizers, modules.
+
+    def _non_leaf_optimizer(self, scene: Scene) -> Fault:
+        tensor = scene.local("add_param_group", "param")
+        made = self._maker(tensor)
+        name = variable_name_in(scene, tensor)
+        what = f"`{name}`" if name else "a tensor"
+        if made is None or not made.stack:
+            return self._at_error(
+                "GS303", f"the optimizer is given {what}, which is computed and no leaf", scene
+            )
+        place = place_of(made.stack[0])
+        message = f"{what} is computed by `{operator_label(made.name)}` and so is no leaf; the optimizer cannot train it"
+        steps = (
+            Step("made", f"computed here by `{operator_label(made.name)}`", place),
+            *step_at("call", "given to the optimizer here", scene.stack),
+        )
+        return Fault("GS303", message, place, steps, "error", {"torch": scene.message})
+
+    def _empty_optimizer(self, scene: Scene) -> Fault | None:
+        entry = self.modules.hidden_container()
+        if entry is None:
+            return None
+        place = place_of(entry.stack[0])
+        message = f"the parameters in `{entry.attribute}` are not registered: a plain {entry.kind} hides them from `parameters()`"
+        steps = step_at("call", "the optimizer finds no parameter", scene.stack)
+        return Fault("GS601", message, place, steps, "error", {"torch": scene.message})
+
+    def _parameter_replaced(self, scene: Scene) -> Fault:
+        message = f"`{text_of(scene.place)}` puts a computed tensor where the module keeps a parameter"
+        return self._at_error("GS207", message, scene)
+
+    def _before_init(self, scene: Scene) -> Fault:
+        message = f"`{text_of(scene.place)}` runs before `super().__init__()`"
+        return self._at_error("GS603", message, scene)
+
+    def _deepcopy(self, scene: Scene) -> Fault:
+        tensor = scene.local("__deepcopy__", "self")
+        made = self._maker(tensor)
+        steps = (
+            step_at("made", f"computed here by `{operator_label(made.name)}`", made.stack)
+            if made is not None
+            else ()
+        )
+        return self._at_error(
+            "GS306", f"`{text_of(scene.place)}` copies a tensor that is computed and no leaf", scene, steps
+        )
+
+    def _flag_on_non_leaf(self, scene: Scene) -> Fault:
+        message = (
+            f"`{text_of(scene.place)}` changes requires_grad of a computed tensor; only leaves have the flag"
+        )
+        return self._at_error("GS206", message, scene)
+
+    def _integer_leaf(self, scene: Scene) -> Fault:
+        message = f"`{text_of(scene.place)}` asks for a gradient on integers"
+        return self._at_error("GS205", message, scene)
+
+    def _numpy_on_graph(self, scene: Scene) -> Fault:
+        message = f"`{text_of(scene.place)}` takes a tensor of the graph to NumPy"
+        return self._at_error("GS202", message, scene)
+
+    def _inference(self, scene: Scene) -> Fault:
+        message = f"`{text_of(scene.place)}` uses a tensor made in inference mode where backward needs it"
+        return self._at_error("GS204", message, scene)
+
+    def _custom_function(self, scene: Scene) -> Fault | None:
+        match = re.search(r"[Ff]unction (\w+?)Backward", scene.message)
+        name = match.group(1) if match else ""
+        place = self._backward_definition(name)
+        where = place or scene.place
+        message = (
+            f"the backward of `{name or 'a custom function'}` returns gradients that do not match its inputs"
+        )
+        steps = step_at("needed", "torch calls it in this backward", scene.stack)
+        return Fault("GS701", message, where, steps, "error", {"torch": scene.message})
+
+    def _backward_definition(self, name: str) -> Place | None:
+        """The last `return` of the custom function's backward."""
+        for kind in _subclasses(torch.autograd.Function):
+            code = getattr(getattr(kind, "backward", None), "__code__", None)
+            if kind.__name__ != name or code is None or not is_user_file(code.co_filename):
+                continue
+            tree = tree_of(code.co_filename)
+            for node in ast.walk(tree) if tree is not None else ():
+                if (
+                    isinstance(node, ast.FunctionDef)
+                    and node.name == "backward"
+                    and (
+                        node.lineno == code.co_firstlineno
+                        or any(item.lineno == code.co_firstlineno for item in node.decorator_list)
+                    )
+                ):
+                    returns = [item for item in ast.walk(node) if isinstance(item, ast.Return)]
+                    target: Any = returns[-1] if returns else node
+                    line = linecache.getline(code.co_filename, target.lineno)
+                    start = len(line) - len(line.lstrip())
+                    return Place(
+                        code.co_filename,
+                        target.lineno,
+                        start + 1,
+                        target.lineno,
+                        len(line.rstrip()) + 1,
+                        "backward",
+                    )
+        return None
+
+    def _grad_is_none(self, scene: Scene) -> Fault | None:
+        """`.grad` was None on this line."""
+        if self.grads is None:
+            return None
+        line = (id(scene.stack[0].code), line_of(scene.stack[0]))
+        read = None
+        for candidate in reversed(self.grads.none_reads):
+            key = candidate.stack[0] if candidate.stack else None
+            if key is not None and (id(key.code), line_of(key)) == line:
+                read = candidate
+                break
+        if read is None and self.grads.none_reads and self.grads.none_reads[-1].stack:
+            read = self.grads.none_reads[-1]
+        if read is None:
+            return None
+        text = text_of(place_of(read.stack[0]))
+        if not read.is_leaf:
+            made = self.log.maker(read.made_by) if read.made_by is not None else None
+            steps = (
+                step_at("made", f"computed here by `{operator_label(made.name)}`", made.stack)
+                if made is not None
+                else ()
+            )
+            message = f"`{text}` is None: the tensor is computed, and only leaves keep their gradient"
+            return self._at_error("GS301", message, scene, steps)
+        cause = self._why_none(read)
+        when = (
+            "no backward has run"
+            if not read.backwards
+            else "no backward reached this leaf, or it was cleared"
+        )
+        return self._at_error("GS304", f"`{text}` is None: {when}", scene, cause)
+
+    def _why_none(self, read: Any) -> tuple[Step, ...]:
+        if self.shadow is None or self.backwards.training is None:
+            return ()
+        for leaf in self.shadow.leaves:
+            tensor = leaf.tensor()
+            if tensor is None or id(tensor) != read.tensor_id:
+                continue
+            for reach in reversed(self.backwards.training.reaches):
+                if reach.missing >> leaf.bit & 1:
+                    return tuple(
+                        step
+                        for event, _ in cutting_events(self.shadow, 1 << leaf.bit, reach.events)
+                        for step in step_at(
+                            "cut", f"its path is cut here by `{operator_label(event.operator)}`", event.stack
+                        )
+                    )
+            gains = self.backwards.training.gains.get(leaf.bit)
+            if gains is not None and gains.dropped_at:
+                return step_at("written", "cleared here", gains.dropped_at)
+        return ()
+
+    def _at_error(
+        self,
+        code: str,
+        message: str,
+        scene: Scene,
+        steps: tuple[Step, ...] = (),
+        evidence: dict[str, Any] | None = None,
+    ) -> Fault:
+        return Fault(
+            code,
+            message,
+            scene.place,
+            (*steps, *calls_of(scene.stack)),
+            "error",
+            {"torch": scene.message, **(evidence or {})},
+        )
+
+
+def variable_name_in(scene: Scene, tensor: Any) -> str:
+    """The user's variable that holds this tensor at the error."""
+    if not isinstance(tensor, torch.Tensor):
+        return ""
+    for frame in reversed(scene.frames):
+        if not is_user_file(frame.f_code.co_filename):
+            continue
+        for name, value in list(frame.f_locals.items()):
+            if value is tensor and not name.startswith("__"):
+                return name
+            if isinstance(value, (list, tuple)) and len(value) < 200:
+                for index, item in enumerate(value):
+                    if item is tensor:
+                        return f"{name}[{index}]"
+    return ""
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def _subclasses(kind: type) -> Iterator[type]:
+    for child in kind.__subclasses__():
+        yield child
+        yield from _subclasses(child)

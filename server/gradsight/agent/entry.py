@@ -1,0 +1,97 @@
+"""The agent's front door: joins its host, takes one request, runs it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import sys
+import threading
+from typing import Any
+
+from gradsight.agent import govern, wire
+from gradsight.agent.session import Session
+
+
+def serve(arguments: list[str]) -> int:
+    """`once FD LIFELINE`: one request over an inherited socket; `rank`: over the address in the environment;
+    `zygote FD` and `spare FD LIFELINE`: wait with torch imported."""
+    mode = arguments[0]
+    govern.prepare_environment()
+    if mode == "rank":
+        return _serve_rank()
+    if mode == "zygote":
+        from gradsight.agent.standby import serve_zygote
+
+        return serve_zygote(int(arguments[1]))
+    channel = wire.Channel(socket.socket(fileno=_private(int(arguments[1]))))
+    govern.follow_parent(_private(int(arguments[2])))
+    if mode == "spare":
+        from gradsight.agent.standby import warm_up
+
+        warm_up()
+    return converse(channel)
+
+
+def converse(channel: wire.Channel) -> int:
+    """Says hello, waits for the request and answers it."""
+    channel.send(
+        wire.HELLO, {"protocol": wire.PROTOCOL, "pid": os.getpid(), "python": platform.python_version()}
+    )
+    message = channel.receive()
+    if message is None or message["kind"] != wire.RUN:
+        return 0
+    return finish(Session(channel, message["request"]).run())
+
+
+def finish(status: int) -> int:
+    """Ends the process without waiting for threads and exit handlers of the program that would not end."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            continue
+    if any(thread is not threading.main_thread() and not thread.daemon for thread in threading.enumerate()):
+        os._exit(status)
+    return status
+
+
+def _serve_rank() -> int:
+    """One process of several, started by torch's launcher."""
+    endpoint = wire.connect(os.environ[wire.ADDRESS_VARIABLE])
+    channel = wire.Channel(endpoint)
+    channel.send(
+        wire.HELLO,
+        {
+            "protocol": wire.PROTOCOL,
+            "pid": os.getpid(),
+            "python": platform.python_version(),
+            "rank": int(os.environ.get("RANK", "0")),
+        },
+    )
+    message: Any = channel.receive()
+    if message is None or message["kind"] != wire.RUN:
+        return 0
+    threading.Thread(target=_end_with_host, args=(channel,), daemon=True, name="gradsight-lifeline").start()
+    status = Session(channel, message["request"]).run()
+    return finish(status)
+
+
+def _end_with_host(channel: wire.Channel) -> None:
+    while True:
+        message = channel.receive()
+        if message is None or message["kind"] == wire.CANCEL:
+            os._exit(137)
+
+
+def _private(descriptor: int) -> int:
+    """Moves a descriptor out of the way of programs that use low numbers; children do not inherit it."""
+    try:
+        import fcntl
+
+        moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 200)
+    except (ImportError, OSError):
+        os.set_inheritable(descriptor, False)
+        return descriptor
+    os.close(descriptor)
+    return moved

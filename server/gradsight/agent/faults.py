@@ -1,0 +1,92 @@
+"""What the agent has to say: a fault with its place, its trail and its evidence.
+
+The codes are those of the static rules, so that one name means one thing wherever it is shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradsight.agent.sites import FrameKey, Place, Stack, place_of
+
+@dataclass(frozen=True)
+class Step:
+    """One place of the trail: made, saved, written, needed, cut, read or called here."""
+
+    role: str
+    message: str
+    place: Place
+
+    def as_json(self) -> dict[str, Any]:
+        return {"role": self.role, "message": self.message, **self.place.as_json()}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that went wrong in this run, seen and not guessed."""
+
+    code: str
+    message: str
+    place: Place
+    related: tuple[Step, ...] = ()
+    severity: str = "error"
+    evidence: dict[str, Any] = field(default_factory=dict)
+    graph: dict[str, Any] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "code": self.code,
+            "message": self.message,
+            "severity": self.severity,
+            "certainty": "certain",
+            **self.place.as_json(),
+            "related": [step.as_json() for step in self.related],
+            "evidence": self.evidence,
+        }
+
+
+class Ledger:
+    """The faults of a run, each said once: a loop repeats a fault, it does not make a new one."""
+
+    def __init__(self) -> None:
+        self.faults: list[Fault] = []
+        self._seen: dict[tuple[Any, ...], int] = {}
+        self.notes: list[str] = []
+
+    def add(self, fault: Fault) -> bool:
+        """Whether the fault is new."""
+        key = (fault.code, fault.place.filename, fault.place.cell, fault.place.row)
+        if key in self._seen:
+            self._seen[key] += 1
+            return False
+        self._seen[key] = 1
+        self.faults.append(fault)
+        return True
+
+    def withdraw(self, code: str, place: Place) -> None:
+        """Takes back a fault that the rest of the run explained."""
+        self.faults = [
+            fault
+            for fault in self.faults
+            if not (
+                fault.code == code and (fault.place.filename, fault.place.row) == (place.filename, place.row)
+            )
+        ]
+
+    def note(self, text: str) -> None:
+        """Says once what the reader must know about this run."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+def step_at(role: str, message: str, where: Stack | FrameKey) -> tuple[Step, ...]:
+    """The step of a trail at the innermost user frame; nothing when no user code was running."""
+    if isinstance(where, FrameKey):
+        return (Step(role, message, place_of(where)),)
+    return (Step(role, message, place_of(where[0])),) if where else ()
+
+
+def calls_of(stack: Stack) -> tuple[Step, ...]:
+    """How the innermost frame was reached, nearest caller first."""
+    return tuple(Step("call", f"called from `{key.code.co_name}`", place_of(key)) for key in stack[1:3])

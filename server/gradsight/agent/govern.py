@@ -1,0 +1,200 @@
+"""Keeps a run inside its limits: number of steps, seeds, memory, and what must not happen in a probe."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from gradsight.agent.faults import Ledger
+
+_SWALLOWED_STOPS = 3
+_BACKWARDS_PER_STEP = 16
+
+
+class ProbeStop(BaseException):
+    """Ends the program from inside.  Not an Exception, so that `except Exception` lets it pass."""
+
+
+class InputAsked(Exception):
+    """The program called `input()`; a probe has nobody to answer."""
+
+
+class Governor:
+    """Counts steps and backwards, and ends the run when they are enough."""
+
+    def __init__(self, limit: int, leave: Callable[[], None]) -> None:
+        self.limit = limit
+        self.leave = leave
+        self.steps = 0
+        self.backwards = 0
+        self.has_optimizer = False
+        self.stopped = ""
+        self._raised = 0
+        self._thread = threading.get_ident()
+
+    def count_step(self) -> None:
+        """One optimizer step is done."""
+        self.steps += 1
+        if self.limit and self.steps >= self.limit:
+            self._stop(f"{self.steps} optimizer steps")
+
+    def count_backward(self) -> None:
+        """One backward is done.  With an optimizer around, several may belong to one step."""
+        self.backwards += 1
+        if not self.limit:
+            return
+        allowed = self.limit * _BACKWARDS_PER_STEP if self.has_optimizer else self.limit
+        if self.backwards >= allowed:
+            self._stop(f"{self.backwards} backward calls")
+
+    def _stop(self, reason: str) -> None:
+        self.stopped = reason
+        self._raised += 1
+        if self._raised > _SWALLOWED_STOPS or threading.get_ident() != self._thread:
+            # The program catches everything in a loop, or runs in a thread of its own: leave for good.
+            self.leave()
+        raise ProbeStop(reason)
+
+
+def prepare_environment() -> None:
+    """No windows, no compilers, no trackers: before torch and the user's packages are imported."""
+    for name, value in (
+        ("MPLBACKEND", "Agg"),
+        ("TORCHDYNAMO_DISABLE", "1"),
+        ("TORCH_COMPILE_DISABLE", "1"),
+        ("WANDB_MODE", "disabled"),
+        ("TQDM_DISABLE", "1"),
+        ("TOKENIZERS_PARALLELISM", "false"),
+    ):
+        os.environ.setdefault(name, value)
+    sys.dont_write_bytecode = True
+
+
+def limit_memory(megabytes: int) -> bool:
+    """Whether the memory limit is in force.  An allocation beyond it fails in the program, not in the machine."""
+    try:
+        import resource
+    except ImportError:
+        return False
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if megabytes <= 0:
+        return True
+    size = megabytes * 1024 * 1024
+    try:
+        resource.setrlimit(resource.RLIMIT_DATA, (size, size))
+    except (ValueError, OSError):
+        return False
+    return True
+
+
+def seed_everything(seed: int) -> None:
+    """The same run twice is the same run."""
+    import torch
+
+    random.seed(seed)
+    torch.manual_seed(seed)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(seed % 2**32)
+
+
+def refuse_input() -> None:
+    """`input()` raises instead of waiting for ever."""
+
+    def refuse(prompt: object = "") -> str:
+        raise InputAsked(
+            f"the program asks for input ({str(prompt).strip() or 'no prompt'}); a probe cannot answer"
+        )
+
+    builtins.input = refuse
+
+
+def tame_torch(ledger: Ledger) -> None:
+    """No compilation and no worker processes: the recorder must see every operator in this process."""
+    import torch
+    from torch.utils import data
+
+    def compile_not(model: Any = None, *args: Any, **kwargs: Any) -> Any:
+        ledger.note("torch.compile is switched off during a probe")
+        return model if model is not None else lambda function: function
+
+    torch.compile = compile_not  # type: ignore[assignment]
+    original = data.DataLoader.__init__
+
+    def load_here(self: Any, *args: Any, **kwargs: Any) -> None:
+        positional = list(args)
+        asked = kwargs.get("num_workers", positional[5] if len(positional) > 5 else 0)
+        if asked:
+            ledger.note(f"DataLoader runs with num_workers=0 instead of {asked}")
+            if len(positional) > 5:
+                positional[5] = 0
+            else:
+                kwargs["num_workers"] = 0
+            for name in ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout"):
+                kwargs.pop(name, None)
+        original(self, *positional, **kwargs)
+
+    data.DataLoader.__init__ = load_here  # type: ignore[method-assign]
+
+
+def follow_parent(lifeline: int) -> None:
+    """Ends this process group when the host dies: its end of the lifeline closes, and the kernel sends SIGKILL.
+
+    The signal needs no Python code to run, so a program that never gives up the interpreter lock ends too.  Where the
+    kernel has no such signal a thread waits for the end of the lifeline instead.
+    """
+    try:
+        import fcntl
+
+        if not hasattr(fcntl, "F_SETSIG"):
+            raise OSError("no signal on hangup")
+        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgid(0))
+        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+    except (ImportError, OSError, AttributeError):
+        pass
+    threading.Thread(
+        target=_wait_for_hangup, args=(lifeline,), daemon=True, name="gradsight-lifeline"
+    ).start()
+
+
+def _wait_for_hangup(lifeline: int) -> None:
+    try:
+        while os.read(lifeline, 64):
+            continue
+    except OSError:
+        # User code closed the descriptor: the kernel's signal or the host's deadline still hold.
+        return
+    end_group()
+
+
+def end_group() -> None:
+    """Kills this process and everything it started in its group."""
+    try:
+        if os.getpgid(0) == os.getpid():
+            os.killpg(0, signal.SIGKILL)
+    except (OSError, AttributeError):
+        os._exit(137)
+    os._exit(137)
+
+
+def watch_deadline(seconds: float, expired: Callable[[], None]) -> None:
+    """Calls `expired` from a thread of its own when the time is over."""
+
+    def wait() -> None:
+        end = time.monotonic() + seconds
+        while (rest := end - time.monotonic()) > 0:
+            _SLEEP(min(rest, 1.0))
+        expired()
+
+    threading.Thread(target=wait, daemon=True, name="gradsight-deadline").start()
+
+
+_SLEEP = time.sleep

@@ -1,0 +1,193 @@
+"""Reading the autograd graph: its nodes, what each of them saved, and whether two views share an element."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+
+Node = Any
+
+
+class Geometry(NamedTuple):
+    """Which elements of a storage a strided tensor covers."""
+
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    item_size: int
+
+
+def geometry_of(tensor: torch.Tensor) -> Geometry:
+    """The elements this tensor covers."""
+    return Geometry(
+        int(tensor.storage_offset()), tuple(tensor.shape), tuple(tensor.stride()), tensor.element_size()
+    )
+
+
+def overlaps(left: Geometry, right: Geometry) -> bool:
+    """Whether two views of one storage share an element.
+
+    Bounding boxes decide most pairs.  Interleaved views (the chunks of `unsafe_split` in an RNN cell) have overlapping
+    boxes and no common element, so equal item sizes are settled by an exact mask while that is affordable.
+    """
+    if left == right:
+        return 0 not in left.shape
+    if 0 in left.shape or 0 in right.shape:
+        return False
+    left_start, left_end = _box(left)
+    right_start, right_end = _box(right)
+    if left.item_size != right.item_size:
+        return left_start * left.item_size < right_end * right.item_size and right_start * right.item_size < (
+            left_end * left.item_size
+        )
+    if left_start >= right_end or right_start >= left_end:
+        return False
+    size = max(left_end, right_end)
+    if size > 1 << 26:
+        return True
+    with untracked():
+        mask = torch.zeros(size, dtype=torch.bool)
+        mask.as_strided(left.shape, left.strides, left.offset).fill_(True)
+        return bool(mask.as_strided(right.shape, right.strides, right.offset).any())
+
+
+def _box(view: Geometry) -> tuple[int, int]:
+    reach = sum((extent - 1) * stride for extent, stride in zip(view.shape, view.strides))
+    return view.offset, view.offset + 1 + reach
+
+
+class untracked:  # noqa: N801 - reads as a statement: `with untracked():`
+    """No mode of ours, no FakeTensorMode and no grad mode around the agent's own torch calls."""
+
+    def __enter__(self) -> None:
+        self._function = torch._C.DisableTorchFunction()
+        self._function.__enter__()
+        self._dispatch = torch._C._DisableTorchDispatch()
+        self._dispatch.__enter__()
+        self._grad = torch.is_grad_enabled()
+        torch._C._set_grad_enabled(False)
+
+    def __exit__(self, *unused: object) -> None:
+        torch._C._set_grad_enabled(self._grad)
+        self._dispatch.__exit__(None, None, None)
+        self._function.__exit__(None, None, None)
+
+
+def root_nodes(roots: Iterable[Any]) -> list[Node]:
+    """The graph nodes a backward starts from; a root may be a tensor or a GradientEdge."""
+    nodes = []
+    for root in roots:
+        if isinstance(root, torch.Tensor):
+            if root.grad_fn is not None:
+                nodes.append(root.grad_fn)
+        elif getattr(root, "node", None) is not None:
+            nodes.append(root.node)
+    return nodes
+
+
+def walk(roots: Iterable[Any]) -> list[Node]:
+    """Every node reachable from the roots, each once, roots first."""
+    return walk_nodes(root_nodes(roots))
+
+
+def walk_nodes(starts: Iterable[Node], closed: frozenset[str] = frozenset()) -> list[Node]:
+    """Every node reachable from the starts without going through a node whose kind is closed."""
+    seen: set[Node] = set()
+    order: list[Node] = []
+    todo = list(starts)
+    while todo:
+        node = todo.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        order.append(node)
+        if closed and base_name(node.name()) in closed:
+            continue
+        for successor, _ in node.next_functions:
+            if successor is not None and successor not in seen:
+                todo.append(successor)
+    return order
+
+
+def leaf_of(node: Node) -> torch.Tensor | None:
+    """The leaf tensor whose gradient this node accumulates."""
+    return getattr(node, "variable", None)
+
+
+def base_name(name: str) -> str:
+    """`ExpBackward0` -> `Exp`; `torch::autograd::CopySlices` -> `CopySlices`."""
+    name = name.rsplit("::", 1)[-1]
+    cut = name.find("Backward")
+    return name[:cut] if cut > 0 else name
+
+
+class Saved(NamedTuple):
+    """One tensor that a node keeps for its backward."""
+
+    attribute: str
+    raw: Any
+    data: torch.Tensor
+
+
+_ATTRIBUTES: dict[type, tuple[str, ...]] = {}
+
+
+def saved_tensors(node: Node) -> Iterator[Saved]:
+    """What a node saved and still holds.
+
+    Tensors behind pack hooks (checkpointing, `save_on_cpu`) are left alone: reading them re-executes user code.
+    """
+    kind = type(node)
+    names = _ATTRIBUTES.get(kind)
+    if names is None:
+        names = tuple(name for name in dir(kind) if name.startswith("_raw_saved_"))
+        _ATTRIBUTES[kind] = names
+    for name in names:
+        try:
+            raw = getattr(node, name)
+        except RuntimeError:
+            continue
+        if raw is None:
+            continue
+        many = isinstance(raw, (list, tuple))
+        for index, entry in enumerate(raw if many else (raw,)):
+            if getattr(entry, "unpack_hook", None) is not None:
+                continue
+            try:
+                data = entry.data
+            except (RuntimeError, AttributeError):
+                continue
+            if isinstance(data, torch.Tensor) and data.layout is torch.strided:
+                label = name[len("_raw_saved_") :]
+                yield Saved(f"{label}[{index}]" if many else label, entry, data)
+
+
+def has_hidden_saves(node: Node) -> bool:
+    """Whether pack hooks of the program hide what this node saved."""
+    for name in dir(type(node)):
+        if not name.startswith("_raw_saved_"):
+            continue
+        try:
+            raw = getattr(node, name)
+        except RuntimeError:
+            continue
+        for entry in raw if isinstance(raw, (list, tuple)) else (raw,):
+            if entry is not None and getattr(entry, "unpack_hook", None) is not None:
+                return True
+    return False
+
+
+def version_refusal(node: Node, saved: Saved) -> str | None:
+    """Torch's own complaint about a saved tensor that was modified, or None when it would accept it."""
+    try:
+        if saved.attribute.endswith("]") and saved.attribute.startswith("tensors["):
+            _ = node.saved_tensors
+        elif saved.attribute.endswith("]"):
+            getattr(node, "_saved_" + saved.attribute.split("[")[0])
+        else:
+            getattr(node, "_saved_" + saved.attribute)
+    except RuntimeError as refusal:
+        return str(refusal)
+    return None

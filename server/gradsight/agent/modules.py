@@ -1,0 +1,189 @@
+"""Which line put what into a module: attributes, parameters and the containers that hide them."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from gradsight.agent.cuts import label, name_list
+from gradsight.agent.faults import Fault, Ledger, step_at
+from gradsight.agent.oplog import OpLog
+from gradsight.agent.shadow import Leaf, Shadow
+from gradsight.agent.sites import FrameKey, Stack, capture, line_of, place_of, text_of
+from gradsight.agent.training import OptimizerRecord, Training
+
+_MOST_ENTRIES = 20_000
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """`module.attribute = value`, with a value that torch does not register."""
+
+    module: weakref.ref[torch.nn.Module]
+    attribute: str
+    kind: str
+    stack: Stack
+
+    def hidden(self) -> list[torch.Tensor]:
+        """The parameters behind this attribute that the module does not list."""
+        module = self.module()
+        if module is None:
+            return []
+        own = {id(parameter) for parameter in module.parameters()}
+        value = module.__dict__.get(self.attribute)
+        return [item for item in _parameters_in(value, 3) if id(item) not in own]
+
+
+@dataclass(frozen=True)
+class Birth:
+    """Where and when a parameter was put into its module."""
+
+    parameter: weakref.ref[torch.Tensor]
+    stack: Stack
+    clock: int
+
+
+class ModuleRegistry:
+    """Watches `nn.Module.__setattr__`; a module costs a few notes when it is built, and nothing when it runs."""
+
+    def __init__(self, log: OpLog) -> None:
+        self.log = log
+        self.attributes: list[Attribute] = []
+        self.births: dict[int, Birth] = {}
+        self.births_per_line: dict[FrameKey, int] = {}
+
+    def install(self) -> None:
+        """Stands before the assignment of every module attribute."""
+        original = torch.nn.Module.__setattr__
+        registry = self
+
+        def __setattr__(self: torch.nn.Module, name: str, value: Any) -> None:
+            original(self, name, value)
+            if isinstance(value, (list, tuple, dict, torch.Tensor)):
+                registry._note(self, name, value)
+
+        torch.nn.Module.__setattr__ = __setattr__  # type: ignore[method-assign, assignment]
+
+    def _note(self, module: torch.nn.Module, name: str, value: Any) -> None:
+        if isinstance(value, torch.nn.Parameter):
+            stack = capture(3)
+            self.births[id(value)] = Birth(weakref.ref(value), stack, self.log.clock)
+            if stack:
+                self.births_per_line[stack[0]] = self.births_per_line.get(stack[0], 0) + 1
+            return
+        if len(self.attributes) >= _MOST_ENTRIES or name in module._buffers:
+            return
+        kind = "tensor" if isinstance(value, torch.Tensor) else type(value).__name__
+        stack = capture(3)
+        if stack:
+            self.attributes.append(Attribute(weakref.ref(module), name, kind, stack))
+
+    def birth(self, parameter: torch.Tensor) -> Birth | None:
+        """Where this parameter was put into its module."""
+        birth = self.births.get(id(parameter))
+        return birth if birth is not None and birth.parameter() is parameter else None
+
+    def hidden_container(self) -> Attribute | None:
+        """The latest attribute that hides parameters from its module."""
+        for entry in reversed(self.attributes):
+            if entry.hidden():
+                return entry
+        return None
+
+    def finish(self, training: Training, shadow: Shadow, ledger: Ledger) -> None:
+        """Leaves that gained gradient and belong to no optimizer, when optimizers did step."""
+        stepped = [record for record in training.optimizers.values() if record.steps]
+        if not stepped:
+            return
+        managed = 0
+        for record in training.optimizers.values():
+            managed |= record.mask
+        orphans = [leaf for leaf in shadow.leaves if not managed >> leaf.bit & 1 and training.gained(leaf)]
+        if not orphans:
+            return
+        by_id = {id(leaf.tensor()): leaf for leaf in orphans if leaf.tensor() is not None}
+        self._judge_unregistered(by_id, managed, shadow, ledger, stepped[0])
+        self._judge_late(orphans, stepped, training, shadow, ledger)
+
+    def _judge_unregistered(
+        self, orphans: dict[int, Leaf], managed: int, shadow: Shadow, ledger: Ledger, record: OptimizerRecord
+    ) -> None:
+        for entry in self.attributes:
+            module = entry.module()
+            if module is None:
+                continue
+            hidden = [orphans[id(item)] for item in entry.hidden() if id(item) in orphans]
+            registered = [shadow.known_leaf(item) for item in module.parameters() if item.requires_grad]
+            trains_rest = all(leaf is not None and managed >> leaf.bit & 1 for leaf in registered)
+            if not hidden or not trains_rest:
+                continue
+            place = place_of(entry.stack[0])
+            holder = f"a plain {entry.kind}" if entry.kind != "tensor" else "a plain tensor attribute"
+            message = (
+                f"`{entry.attribute}` is {holder}: {name_list(hidden)} gets gradients but is not registered, "
+                "so no optimizer moves it"
+            )
+            steps = step_at("call", "the optimizer does not see it", record.made)
+            ledger.add(
+                Fault(
+                    "GS601",
+                    message,
+                    place,
+                    steps,
+                    "warning",
+                    {"parameters": [label(leaf) for leaf in hidden][:20]},
+                )
+            )
+
+    def _judge_late(
+        self,
+        orphans: list[Leaf],
+        stepped: list[OptimizerRecord],
+        training: Training,
+        shadow: Shadow,
+        ledger: Ledger,
+    ) -> None:
+        """Parameters made after the optimizer: layers built in forward, or a part that was replaced."""
+        first = stepped[0]
+        for leaf in orphans:
+            tensor = leaf.tensor()
+            birth = self.birth(tensor) if tensor is not None else None
+            if birth is None or not birth.stack or birth.clock < first.made_clock or first.made_clock == 0:
+                continue
+            place = place_of(birth.stack[0])
+            in_forward = any(key.code.co_name in ("forward", "__call__") for key in birth.stack)
+            repeated = self.births_per_line.get(birth.stack[0], 0) > 2 and training.backwards > 1
+            steps = step_at("made", "the optimizer was made before", first.made)
+            if in_forward:
+                message = f"`{text_of(place)}` makes new parameters on every call: nobody trains them"
+                ledger.add(Fault("GS604", message, place, steps, "warning", {"repeated": repeated}))
+                continue
+            if any(
+                not training.gained(old) and not training.ever_missing >> old.bit & 1
+                for old in first.leaves.values()
+            ):
+                message = (
+                    f"`{text_of(place)}` replaces parameters after the optimizer was made: "
+                    f"it still moves the old ones, and `{label(leaf)}` is not trained"
+                )
+                ledger.add(
+                    Fault("GS504", message, place, steps, "warning", {"line": line_of(birth.stack[0])})
+                )
+
+
+def _parameters_in(value: Any, depth: int) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.nn.Module):
+        yield from value.parameters()
+    elif isinstance(value, torch.Tensor):
+        if value.requires_grad and value.is_leaf:
+            yield value
+    elif depth and isinstance(value, (list, tuple)):
+        for item in value[:1000]:
+            yield from _parameters_in(item, depth - 1)
+    elif depth and isinstance(value, dict):
+        for item in list(value.values())[:1000]:
+            yield from _parameters_in(item, depth - 1)

@@ -1,0 +1,202 @@
+"""The log of a run: which user line made each graph node, and which lines wrote to each storage.
+
+Every graph node carries a sequence number, handed out per thread in rising order.  An *operation* is logged with the
+number that comes next while it runs, so a node with number `n` was made by the first operation logged with a larger one.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from bisect import bisect_left
+from collections import deque
+from typing import NamedTuple
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from gradsight.agent.graph import Geometry, Node
+from gradsight.agent.sites import Stack
+
+_KEPT_OPERATIONS = 400_000
+_KEPT_WRITES = 48
+_KEPT_STORAGES = 40_000
+_PER_NUMBER = 4
+
+# These nodes are created after their operator has run; the operator before them made them.
+_MADE_AFTERWARDS = ("CopySlices", "AsStridedBackward0")
+
+next_number = torch._C._autograd._get_sequence_nr
+
+
+class Operation(NamedTuple):
+    """One operator call: when, which, from where."""
+
+    clock: int
+    name: str
+    stack: Stack
+
+
+class Write(NamedTuple):
+    """One write to a storage.  `version` is the counter before it; `node` the graph node that was running, if any."""
+
+    clock: int
+    name: str
+    stack: Stack
+    version: int
+    geometry: Geometry | None
+    node: str
+    to_leaf: bool
+    by_optimizer: bool = False
+
+
+class _Track:
+    """The operations of one thread, sorted by sequence number."""
+
+    def __init__(self, whole_calls: bool) -> None:
+        self.whole_calls = whole_calls
+        self.numbers: list[int] = []
+        self.operations: list[list[Operation]] = []
+
+    def add(self, number: int, operation: Operation) -> None:
+        if self.numbers and number <= self.numbers[-1]:
+            at = bisect_left(self.numbers, number)
+            if at < len(self.numbers) and self.numbers[at] == number:
+                if len(self.operations[at]) < _PER_NUMBER:
+                    self.operations[at].append(operation)
+                return
+            self.numbers.insert(at, number)
+            self.operations.insert(at, [operation])
+            return
+        self.numbers.append(number)
+        self.operations.append([operation])
+        if len(self.numbers) > _KEPT_OPERATIONS:
+            half = _KEPT_OPERATIONS // 2
+            del self.numbers[:half]
+            del self.operations[:half]
+
+    def claim(self, number: int, operation: Operation) -> None:
+        """Names the maker of the node with the number before this one, ahead of the operations inside it."""
+        at = bisect_left(self.numbers, number)
+        if at < len(self.numbers) and self.numbers[at] == number:
+            self.operations[at].insert(0, operation)
+        else:
+            self.numbers.insert(at, number)
+            self.operations.insert(at, [operation])
+
+    def wants(self, number: int) -> bool:
+        """Whether one more operation with this number would be kept; asked before the stack is captured."""
+        if not self.numbers or number > self.numbers[-1]:
+            return True
+        if number == self.numbers[-1]:
+            return len(self.operations[-1]) < _PER_NUMBER
+        return True
+
+    def find(self, node_number: int, node_name: str) -> Operation | None:
+        at = bisect_left(self.numbers, node_number + 1)
+        exact = at < len(self.numbers) and self.numbers[at] == node_number + 1
+        if not exact and not self.whole_calls and node_name.rsplit("::", 1)[-1] in _MADE_AFTERWARDS:
+            at -= 1
+        if not 0 <= at < len(self.numbers):
+            return None
+        wanted = _bare(node_name)
+        for operation in self.operations[at]:
+            if _bare(operation.name) == wanted:
+                return operation
+        return self.operations[at][0]
+
+
+def _bare(name: str) -> str:
+    """`ExpBackward0` and `aten::exp_` both become `exp`."""
+    name = name.rsplit("::", 1)[-1].split(".")[0]
+    return re.sub(r"Backward\d*$", "", name).replace("_", "").lower()
+
+
+class OpLog:
+    """Operations by sequence number and writes by storage, on one clock.
+
+    With `whole_calls` an operation is logged after it ran, and so covers every node it made.
+    """
+
+    def __init__(self, whole_calls: bool = False) -> None:
+        self.clock = 0
+        self._whole_calls = whole_calls
+        self._tracks: dict[int, _Track] = {}
+        self._main = self._tracks[threading.get_ident()] = _Track(whole_calls)
+        self._writes: dict[int, deque[Write]] = {}
+        self._alive: dict[int, StorageWeakRef] = {}
+
+    def track(self) -> _Track:
+        """The operations of the running thread."""
+        ident = threading.get_ident()
+        track = self._tracks.get(ident)
+        if track is None:
+            track = self._tracks[ident] = _Track(self._whole_calls)
+        return track
+
+    def maker(self, node: Node) -> Operation | None:
+        """The operation that created a graph node."""
+        try:
+            number = node._sequence_nr()
+        except AttributeError:
+            return None
+        name = node.name()
+        tracks = [self._main] + [track for track in self._tracks.values() if track is not self._main]
+        best: Operation | None = None
+        for track in tracks:
+            found = track.find(number, name)
+            if found is not None and _bare(found.name) == _bare(name):
+                return found
+            if best is None:
+                best = found
+        return best
+
+    def latest(self, name: str) -> Operation | None:
+        """The latest operation with this name."""
+        wanted = _bare(name)
+        best: Operation | None = None
+        for track in self._tracks.values():
+            for operations in reversed(track.operations[-5000:]):
+                found = next((item for item in reversed(operations) if _bare(item.name) == wanted), None)
+                if found is not None:
+                    if best is None or found.clock > best.clock:
+                        best = found
+                    break
+        return best
+
+    def note_write(self, tensor: torch.Tensor, write: Write) -> None:
+        """Remembers a write to the storage of this tensor."""
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        entries = self._writes.get(key)
+        if entries is None:
+            entries = self._writes[key] = deque(maxlen=_KEPT_WRITES)
+            # While the weak reference lives the address of the storage is not reused for another one.
+            self._alive[key] = StorageWeakRef(storage)
+            if len(self._writes) > _KEPT_STORAGES:
+                self._forget_dead_storages()
+        entries.append(write)
+
+    def writes_to(self, tensor: torch.Tensor) -> deque[Write] | None:
+        """The writes to the storage of this tensor, oldest first."""
+        return self._writes.get(tensor.untyped_storage()._cdata)
+
+    def all_writes(self) -> list[Write]:
+        """Every write that is still remembered, oldest first."""
+        return sorted(
+            (write for entries in self._writes.values() for write in entries), key=lambda item: item.clock
+        )
+
+    @property
+    def has_writes(self) -> bool:
+        return bool(self._writes)
+
+    def _forget_dead_storages(self) -> None:
+        for key in [key for key, reference in self._alive.items() if reference.expired()]:
+            del self._alive[key]
+            del self._writes[key]
+
+
+def operator_label(name: str) -> str:
+    """`aten::add_` -> `add_`; names of the Python API stay whole."""
+    return name.rsplit("::", 1)[-1].split(".")[0] if "::" in name else name

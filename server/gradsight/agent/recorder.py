@@ -1,0 +1,232 @@
+"""The recorder below autograd: a dispatch mode that logs operations and writes, and carries the shadow along.
+
+It sees every operator that reaches a kernel, from user code, library code and the engine alike, with the schema's
+word on what is written.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from gradsight.agent.graph import geometry_of
+from gradsight.agent.oplog import OpLog, Operation, Write, next_number
+from gradsight.agent.origins import Origins
+from gradsight.agent.shadow import Mask, Shadow
+from gradsight.agent.sites import Stack, capture
+from gradsight.agent.traits import Trait, trait_of, written_tensors
+
+_current_node = torch._C._current_autograd_node
+_grad_enabled = torch.is_grad_enabled
+_no_function_mode = torch._C.DisableTorchFunction
+_bump = torch.autograd.graph.increment_version if hasattr(torch.autograd.graph, "increment_version") else None
+
+
+class Situation:
+    """What the program is doing right now, shared by all instruments."""
+
+    def __init__(self) -> None:
+        self.backwards_running = 0
+        self.library_step = 0
+        self.quiet = 0
+        self.alias_kind = "detach"
+        self.grad_writes: Any = None
+
+
+class Recorder(TorchDispatchMode):
+    """Logs what runs.  With a shadow it also follows where values come from."""
+
+    def __init__(
+        self, log: OpLog, situation: Situation, shadow: Shadow | None, origins: Origins | None
+    ) -> None:
+        super().__init__()
+        self.log = log
+        self.situation = situation
+        self.shadow = shadow
+        self.origins = origins
+        self.assume_values: Any = None
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        situation = self.situation
+        if situation.quiet:
+            return func(*args, **kwargs)
+        with _no_function_mode():
+            trait = trait_of(func)
+            log = self.log
+            log.clock += 1
+            if situation.library_step:
+                return self._run(trait, func, args, kwargs)
+            grad_enabled = _grad_enabled()
+            if situation.backwards_running and not grad_enabled:
+                if trait.writes:
+                    self._note_writes(trait, args, kwargs, capture(2))
+                return self._run(trait, func, args, kwargs)
+            stack: Stack | None = None
+            number = next_number()
+            track = log.track()
+            if track.wants(number):
+                stack = capture(2)
+                track.add(number, Operation(log.clock, trait.name, stack))
+            if trait.writes:
+                if stack is None:
+                    stack = capture(2)
+                self._note_writes(trait, args, kwargs, stack)
+            if self.shadow is None or trait.shape_only:
+                return self._run(trait, func, args, kwargs)
+            return self._follow(trait, func, args, kwargs, grad_enabled, stack)
+
+    def _run(self, trait: Trait, func: Any, args: Any, kwargs: Any) -> Any:
+        if self.assume_values is not None:
+            known, assumed = self.assume_values(trait.name, args)
+            if known:
+                return assumed
+        result = func(*args, **kwargs)
+        if trait.foreach and trait.writes and _bump is not None:
+            # The CPU foreach kernels bump versions through inner calls, which run below autograd under a dispatch
+            # mode and lose the bump; without this an optimizer step between two backwards would look harmless.
+            for tensor in written_tensors(trait, args, kwargs):
+                _bump(tensor)
+        return result
+
+    def _note_writes(self, trait: Trait, args: Any, kwargs: Any, stack: Stack) -> None:
+        node = _current_node() if self.situation.backwards_running else None
+        node_name = node.name() if node is not None else ""
+        for tensor in written_tensors(trait, args, kwargs):
+            if tensor.layout is not torch.strided:
+                continue
+            is_inference = tensor.is_inference()
+            self.log.note_write(
+                tensor,
+                Write(
+                    self.log.clock,
+                    trait.name,
+                    stack,
+                    0 if is_inference else tensor._version,
+                    geometry_of(tensor),
+                    node_name,
+                    tensor.is_leaf and tensor.requires_grad,
+                ),
+            )
+            if self.situation.grad_writes is not None:
+                self.situation.grad_writes(tensor, trait, stack, node_name)
+
+    def _follow(
+        self, trait: Trait, func: Any, args: Any, kwargs: Any, grad_enabled: bool, stack: Stack | None
+    ) -> Any:
+        """Runs the operator and lets the shadow of its inputs fall on its outputs."""
+        shadow = self.shadow
+        assert shadow is not None
+        inputs: list[torch.Tensor] = []
+        deps: Mask = 0
+        events: Mask = 0
+        for value in args:
+            if isinstance(value, torch.Tensor):
+                inputs.append(value)
+            elif isinstance(value, (list, tuple)):
+                inputs.extend(item for item in value if isinstance(item, torch.Tensor))
+            elif type(value) is float and self.origins:
+                more, passed = self.origins.of(value)
+                deps |= more
+                events |= passed
+        if kwargs:
+            inputs.extend(value for value in kwargs.values() if isinstance(value, torch.Tensor))
+        writes = trait.writes
+        targets = list(written_tensors(trait, args, kwargs)) if writes else []
+        if targets and not grad_enabled and targets[0].is_leaf and targets[0].requires_grad:
+            # An initialisation or a manual update of a parameter: its new value starts a new life.
+            return self._run(trait, func, args, kwargs)
+        connected: Mask = 0
+        numbers = (deps, events)
+        for tensor in inputs:
+            more, passed = shadow.read(tensor)
+            if more:
+                deps |= more
+                events |= passed
+                if tensor.requires_grad:
+                    connected |= more
+        # Whether autograd will record this call is known before it runs.
+        if targets:
+            self._soil_graph_values(trait, targets, grad_enabled, stack)
+        result = self._run(trait, func, args, kwargs)
+        if not deps or trait.overwrites:
+            return result
+        outputs = (
+            [result]
+            if isinstance(result, torch.Tensor)
+            else [item for item in result if isinstance(item, torch.Tensor)]
+            if isinstance(result, (list, tuple))
+            else []
+        )
+        live = False
+        if connected:
+            if trait.detaches:
+                kind = self.situation.alias_kind if grad_enabled else "no_grad"
+                if kind == "ignore":
+                    return result
+                cut = shadow.event(kind, trait.name, stack or capture(3), connected)
+                self._remember_source(cut, inputs)
+                for output in outputs:
+                    shadow.write_alias(output, deps, events, 1 << cut.bit)
+                return result
+            if not grad_enabled:
+                if _current_node() is None:
+                    events |= 1 << shadow.event("no_grad", trait.name, stack or capture(3), connected).bit
+            elif outputs and not any(item.is_floating_point() or item.is_complex() for item in outputs):
+                events |= 1 << shadow.event("non-diff", trait.name, stack or capture(3), connected).bit
+            else:
+                live = True
+                if trait.adds:
+                    events |= self._dead_term(inputs, outputs, numbers, stack)
+        for output in outputs:
+            shadow.write(output, deps, events, live)
+        for tensor in targets:
+            shadow.write(tensor, deps, events, live)
+        return result
+
+    def _soil_graph_values(
+        self, trait: Trait, targets: list[torch.Tensor], grad_enabled: bool, stack: Stack | None
+    ) -> None:
+        """A write that autograd does not attribute to the graph tensor of this storage."""
+        shadow = self.shadow
+        assert shadow is not None
+        for tensor in targets:
+            if tensor.layout is not torch.strided or (grad_enabled and tensor.requires_grad):
+                continue
+            if self.situation.backwards_running or not shadow.is_graph_value(tensor):
+                continue
+            kind = "dirty-no-grad"
+            if not tensor.requires_grad:
+                kind = "dirty-data" if shadow.alias_kind(tensor) == "data" else "dirty-alias"
+            shadow.soil(tensor, shadow.event(kind, trait.name, stack or capture(4), 0))
+
+    def _dead_term(
+        self,
+        inputs: list[torch.Tensor],
+        outputs: list[torch.Tensor],
+        numbers: tuple[Mask, Mask],
+        stack: Stack | None,
+    ) -> Mask:
+        """A scalar that depends on leaves but carries no gradient, added to one that does."""
+        shadow = self.shadow
+        assert shadow is not None
+        if not outputs or outputs[0].numel() != 1 or not any(item.requires_grad for item in inputs):
+            return 0
+        mask, inner = numbers
+        for tensor in inputs:
+            if not tensor.requires_grad:
+                deps, events = shadow.read(tensor)
+                mask |= deps
+                inner |= events
+        if not inner:
+            return 0
+        event = shadow.event("dead-term", "add", stack or capture(4), mask)
+        event.inner |= inner
+        return 1 << event.bit
+
+    def _remember_source(self, cut: Any, inputs: list[torch.Tensor]) -> None:
+        node = inputs[0].grad_fn if inputs else None
+        if node is not None and hasattr(node, "_sequence_nr"):
+            cut.source_number = node._sequence_nr()

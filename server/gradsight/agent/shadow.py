@@ -1,0 +1,218 @@
+"""The shadow of the graph: which trainable leaves a value was computed from, whether or not autograd knows.
+
+A *leaf* gets one bit.  Every storage carries the bits of the leaves its values depend on, through `detach`, `no_grad`,
+integers and numbers alike, and the *events* met on the way: places where autograd lost the path (a cut), or where a
+value of the graph was changed behind its back.  At a backward the shadow of the loss is compared with the real graph.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from gradsight.agent.graph import Geometry, geometry_of, overlaps
+from gradsight.agent.sites import Stack
+
+_KEPT_STORAGES = 20_000
+_MOST_LEAVES = 8192
+_MOST_DIRTY = 16
+
+Mask = int
+
+
+@dataclass
+class Event:
+    """A place where autograd and the values part ways; `mask` has the leaves whose path went through it."""
+
+    kind: str
+    operator: str
+    stack: Stack
+    bit: int
+    mask: Mask = 0
+    inner: Mask = 0
+    source_number: int = -1
+    passed: int = 0
+
+
+@dataclass
+class Leaf:
+    """A leaf tensor that asks for a gradient."""
+
+    bit: int
+    reference: weakref.ref[torch.Tensor]
+    shape: tuple[int, ...]
+    is_parameter: bool
+    made_from: Mask = 0
+    name: str = ""
+    first_use: Stack = ()
+
+    def tensor(self) -> torch.Tensor | None:
+        return self.reference()
+
+
+class _Entry:
+    """What is known about one storage."""
+
+    __slots__ = ("alias_events", "deps", "dirty", "events", "is_leaf", "live", "reference")
+
+    def __init__(self, storage: Any) -> None:
+        self.deps: Mask = 0
+        self.events: Mask = 0
+        # The latest cut that made a detached alias of this storage; it counts for the alias, not for the graph tensor.
+        self.alias_events: Mask = 0
+        # Writes that autograd did not record, seen only by those who read the graph tensor afterwards.
+        self.dirty: list[tuple[Event, Geometry]] = []
+        self.live = False
+        self.is_leaf = False
+        self.reference = StorageWeakRef(storage)
+
+
+@dataclass
+class Shadow:
+    """Leaves, storages and events of one run."""
+
+    leaves: list[Leaf] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    _entries: dict[int, _Entry] = field(default_factory=dict)
+    _bits: dict[int, Leaf] = field(default_factory=dict)
+    _event_keys: dict[tuple[str, Any], Event] = field(default_factory=dict)
+    _aliases: dict[int, tuple[weakref.ref[torch.Tensor], Mask]] = field(default_factory=dict)
+    latest_alias_cut: Mask = 0
+    _passages: int = 0
+
+    def leaf(self, tensor: torch.Tensor) -> Leaf | None:
+        """The record of a leaf; made when the leaf is first met."""
+        leaf = self._bits.get(id(tensor))
+        if leaf is not None and leaf.reference() is tensor:
+            return leaf
+        if len(self.leaves) >= _MOST_LEAVES:
+            return None
+        is_parameter = isinstance(tensor, torch.nn.Parameter)
+        leaf = Leaf(len(self.leaves), weakref.ref(tensor), tuple(tensor.shape), is_parameter)
+        self.leaves.append(leaf)
+        self._bits[id(tensor)] = leaf
+        if tensor.layout is torch.strided:
+            entry = self._entry(tensor)
+            leaf.made_from = entry.deps
+            entry.deps |= 1 << leaf.bit
+            entry.is_leaf = True
+        return leaf
+
+    def known_leaf(self, tensor: torch.Tensor) -> Leaf | None:
+        """The record of a leaf that was met before."""
+        leaf = self._bits.get(id(tensor))
+        return leaf if leaf is not None and leaf.reference() is tensor else None
+
+    def read(self, tensor: torch.Tensor) -> tuple[Mask, Mask]:
+        """The leaves this value depends on, and the events on the way."""
+        if tensor.layout is not torch.strided:
+            return 0, 0
+        needs_grad = tensor.requires_grad
+        if needs_grad and tensor.is_leaf and not tensor._is_view():
+            leaf = self._bits.get(id(tensor))
+            if leaf is None or leaf.reference() is not tensor:
+                self.leaf(tensor)
+        entry = self._entries.get(tensor.untyped_storage()._cdata)
+        if entry is None:
+            return 0, 0
+        events = entry.events
+        if not needs_grad:
+            own = self._aliases.get(id(tensor)) if self._aliases else None
+            events |= own[1] if own is not None and own[0]() is tensor else entry.alias_events
+        elif entry.dirty and not tensor.is_leaf:
+            here = geometry_of(tensor)
+            for event, written in entry.dirty:
+                if overlaps(here, written):
+                    events |= 1 << event.bit
+        return entry.deps, events
+
+    def write(self, tensor: torch.Tensor, deps: Mask, events: Mask, live: bool) -> None:
+        """This value now also depends on these leaves."""
+        if tensor.layout is not torch.strided:
+            return
+        entry = self._entry(tensor)
+        entry.deps |= deps
+        entry.events |= events
+        if live:
+            entry.live = True
+
+    def write_alias(self, tensor: torch.Tensor, deps: Mask, events: Mask, cut: Mask) -> None:
+        """A detached alias of a storage: the cut counts for the alias alone."""
+        if tensor.layout is not torch.strided:
+            return
+        entry = self._entry(tensor)
+        entry.deps |= deps
+        entry.events |= events
+        entry.alias_events = cut
+        self.latest_alias_cut = cut
+
+    def name_alias(self, tensor: torch.Tensor) -> None:
+        """This very object is the alias that the latest cut made."""
+        if not self.latest_alias_cut:
+            return
+        key = id(tensor)
+        aliases = self._aliases
+        aliases[key] = (weakref.ref(tensor, lambda _: aliases.pop(key, None) and None), self.latest_alias_cut)
+        self.latest_alias_cut = 0
+
+    def soil(self, tensor: torch.Tensor, event: Event) -> None:
+        """Notes that a graph value was changed without autograd knowing."""
+        entry = self._entries.get(tensor.untyped_storage()._cdata)
+        if entry is not None and len(entry.dirty) < _MOST_DIRTY:
+            entry.dirty.append((event, geometry_of(tensor)))
+
+    def is_graph_value(self, tensor: torch.Tensor) -> bool:
+        """Whether this storage holds a value of the graph that is no leaf."""
+        entry = self._entries.get(tensor.untyped_storage()._cdata)
+        return entry is not None and entry.live and not entry.is_leaf
+
+    def alias_kind(self, tensor: torch.Tensor) -> str:
+        """How this alias of a graph value was made: the kind of its cut, or nothing when it is no alias."""
+        own = self._aliases.get(id(tensor))
+        if own is not None and own[0]() is tensor:
+            mask = own[1]
+        else:
+            entry = self._entries.get(tensor.untyped_storage()._cdata)
+            mask = entry.alias_events if entry is not None else 0
+        return self.events[mask.bit_length() - 1].kind if mask else ""
+
+    def event(self, kind: str, operator: str, stack: Stack, mask: Mask) -> Event:
+        """The event of this kind at this place; one place is one event however often it is passed."""
+        key = (kind, stack[:1])
+        event = self._event_keys.get(key)
+        if event is None:
+            event = Event(kind, operator, stack, len(self.events))
+            self._event_keys[key] = event
+            self.events.append(event)
+        event.mask |= mask
+        self._passages += 1
+        event.passed = self._passages
+        return event
+
+    def events_in(self, mask: Mask) -> list[Event]:
+        """The events of a mask, oldest first."""
+        return [event for event in self.events if mask >> event.bit & 1]
+
+    def leaves_in(self, mask: Mask) -> list[Leaf]:
+        """The leaves of a mask."""
+        found = []
+        while mask:
+            low = mask & -mask
+            found.append(self.leaves[low.bit_length() - 1])
+            mask ^= low
+        return found
+
+    def _entry(self, tensor: torch.Tensor) -> _Entry:
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        entry = self._entries.get(key)
+        if entry is None:
+            # The weak reference keeps the address from being reused while the entry is in the table.
+            entry = self._entries[key] = _Entry(storage)
+            if len(self._entries) > _KEPT_STORAGES:
+                self._entries = {k: e for k, e in self._entries.items() if not e.reference.expired()}
+        return entry

@@ -1,0 +1,278 @@
+"""Where the user's program is: from running frames to places in the source.
+
+A *frame key* is a code object with the offset of the running instruction.  A *stack* is a tuple of frame keys of the
+user's own code, innermost first; torch, the standard library and installed packages are left out.  Capturing a stack
+must be cheap, so lines and columns are worked out only when a place is shown.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+
+class FrameKey(NamedTuple):
+    """A running instruction of the user's code."""
+
+    code: CodeType
+    offset: int
+
+
+Stack = tuple[FrameKey, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A range of source text: rows and columns count from 1, columns in code points, the end excluded."""
+
+    filename: str
+    row: int
+    column: int
+    end_row: int
+    end_column: int
+    function: str = ""
+    cell: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """The fields a finding shows."""
+        fields: dict[str, Any] = {
+            "filename": self.filename,
+            "location": {"row": self.row, "column": self.column},
+            "end_location": {"row": self.end_row, "column": self.end_column},
+        }
+        if self.cell:
+            fields["cell"] = self.cell
+        return fields
+
+
+def _installed_roots() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    roots = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
+    roots.add(os.path.dirname(os.path.abspath(__file__)))
+    return tuple(os.path.join(os.path.realpath(root), "") for root in roots) + tuple(
+        os.path.join(root, "") for root in roots
+    )
+
+
+class _UserFiles:
+    """Which source files belong to the user."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, bool] = {}
+        self.named: set[str] = set()
+        self.roots = _installed_roots()
+
+    def claim(self, filename: str) -> None:
+        """This file is the user's, wherever it lies."""
+        self.named.add(filename)
+        self.known[filename] = True
+
+    def decide(self, filename: str) -> bool:
+        if filename in self.named:
+            verdict = True
+        elif filename.startswith("<"):
+            verdict = filename.startswith("<ipython-input")
+        else:
+            full = os.path.abspath(filename)
+            verdict = (
+                not full.startswith(self.roots)
+                and "site-packages" not in full
+                and "dist-packages" not in full
+            )
+        self.known[filename] = verdict
+        return verdict
+
+
+_FILES = _UserFiles()
+_CELLS: dict[str, tuple[str, int]] = {}
+_INTERNED: dict[tuple[int, ...], Stack] = {}
+_NO_FRAMES: Stack = ()
+
+
+def claim_file(filename: str) -> None:
+    """Counts this file as the user's, even inside an installed package."""
+    _FILES.claim(filename)
+
+
+def claim_cell(filename: str, notebook: str, cell: int) -> None:
+    """Shows this pseudo file as one cell of a notebook."""
+    _FILES.claim(filename)
+    _CELLS[filename] = (notebook, cell)
+
+
+def is_user_file(filename: str) -> bool:
+    """Whether code from this file is the user's own."""
+    known = _FILES.known.get(filename)
+    return _FILES.decide(filename) if known is None else known
+
+
+def capture(skip: int = 1, limit: int = 6) -> Stack:
+    """The user's frames that are running now, innermost first."""
+    return capture_from(sys._getframe(skip), limit)
+
+
+def capture_from(frame: FrameType | None, limit: int = 6) -> Stack:
+    """The user's frames from this one outwards."""
+    known = _FILES.known
+    key: list[int] = []
+    codes: list[FrameKey] = []
+    while frame is not None:
+        code = frame.f_code
+        user = known.get(code.co_filename)
+        if user is None:
+            user = _FILES.decide(code.co_filename)
+        if user:
+            offset = frame.f_lasti
+            key.append(id(code))
+            key.append(offset)
+            codes.append(FrameKey(code, offset))
+            if len(codes) == limit:
+                break
+        frame = frame.f_back
+    if not key:
+        return _NO_FRAMES
+    lookup = tuple(key)
+    stack = _INTERNED.get(lookup)
+    if stack is None:
+        stack = _INTERNED[lookup] = tuple(codes)
+    return stack
+
+
+def user_frames() -> Iterator[FrameType]:
+    """The live frames of the user's code, innermost first."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if is_user_file(frame.f_code.co_filename):
+            yield frame
+        frame = frame.f_back
+
+
+def line_of(key: FrameKey) -> int:
+    """The line of the running instruction."""
+    code, offset = key
+    if hasattr(code, "co_lines"):
+        for start, end, line in code.co_lines():
+            if start <= offset < end and line is not None:
+                return int(line)
+        return code.co_firstlineno
+    import dis
+
+    line = code.co_firstlineno
+    for start, start_line in dis.findlinestarts(code):
+        if start > offset:
+            break
+        if start_line is not None:
+            line = start_line
+    return line
+
+
+def place_of(key: FrameKey) -> Place:
+    """The source range of the running call: exact from Python 3.11 on, the statement's line before."""
+    code, offset = key
+    filename = code.co_filename
+    span = _exact_span(code, offset) if hasattr(code, "co_positions") else None
+    if span is None:
+        line = line_of(key)
+        text = linecache.getline(filename, line).rstrip("\n")
+        indent = len(text) - len(text.lstrip())
+        span = (line, line, indent, max(len(text), indent + 1))
+        row, end_row, column, end_column = span
+    else:
+        row, end_row, start, end = span
+        column = _code_points(filename, row, start)
+        end_column = _code_points(filename, end_row, end)
+    notebook = _CELLS.get(filename)
+    if notebook is not None:
+        return Place(notebook[0], row, column + 1, end_row, end_column + 1, code.co_name, notebook[1])
+    return Place(filename, row, column + 1, end_row, end_column + 1, code.co_name)
+
+
+def _exact_span(code: CodeType, offset: int) -> tuple[int, int, int, int] | None:
+    for index, position in enumerate(code.co_positions()):
+        if index == offset // 2:
+            if None in position:
+                return None
+            row, end_row, column, end_column = position
+            return (row or 0, end_row or 0, column or 0, end_column or 0)
+    return None
+
+
+def _code_points(filename: str, row: int, column: int) -> int:
+    """CPython counts columns in UTF-8 bytes."""
+    text = linecache.getline(filename, row)
+    if text.isascii():
+        return column
+    return len(text.encode("utf-8")[:column].decode("utf-8", "replace"))
+
+
+def text_of(place: Place, limit: int = 60) -> str:
+    """The source text of a place on one line, for messages."""
+    filename = place.filename
+    for pseudo, (notebook, cell) in _CELLS.items():
+        if notebook == place.filename and cell == place.cell:
+            filename = pseudo
+    if place.end_row == place.row:
+        text = linecache.getline(filename, place.row)[place.column - 1 : place.end_column - 1]
+    else:
+        rows = [
+            linecache.getline(filename, row)
+            for row in range(place.row, min(place.end_row, place.row + 8) + 1)
+        ]
+        if rows:
+            rows[0] = rows[0][place.column - 1 :]
+            if place.end_row < place.row + len(rows):
+                rows[-1] = rows[-1][: place.end_column - 1]
+        text = " ".join(row.strip() for row in rows)
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def same_line(left: Stack, right: Stack) -> bool:
+    """Whether both stacks stand on the same line of the user's code."""
+    if not left or not right:
+        return False
+    if left[0].code is not right[0].code:
+        return False
+    return left[0].offset == right[0].offset or line_of(left[0]) == line_of(right[0])
+
+
+_TREES: dict[str, ast.Module | None] = {}
+
+
+def tree_of(filename: str) -> ast.Module | None:
+    """The syntax tree of a user file, or None when it does not parse."""
+    if filename not in _TREES:
+        try:
+            _TREES[filename] = ast.parse("".join(linecache.getlines(filename)))
+        except (SyntaxError, ValueError):
+            _TREES[filename] = None
+    return _TREES[filename]
+
+
+def statement_at(filename: str, line: int) -> ast.stmt | None:
+    """The innermost statement that covers this line."""
+    tree = tree_of(filename)
+    found: ast.stmt | None = None
+    todo: list[ast.AST] = [tree] if tree is not None else []
+    while todo:
+        node = todo.pop()
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.stmt):
+                if child.lineno <= line <= (child.end_lineno or child.lineno):
+                    found = child
+                    todo.append(child)
+            elif isinstance(child, (ast.excepthandler, ast.expr)) or type(child).__name__ == "match_case":
+                todo.append(child)
+    return found
+
+
+def statement_of(key: FrameKey) -> ast.stmt | None:
+    """The statement that a frame is executing."""
+    return statement_at(key.code.co_filename, line_of(key))

@@ -1,0 +1,265 @@
+"""The API surface: a function mode that sees what the user asks of torch by name.
+
+Below autograd a `.data`, an `item()` or a `requires_grad_()` leaves no trace of its own; here each has its name.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from gradsight.agent.gradwatch import GradWatch, NoneRead
+from gradsight.agent.oplog import OpLog, Write
+from gradsight.agent.origins import Origins
+from gradsight.agent.recorder import Situation
+from gradsight.agent.shadow import Shadow
+from gradsight.agent.sites import Stack, capture, is_user_file
+
+_Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+
+
+class Surface(TorchFunctionMode):
+    """Calls by name: escapes from the graph, reads of `.grad`, changes of `requires_grad`."""
+
+    def __init__(
+        self, log: OpLog, situation: Situation, shadow: Shadow, origins: Origins, grads: GradWatch
+    ) -> None:
+        super().__init__()
+        self.log = log
+        self.situation = situation
+        self.shadow = shadow
+        self.origins = origins
+        self.grads = grads
+        self.backwards = 0
+        self.grad_switched_off: Stack = ()
+        self.frozen_at: dict[int, Stack] = {}
+        self.on_grad_set: Callable[[torch.Tensor, Any], None] | None = None
+        self.on_collection: Callable[[Any, Stack], None] | None = None
+        self._table = self._handlers()
+
+    def _handlers(self) -> dict[Any, _Handler]:
+        tensor: Any = torch.Tensor
+        table: dict[Any, _Handler] = {
+            tensor.grad.__get__: self._get_grad,
+            tensor.grad.__set__: self._set_grad,
+            tensor.data.__get__: self._get_data,
+            tensor.data.__set__: self._set_data,
+            tensor.detach: self._detach,
+            tensor.requires_grad_: self._require,
+            tensor.requires_grad.__set__: self._require,
+            tensor.item: self._escape,
+            tensor.__float__: self._escape,
+            tensor.tolist: self._escape,
+            tensor.numpy: self._escape,
+            tensor.__array__: self._escape,
+            tensor.__repr__: self._show,
+            tensor.__format__: self._show,
+            torch.tensor: self._construct,
+            torch.as_tensor: self._construct,
+            torch.asarray: self._construct,
+            tensor.new_tensor: self._construct,
+            torch._C._set_grad_enabled: self._switch_grad,
+        }
+        for join in (torch.stack, torch.cat, torch.concat, torch.vstack, torch.hstack):
+            table[join] = self._join
+        for getter in (
+            tensor.shape,
+            tensor.requires_grad,
+            tensor.is_leaf,
+            tensor.grad_fn,
+            tensor.dtype,
+            tensor.device,
+        ):
+            table[getter.__get__] = _plainly
+        return table
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        handler = self._table.get(func)
+        if handler is not None:
+            return handler(func, args, kwargs or {})
+        if self.grads.watched:
+            self._notice_use(func, args)
+        if kwargs:
+            return func(*args, **kwargs)
+        return func(*args)
+
+    def _notice_use(self, func: Any, args: tuple[Any, ...]) -> None:
+        watched = self.grads.watched
+        for value in args:
+            if isinstance(value, torch.Tensor):
+                if id(value) in watched:
+                    name = getattr(func, "__name__", "")
+                    in_place = value is args[0] and name.endswith("_") and not name.endswith("__")
+                    self.grads.used(value, capture(3), in_place or name == "__setitem__")
+            elif isinstance(value, (list, tuple)):
+                for item in value:
+                    if isinstance(item, torch.Tensor) and id(item) in watched:
+                        name = getattr(func, "__name__", "")
+                        self.grads.used(item, capture(3), name.endswith("_"))
+
+    def _get_grad(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        grad = func(*args)
+        owner = args[0]
+        caller = sys._getframe(2)
+        directly = is_user_file(caller.f_code.co_filename)
+        if grad is not None:
+            self.grads.fetched(grad, capture(3), directly)
+        elif directly:
+            node = owner.grad_fn if owner.requires_grad else None
+            self.grads.none_reads.append(
+                NoneRead(capture(3), owner.is_leaf, owner.retains_grad, id(owner), node, self.backwards)
+            )
+            del self.grads.none_reads[:-200]
+            if owner.is_leaf and self.backwards:
+                self.grads.none_read_ids.add(id(owner))
+        return grad
+
+    def _set_grad(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        result = func(*args)
+        if self.on_grad_set is not None:
+            self.on_grad_set(args[0], args[1] if len(args) > 1 else None)
+        return result
+
+    def _get_data(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self.situation.alias_kind = "data"
+        try:
+            result = func(*args)
+        finally:
+            self.situation.alias_kind = "detach"
+        self.shadow.name_alias(result)
+        return result
+
+    def _set_data(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        owner = args[0]
+        stack = capture(3)
+        self.log.clock += 1
+        if owner.layout is torch.strided:
+            to_leaf = owner.is_leaf and owner.requires_grad
+            self.log.note_write(
+                owner, Write(self.log.clock, "data=", stack, owner._version, None, "", to_leaf)
+            )
+        return func(*args)
+
+    def _detach(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.grads.watched:
+            self._notice_use(func, args)
+        result = func(*args)
+        self.shadow.name_alias(result)
+        return result
+
+    def _require(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        owner = args[0]
+        before = owner.requires_grad
+        result = func(*args, **kwargs)
+        if not before and owner.requires_grad and owner.is_leaf:
+            self.false_leaf(owner, "requires_grad", capture(3))
+        elif before and not owner.requires_grad:
+            self.frozen_at[id(owner)] = capture(3)
+        return result
+
+    def false_leaf(self, tensor: torch.Tensor, kind: str, stack: Stack) -> None:
+        """A tensor that was computed from leaves starts a graph of its own."""
+        deps, events = self.shadow.read(tensor)
+        leaf = self.shadow.leaf(tensor)
+        if leaf is None:
+            return
+        origin = leaf.made_from or deps & ~(1 << leaf.bit)
+        if not origin:
+            return
+        event = self.shadow.event(kind, kind, stack, origin)
+        event.inner |= events
+        self.shadow.write(tensor, 0, 1 << event.bit, live=False)
+
+    def _escape(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        owner = args[0]
+        if self.grads.watched:
+            self._notice_use(func, args)
+        deps, events = self.shadow.read(owner)
+        self.situation.alias_kind = "ignore"
+        try:
+            result = func(*args, **kwargs)
+        finally:
+            self.situation.alias_kind = "detach"
+        if not deps:
+            return result
+        name = func.__name__.strip("_")
+        if owner.requires_grad or not events:
+            events |= (
+                1 << self.shadow.event("number" if name != "numpy" else "numpy", name, capture(3), deps).bit
+            )
+        traced = self.origins.traced(result, (deps, events))
+        # `float()` and `np.asarray()` insist on the exact type; their value is remembered all the same.
+        return traced if name in ("item", "tolist", "numpy") else result
+
+    def _show(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.grads.watched:
+            self._notice_use(func, args)
+        self.situation.quiet += 1
+        try:
+            return func(*args, **kwargs)
+        finally:
+            self.situation.quiet -= 1
+
+    def _construct(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self.situation.alias_kind = "ignore"
+        try:
+            result = func(*args, **kwargs)
+        finally:
+            self.situation.alias_kind = "detach"
+        data = (
+            args[1]
+            if func is torch.Tensor.new_tensor and len(args) > 1
+            else args[0]
+            if args
+            else kwargs.get("data")
+        )
+        if isinstance(result, torch.Tensor) and result is not data:
+            deps, events = self._sources(data, func, capture(3))
+            if deps:
+                if result.requires_grad and not isinstance(data, torch.Tensor):
+                    leaf = self.shadow.leaf(result)
+                    if leaf is not None:
+                        leaf.made_from |= deps
+                self.shadow.write(result, deps, events, live=False)
+        return result
+
+    def _sources(self, data: Any, func: Any, stack: Stack) -> tuple[int, int]:
+        """What the data of a constructor depends on; a tensor in it is cut here."""
+        deps = events = 0
+        if isinstance(data, torch.Tensor):
+            if func is torch.as_tensor:
+                return 0, 0
+            more, passed = self.shadow.read(data)
+            if more:
+                deps |= more
+                events |= passed
+                if data.requires_grad:
+                    events |= 1 << self.shadow.event("tensor", f"torch.{func.__name__}", stack, more).bit
+            return deps, events
+        if isinstance(data, (list, tuple)):
+            for item in data[:20_000]:
+                more, passed = self._sources(item, func, stack)
+                deps |= more
+                events |= passed
+            return deps, events
+        return self.origins.of(data)
+
+    def _join(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.grads.watched:
+            self._notice_use(func, args)
+        if self.on_collection is not None and args:
+            self.on_collection(args[0], capture(3))
+        return func(*args, **kwargs)
+
+    def _switch_grad(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if args and not args[0]:
+            self.grad_switched_off = capture(3)
+        return func(*args)
+
+
+def _plainly(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return func(*args)

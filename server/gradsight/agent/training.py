@@ -1,0 +1,366 @@
+"""The training loop as it ran: gradients gained, cleared and consumed, per leaf and per optimizer.
+
+A backward *gains* gradient for the leaves it reaches; a *clear* drops or zeroes it; an optimizer step *consumes* it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from gradsight.agent.cuts import UNINTENDED, Reach, cut_fault, cutting_events, label
+from gradsight.agent.faults import Fault, Ledger, step_at
+from gradsight.agent.graph import geometry_of
+from gradsight.agent.naming import name_leaves
+from gradsight.agent.oplog import OpLog, Write
+from gradsight.agent.recorder import Situation
+from gradsight.agent.shadow import Leaf, Mask, Shadow
+from gradsight.agent.sites import Stack, place_of, same_line, text_of
+from gradsight.agent.traits import Trait
+
+_KEPT_REACHES = 400
+
+
+@dataclass
+class Gains:
+    """The gradient of one leaf: which backwards are in it, and up to which one a step has used it."""
+
+    since_clear: list[int] = field(default_factory=list)
+    ever: int = 0
+    consumed: int = 0
+    dropped_at: Stack = ()
+    dropped: int = 0
+
+
+@dataclass
+class OptimizerRecord:
+    """What is known about one optimizer."""
+
+    reference: weakref.ref[Any]
+    made: Stack
+    made_clock: int
+    leaves: dict[int, Leaf] = field(default_factory=dict)
+    mask: Mask = 0
+    steps: int = 0
+    useful_steps: int = 0
+    seen_backward: int = 0
+    last_step: Stack = ()
+    versions: list[tuple[torch.Tensor, int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """One optimizer step: whose, and after how many backwards."""
+
+    optimizer: int
+    backwards: int
+
+
+class Training:
+    """Keeps the books of the loop and speaks when they do not add up."""
+
+    def __init__(self, log: OpLog, ledger: Ledger, shadow: Shadow, situation: Situation) -> None:
+        self.log = log
+        self.ledger = ledger
+        self.shadow = shadow
+        self.situation = situation
+        self.reaches: list[Reach] = []
+        self.backwards = 0
+        self.gains: dict[int, Gains] = {}
+        self.optimizers: dict[int, OptimizerRecord] = {}
+        self.steps: list[StepRecord] = []
+        self.ever_missing: Mask = 0
+        self.ever_reached: Mask = 0
+        self._grad_owner: dict[int, int] = {}
+
+    # Backward.
+
+    def backward_done(self, reach: Reach, accumulates: bool) -> None:
+        """A backward came through."""
+        self.reaches.append(reach)
+        del self.reaches[:-_KEPT_REACHES]
+        self.ever_missing |= reach.missing
+        self.ever_reached |= reach.reached
+        if not accumulates:
+            return
+        for leaf in self.shadow.leaves_in(reach.reached):
+            gains = self.gains.setdefault(leaf.bit, Gains())
+            gains.ever += 1
+            if len(gains.since_clear) > 64:
+                del gains.since_clear[1:-8]
+            gains.since_clear.append(reach.index)
+            tensor = leaf.tensor()
+            grad = tensor.grad if tensor is not None else None
+            if grad is not None and grad.layout is torch.strided:
+                self._grad_owner[grad.untyped_storage()._cdata] = leaf.bit
+
+    # Clearing.
+
+    def grad_assigned(self, tensor: torch.Tensor, value: Any, stack: Stack) -> None:
+        """`tensor.grad = value`."""
+        leaf = self.shadow.known_leaf(tensor)
+        if leaf is None:
+            return
+        self._clear(leaf.bit, stack)
+        if value is not None:
+            self.gains.setdefault(leaf.bit, Gains()).since_clear.append(self.backwards)
+
+    def grad_written(self, tensor: torch.Tensor, trait: Trait, stack: Stack, node: str) -> None:
+        """Somebody wrote to a storage; when it is a gradient, it may have been cleared or taken over by hand."""
+        if not self._grad_owner or node:
+            return
+        bit = self._grad_owner.get(tensor.untyped_storage()._cdata)
+        if bit is not None and (trait.overwrites or trait.name in ("aten::copy_", "aten::_foreach_zero_")):
+            self._clear(bit, stack)
+
+    def _clear(self, bit: int, stack: Stack) -> None:
+        gains = self.gains.setdefault(bit, Gains())
+        if gains.since_clear and gains.since_clear[-1] > gains.consumed:
+            gains.dropped_at = stack
+            gains.dropped = gains.since_clear[-1]
+        gains.since_clear = []
+
+    # Stepping.
+
+    def optimizer_made(self, optimizer: Any, stack: Stack) -> None:
+        """An optimizer got parameters."""
+        record = self.optimizers.get(id(optimizer))
+        if record is None or record.reference() is not optimizer:
+            record = OptimizerRecord(weakref.ref(optimizer), stack, self.log.clock)
+            self.optimizers[id(optimizer)] = record
+        self._refresh(optimizer, record)
+        name_leaves(self.shadow)
+
+    def _refresh(self, optimizer: Any, record: OptimizerRecord) -> None:
+        record.mask = 0
+        record.leaves = {}
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if isinstance(parameter, torch.Tensor) and parameter.requires_grad and parameter.is_leaf:
+                    leaf = self.shadow.leaf(parameter)
+                    if leaf is not None:
+                        record.leaves[leaf.bit] = leaf
+                        record.mask |= 1 << leaf.bit
+
+    def before_step(self, optimizer: Any, stack: Stack, has_closure: bool) -> None:
+        """`optimizer.step()` is about to run."""
+        record = self.optimizers.get(id(optimizer))
+        if record is None or record.reference() is not optimizer:
+            self.optimizer_made(optimizer, ())
+            record = self.optimizers[id(optimizer)]
+        self._refresh(optimizer, record)
+        record.last_step = stack
+        record.versions = []
+        if not has_closure:
+            self._judge_step(record, stack)
+
+    def note_versions(self, optimizer: Any) -> None:
+        """Remembers the versions of the parameters a library step is going to write."""
+        record = self.optimizers[id(optimizer)]
+        record.versions = [
+            (parameter, parameter._version)
+            for group in optimizer.param_groups
+            for parameter in group["params"]
+            if isinstance(parameter, torch.Tensor) and parameter.grad is not None
+        ]
+
+    def after_step(self, optimizer: Any, stack: Stack) -> None:
+        """`optimizer.step()` came through."""
+        record = self.optimizers[id(optimizer)]
+        record.steps += 1
+        record.seen_backward = self.backwards
+        self.log.clock += 1
+        name = f"{type(optimizer).__name__}.step"
+        for parameter, version in record.versions:
+            if parameter.layout is torch.strided:
+                self.log.note_write(
+                    parameter,
+                    Write(
+                        self.log.clock,
+                        name,
+                        stack,
+                        version,
+                        geometry_of(parameter),
+                        "",
+                        True,
+                        by_optimizer=True,
+                    ),
+                )
+        record.versions = []
+        useful = False
+        for bit in record.leaves:
+            gains = self.gains.get(bit)
+            if gains is not None and gains.since_clear:
+                useful = True
+                gains.consumed = gains.since_clear[-1]
+        record.useful_steps += useful
+        self.steps.append(StepRecord(id(optimizer), self.backwards))
+        del self.steps[:-_KEPT_REACHES]
+
+    def _judge_step(self, record: OptimizerRecord, stack: Stack) -> None:
+        starved: Mask = 0
+        fed = False
+        for bit in record.leaves:
+            gains = self.gains.get(bit)
+            if gains is None or not gains.since_clear:
+                starved |= 1 << bit
+            else:
+                fed = True
+        if starved:
+            self._judge_cuts(record, starved)
+        if not fed:
+            self._judge_dropped(record, stack)
+        else:
+            self._judge_accumulation(record, stack)
+
+    def _judge_cuts(self, record: OptimizerRecord, starved: Mask) -> None:
+        """Parameters that this step leaves where they are, though the loss was computed from them."""
+        for reach in self.reaches:
+            missing = reach.missing & starved
+            if reach.index > record.seen_backward and missing:
+                name_leaves(self.shadow)
+                for event, mask in cutting_events(self.shadow, missing, reach.events):
+                    leaves = self.shadow.leaves_in(mask)
+                    self.ledger.add(cut_fault(event, leaves, reach.stack, self.shadow))
+
+    def _judge_dropped(self, record: OptimizerRecord, stack: Stack) -> None:
+        dropped = [
+            gains
+            for bit in record.leaves
+            if (gains := self.gains.get(bit)) is not None
+            and gains.dropped > record.seen_backward
+            and gains.dropped_at
+        ]
+        if not dropped:
+            return
+        place = place_of(dropped[0].dropped_at[0])
+        backward = self._reach(dropped[0].dropped)
+        message = f"`{text_of(place)}` clears the gradients after backward and before `{_text(stack)}`: the step changes nothing"
+        steps = (
+            *(
+                step_at("needed", "the gradients are computed here", backward.stack)
+                if backward is not None
+                else ()
+            ),
+            *step_at("read", "the step finds no gradient", stack),
+        )
+        self.ledger.add(Fault("GS502", message, place, steps, "warning", {"parameters": len(dropped)}))
+
+    def _judge_accumulation(self, record: OptimizerRecord, stack: Stack) -> None:
+        for bit, leaf in record.leaves.items():
+            gains = self.gains.get(bit)
+            if gains is None or len(gains.since_clear) < 2:
+                continue
+            first, last = gains.since_clear[0], gains.since_clear[-1]
+            reach = self._reach(last)
+            if reach is None or not reach.stack:
+                continue
+            if first <= gains.consumed < last:
+                place = place_of(reach.stack[0])
+                message = (
+                    f"`{text_of(place)}` adds to gradients that `{_text(stack)}` has already used: "
+                    f"nothing clears `{label(leaf)}.grad` between the steps"
+                )
+                steps = step_at("read", "the step uses old and new gradients together", stack)
+                self.ledger.add(
+                    Fault(
+                        "GS501",
+                        message,
+                        place,
+                        steps,
+                        "warning",
+                        {"backwards_in_grad": len(gains.since_clear)},
+                    )
+                )
+                return
+            if self._judge_leftover(record, gains, leaf, reach, stack):
+                return
+
+    def _judge_leftover(
+        self, record: OptimizerRecord, gains: Gains, leaf: Leaf, reach: Reach, stack: Stack
+    ) -> bool:
+        """Another network's backward left gradient here, its optimizer stepped, and nobody cleared ours."""
+        for index in gains.since_clear[:-1]:
+            earlier = self._reach(index)
+            if earlier is None or not earlier.stack or same_line(earlier.stack, reach.stack):
+                continue
+            for step in self.steps:
+                other = self.optimizers.get(step.optimizer)
+                if other is None or other is record or other.mask & 1 << leaf.bit:
+                    continue
+                if index <= step.backwards < reach.index and index > record.seen_backward:
+                    place = place_of(earlier.stack[0])
+                    message = (
+                        f"`{text_of(place)}` leaves gradient in `{label(leaf)}`, and `{_text(stack)}` uses it: "
+                        "nothing clears it before the next backward"
+                    )
+                    steps = (
+                        *step_at("needed", "this backward adds to what was left", reach.stack),
+                        *step_at("read", "the step uses both", stack),
+                    )
+                    return self.ledger.add(Fault("GS508", message, place, steps, "warning", {}))
+        return False
+
+    def _reach(self, index: int) -> Reach | None:
+        for reach in reversed(self.reaches):
+            if reach.index == index:
+                return reach
+        return None
+
+    # The end of the run.
+
+    def finish(self, grads_read_as_none: set[int]) -> None:
+        """What can only be said when the program is over."""
+        if self.optimizers:
+            self._judge_idle_optimizers()
+            return
+        self._judge_cuts_without_optimizer(grads_read_as_none)
+
+    def _judge_idle_optimizers(self) -> None:
+        for record in self.optimizers.values():
+            if not record.steps or record.useful_steps or not record.last_step or not record.leaves:
+                continue
+            if any(fault.severity != "info" for fault in self.ledger.faults):
+                continue
+            place = place_of(record.last_step[0])
+            message = f"`{text_of(place)}` never finds a gradient: no backward reached its parameters"
+            steps = step_at("made", "the optimizer", record.made)
+            self.ledger.add(Fault("GS503", message, place, steps, "warning", {"steps": record.steps}))
+
+    def _judge_cuts_without_optimizer(self, grads_read_as_none: set[int]) -> None:
+        """Nobody steps here, so a missing gradient is a fault when it was looked for or cut by accident."""
+        starved = self.ever_missing & ~self.ever_reached
+        wanted = 0
+        for leaf in self.shadow.leaves_in(starved):
+            tensor = leaf.tensor()
+            if tensor is not None and id(tensor) in grads_read_as_none:
+                wanted |= 1 << leaf.bit
+        for reach in self.reaches:
+            missing = reach.missing & starved
+            if not missing:
+                continue
+            for event, mask in cutting_events(self.shadow, missing, reach.events):
+                chosen = mask if event.kind in UNINTENDED else mask & wanted
+                if chosen:
+                    leaves = self.shadow.leaves_in(chosen)
+                    self.ledger.add(cut_fault(event, leaves, reach.stack, self.shadow))
+
+    @property
+    def trained(self) -> Mask:
+        """The leaves somebody trains: those of the optimizers, or all when there is none."""
+        mask = 0
+        for record in self.optimizers.values():
+            mask |= record.mask
+        return mask if self.optimizers else (1 << len(self.shadow.leaves)) - 1
+
+    def gained(self, leaf: Leaf) -> bool:
+        """Whether any backward gave this leaf a gradient."""
+        gains = self.gains.get(leaf.bit)
+        return gains is not None and gains.ever > 0
+
+
+def _text(stack: Stack) -> str:
+    return text_of(place_of(stack[0])) if stack else "step"

@@ -1,0 +1,291 @@
+"""Facts per line: what each tensor that a line binds looked like, at the first and at the last visit.
+
+The user's syntax tree is instrumented: after a binding its value is reported.  Line numbers and columns of the original
+code stay as they are, and nothing is written to disk.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+import weakref
+from collections.abc import Sequence
+from types import CodeType, ModuleType
+from typing import Any, Optional
+
+import torch
+
+from gradsight.agent.graph import untracked
+from gradsight.agent.sites import is_user_file
+
+NOTE = "__gradsight_note__"
+STORE = "__gradsight_store__"
+DROP = "__gradsight_drop__"
+_MOST_FACTS = 20_000
+
+
+def instrument(source: str | bytes, filename: str) -> CodeType:
+    """The code of a module that reports its bindings; plain code when the tree cannot be instrumented."""
+    tree = ast.parse(source, filename)
+    _Instrumenter().visit(tree)
+    ast.fix_missing_locations(tree)
+    return compile(tree, filename, "exec", dont_inherit=True)
+
+
+class _Instrumenter(ast.NodeTransformer):
+    """Adds a report after each statement that binds names, and marks tensors put into collections."""
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
+                setattr(node, name, self._block(node, name, block))
+        for handler in getattr(node, "handlers", []):
+            handler.body = self._statements(handler.body)
+        for case in getattr(node, "cases", []):
+            case.body = self._statements(case.body)
+        return node
+
+    def _block(self, node: ast.AST, name: str, block: list[ast.stmt]) -> list[ast.stmt]:
+        statements = self._statements(block)
+        if name == "body" and isinstance(node, (ast.For, ast.AsyncFor)):
+            return [*_reports(node, _stored(node.target)), *statements]
+        if name == "body" and isinstance(node, (ast.With, ast.AsyncWith)):
+            bound = [
+                item
+                for entry in node.items
+                if entry.optional_vars is not None
+                for item in _stored(entry.optional_vars)
+            ]
+            return [*_reports(node, bound), *statements]
+        if name == "body" and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            start = 1 if ast.get_docstring(node, clean=False) is not None else 0
+            arguments = node.args
+            named = [item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+            reports = _reports(node, [item for item in named if item not in ("self", "cls", "ctx")])
+            return [*statements[:start], *reports, *statements[start:]]
+        return statements
+
+    def _statements(self, block: list[ast.stmt]) -> list[ast.stmt]:
+        result: list[ast.stmt] = []
+        for statement in block:
+            self.visit(statement)
+            result.append(_with_marks(statement))
+            result.extend(_reports(statement, _bound_names(statement)))
+        return result
+
+
+def _bound_names(statement: ast.stmt) -> list[str]:
+    if isinstance(statement, ast.Assign):
+        names = []
+        for target in statement.targets:
+            names.extend(_stored(target) or _base(target))
+        return names
+    if isinstance(statement, ast.AugAssign):
+        return _stored(statement.target) or _base(statement.target)
+    if isinstance(statement, ast.AnnAssign) and statement.value is not None:
+        return _stored(statement.target)
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        function = statement.value.func
+        if (
+            isinstance(function, ast.Attribute)
+            and function.attr.endswith("_")
+            and isinstance(function.value, ast.Name)
+        ):
+            return [function.value.id]
+    return []
+
+
+def _stored(target: ast.expr) -> list[str]:
+    if isinstance(target, ast.Name):
+        return [target.id]
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return [name for item in target.elts for name in _stored(item)]
+    if isinstance(target, ast.Starred):
+        return _stored(target.value)
+    return []
+
+
+def _base(target: ast.expr) -> list[str]:
+    """`h[0] = …` changes `h`."""
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    return [target.id] if isinstance(target, ast.Name) else []
+
+
+def _reports(at: ast.AST, names: Sequence[str]) -> list[ast.stmt]:
+    line = getattr(at, "lineno", 0)
+    reports = []
+    for name in dict.fromkeys(names):
+        call = ast.Call(
+            func=ast.Name(id=NOTE, ctx=ast.Load()),
+            args=[ast.Constant(value=line), ast.Constant(value=name), ast.Name(id=name, ctx=ast.Load())],
+            keywords=[],
+        )
+        reports.append(ast.copy_location(ast.Expr(value=call), at))
+    return reports
+
+
+def _with_marks(statement: ast.stmt) -> ast.stmt:
+    """`items.append(x)` tells when `x` was stored; `x.clamp(0)` as a statement tells that its result is dropped."""
+    if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)):
+        return statement
+    call = statement.value
+    if not isinstance(call.func, ast.Attribute):
+        return statement
+    if call.func.attr in ("append", "appendleft") and len(call.args) == 1 and not call.keywords:
+        if not isinstance(call.args[0], ast.Starred):
+            call.args = [_wrapped(STORE, [call.args[0]], call.args[0])]
+    elif isinstance(call.func.value, ast.Name) and not call.func.attr.endswith("_"):
+        owner = ast.Name(id=call.func.value.id, ctx=ast.Load())
+        statement.value = _wrapped(DROP, [owner, ast.Constant(value=call.func.attr), call], call)
+    return statement
+
+
+def _wrapped(name: str, arguments: list[ast.expr], at: ast.expr) -> ast.expr:
+    return ast.copy_location(
+        ast.Call(func=ast.Name(id=name, ctx=ast.Load()), args=arguments, keywords=[]), at
+    )
+
+
+class Visits:
+    """Collects the facts; `note` is what instrumented code calls."""
+
+    def __init__(self, with_norms: bool = True) -> None:
+        self.with_norms = with_norms
+        self._facts: dict[tuple[str, int, str], _Fact] = {}
+
+    def note(self, line: int, name: str, value: Any) -> None:
+        if not isinstance(value, torch.Tensor):
+            return
+        key = (sys._getframe(1).f_code.co_filename, line, name)
+        fact = self._facts.get(key)
+        if fact is None:
+            if len(self._facts) >= _MOST_FACTS:
+                return
+            fact = self._facts[key] = _Fact()
+        with torch._C.DisableTorchFunction():
+            fact.visit(value, self.with_norms)
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """Every fact, in reading order."""
+        return [
+            {"filename": filename, "line": line, "name": name, **fact.as_json()}
+            for (filename, line, name), fact in sorted(self._facts.items(), key=lambda item: item[0])
+        ]
+
+
+class _Fact:
+    """One name bound on one line."""
+
+    __slots__ = ("first", "last", "leaf", "norm", "visits")
+
+    def __init__(self) -> None:
+        self.visits = 0
+        self.first: Optional[tuple[Any, ...]] = None
+        self.last: Optional[tuple[Any, ...]] = None
+        self.norm: Optional[float] = None
+        self.leaf: Optional[weakref.ref[torch.Tensor]] = None
+
+    def visit(self, value: torch.Tensor, with_norms: bool) -> None:
+        self.visits += 1
+        node = value.grad_fn
+        version = None if value.is_inference() else value._version
+        self.last = (
+            value.shape,
+            value.dtype,
+            value.device,
+            value.requires_grad,
+            value.is_leaf,
+            node and node.name(),
+            version,
+        )
+        if self.first is None:
+            self.first = self.last
+        # The norm is taken at the first visit and then ever more rarely: a hook per visit would not be free.
+        if with_norms and self.visits & (self.visits - 1) == 0:
+            if node is not None:
+                self._listen(node, value.output_nr)
+            elif value.is_leaf and value.requires_grad:
+                self.leaf = weakref.ref(value)
+
+    def _listen(self, node: Any, output: int) -> None:
+        def hear(gradients: Any) -> None:
+            gradient = gradients[output] if output < len(gradients) else None
+            self._measure(gradient)
+
+        if hasattr(node, "register_prehook"):
+            node.register_prehook(hear)
+
+    def _measure(self, gradient: Any) -> None:
+        if (
+            isinstance(gradient, torch.Tensor)
+            and gradient.layout is torch.strided
+            and gradient.device.type != "meta"
+        ):
+            with untracked():
+                try:
+                    self.norm = float(gradient.detach().double().norm())
+                except (RuntimeError, TypeError):
+                    return
+
+    def as_json(self) -> dict[str, Any]:
+        leaf = self.leaf() if self.leaf is not None else None
+        if leaf is not None:
+            with untracked():
+                self._measure(leaf.grad)
+        return {
+            "visits": self.visits,
+            "grad_norm": self.norm,
+            "first": _readable(self.first),
+            "last": _readable(self.last),
+        }
+
+
+def _readable(seen: Optional[tuple[Any, ...]]) -> Optional[dict[str, Any]]:
+    if seen is None:
+        return None
+    shape, dtype, device, requires_grad, is_leaf, grad_fn, version = seen
+    return {
+        "shape": [int(extent) for extent in shape],
+        "dtype": str(dtype).replace("torch.", ""),
+        "device": str(device),
+        "requires_grad": requires_grad,
+        "is_leaf": is_leaf,
+        "grad_fn": grad_fn,
+        "version": version,
+    }
+
+
+class _InstrumentingLoader(importlib.machinery.SourceFileLoader):
+    """Loads a module of the user with reports; neither reads nor writes cached bytecode."""
+
+    def get_code(self, fullname: str) -> Optional[CodeType]:
+        path = self.get_filename(fullname)
+        source = self.get_data(path)
+        try:
+            return instrument(source, path)
+        except (SyntaxError, ValueError, RecursionError):
+            return compile(source, path, "exec", dont_inherit=True)
+
+
+class InstrumentingFinder(importlib.abc.MetaPathFinder):
+    """Finds the user's own modules and lets them report; everything else is left to the usual finders."""
+
+    def find_spec(
+        self, fullname: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
+    ) -> Optional[importlib.machinery.ModuleSpec]:
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if (
+            spec is None
+            or spec.origin is None
+            or type(spec.loader) is not importlib.machinery.SourceFileLoader
+        ):
+            return None
+        if not is_user_file(spec.origin):
+            return None
+        spec.loader = _InstrumentingLoader(fullname, spec.origin)
+        return spec

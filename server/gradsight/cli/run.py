@@ -1,0 +1,180 @@
+"""`gradsight run`: the user's program under the probe, and what torch did with it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import threading
+from pathlib import Path
+from typing import Any, TextIO
+
+from gradsight.cli.shell import fail
+from gradsight.probe import host, ranks
+from gradsight.probe.document import document_of, exit_code_of
+from gradsight.probe.drawing import dot_of, svg_of
+from gradsight.probe.outcome import CouldNotRun, Observed, Outcome, Progress, Raised, Streams
+from gradsight.probe.request import Level, ProbeRequest
+from gradsight.probe.sarif import sarif_of
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options come before the program; what follows the program belongs to it."""
+    parser.usage = "gradsight run [options] SCRIPT [ARGS…]  |  -m MODULE [ARGS…]  |  -c CODE [ARGS…]"
+    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT", help="a script or notebook, and its arguments")
+    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module, as python -m does")
+    parser.add_argument("-c", dest="code", nargs=argparse.REMAINDER, help="run this code, as python -c does")
+    parser.add_argument("--python", default=sys.executable, metavar="PATH", help="the interpreter that has torch")
+    parser.add_argument("--format", choices=("text", "json", "sarif"), default="text", dest="form")
+    parser.add_argument("--steps", type=_count, default=0, metavar="N", help="stop cleanly after N optimizer steps (or backward calls)")
+    parser.add_argument("--timeout", type=_seconds, default=0.0, metavar="S", help="stop after S seconds of the program")
+    parser.add_argument("--memory", type=_count, default=0, metavar="MB", help="limit of the program's memory")
+    parser.add_argument("--seed", type=int, default=None, help="seed random, numpy and torch")
+    parser.add_argument("--threads", type=_count, default=1, metavar="N", help="threads for torch; 0 leaves torch's choice")
+    parser.add_argument("--graph", type=Path, default=None, metavar="FILE", help="draw the graph around the first fault (.svg or .dot)")
+    parser.add_argument("--cpu", action="store_true", help="map CUDA to the CPU where there is no GPU")
+    parser.add_argument("--nproc", type=_count, default=0, metavar="N", help="run N processes under torch.distributed.run")
+    attention = parser.add_mutually_exclusive_group()
+    attention.add_argument("--fast", action="store_true", help="blame for errors only, at the lowest cost")
+    attention.add_argument("--deep", action="store_true", help="also compare contents and gradients; runs the program again")
+    attention.add_argument("--fake", action="store_true", help="run without memory and arithmetic, for huge models")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the program and prints the report; 0 clean, 1 faults, 2 could not run."""
+    chosen = _chosen(args)
+    if isinstance(chosen, str):
+        return fail(chosen)
+    if args.graph is not None and args.graph.suffix not in (".svg", ".dot"):
+        return fail("--graph writes .svg or .dot files")
+    request = _request(args, chosen)
+    outcome = _execute(request, args)
+    document = document_of(outcome)
+    if args.graph is not None:
+        problem = _draw(outcome, args.graph)
+        if problem:
+            document["notes"].append(problem)
+    _print(document, request, args.form)
+    return exit_code_of(document)
+
+
+def _chosen(args: argparse.Namespace) -> dict[str, Any] | str:
+    given = [name for name in ("program", "module", "code") if getattr(args, name)]
+    if len(given) != 1:
+        return "say what to run: a script, -m MODULE or -c CODE"
+    name = given[0]
+    first, *rest = getattr(args, name)
+    if name == "program":
+        if first.startswith("-"):
+            return f"unknown option {first}; options come before the script"
+        return {"script": str(Path(first).absolute()), "arguments": tuple(rest)}
+    return {name: first, "arguments": tuple(rest)}
+
+
+def _request(args: argparse.Namespace, chosen: dict[str, Any]) -> ProbeRequest:
+    level: Level = "fast" if args.fast else "deep" if args.deep else "default"
+    return ProbeRequest(
+        python=args.python,
+        level=level,
+        fake=args.fake,
+        map_cuda=args.cpu,
+        steps=args.steps,
+        timeout=args.timeout,
+        memory=args.memory,
+        seed=args.seed if args.seed is not None else (0 if args.deep else None),
+        graph=args.graph is not None,
+        threads=args.threads,
+        **chosen,
+    )
+
+
+def _execute(request: ProbeRequest, args: argparse.Namespace) -> Outcome:
+    streams = Streams(sys.stdout.fileno(), sys.stderr.fileno()) if args.form == "text" and _has_descriptors() else Streams()
+    line = ProgressLine(sys.stderr)
+    cancel = threading.Event()
+    try:
+        if args.nproc:
+            return ranks.run(request, args.nproc, streams, line.show, cancel)
+        if args.deep:
+            from gradsight.probe import deep
+
+            return deep.run(request, streams, line.show, cancel)
+        return host.run(request, streams, line.show, cancel)
+    finally:
+        line.clear()
+
+
+def _has_descriptors() -> bool:
+    try:
+        sys.stdout.fileno()
+        sys.stderr.fileno()
+    except (OSError, ValueError):
+        return False
+    sys.stdout.flush()
+    return True
+
+
+class ProgressLine:
+    """One line on the terminal that changes while the program runs; nothing where there is no terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._shown = 0
+        self._on = stream.isatty()
+
+    def show(self, progress: Progress) -> None:
+        if not self._on:
+            return
+        faults = f", {progress.faults} fault{'s' if progress.faults != 1 else ''}" if progress.faults else ""
+        text = f"probing: {progress.backwards} backward, {progress.steps} steps, {progress.seconds:.1f} s{faults}"
+        self._stream.write("\r" + text.ljust(self._shown))
+        self._stream.flush()
+        self._shown = len(text)
+
+    def clear(self) -> None:
+        if self._shown:
+            self._stream.write("\r" + " " * self._shown + "\r")
+            self._stream.flush()
+
+
+def _draw(outcome: Outcome, target: Path) -> str:
+    graph = outcome.report.get("graph") if isinstance(outcome, (Observed, Raised)) else None
+    if graph is None:
+        return "no graph was drawn: no fault was found in one" if not isinstance(outcome, CouldNotRun) else ""
+    try:
+        target.write_text(dot_of(graph) if target.suffix == ".dot" else svg_of(graph), "utf-8")
+    except OSError as error:
+        return f"the graph could not be written: {error}"
+    return ""
+
+
+def _print(document: dict[str, Any], request: ProbeRequest, form: str) -> None:
+    if form == "json":
+        json.dump(document, sys.stdout, indent=2, allow_nan=False, default=str)
+        sys.stdout.write("\n")
+        return
+    if form == "sarif":
+        json.dump(sarif_of(document), sys.stdout, indent=2, default=str)
+        sys.stdout.write("\n")
+        return
+    from rich.console import Console
+
+    from gradsight.probe.text import Sources, print_document
+
+    console = Console(file=sys.stdout, highlight=False, soft_wrap=True, emoji=False, markup=False)
+    texts = {"<string>": request.code} if request.code is not None else {}
+    print_document(document, console, Sources(texts))
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError("must not be negative")
+    return value
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError("must not be negative")
+    return value

@@ -1,0 +1,54 @@
+"""What to probe and within which limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Level = Literal["fast", "default", "deep"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeRequest:
+    """One probe.  Exactly one of `script`, `module` and `code` says what runs."""
+
+    python: str
+    script: str | None = None
+    text: str | None = None
+    module: str | None = None
+    code: str | None = None
+    arguments: tuple[str, ...] = ()
+    directory: str | None = None
+    level: Level = "default"
+    fake: bool = False
+    map_cuda: bool = False
+    steps: int = 0
+    timeout: float = 0.0
+    memory: int = 0
+    seed: int | None = None
+    graph: bool = False
+    threads: int = 1
+    environment: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def as_message(self, folder: str) -> dict[str, Any]:
+        """The request as the agent reads it."""
+        return {
+            "script": self.script,
+            "text": self.text,
+            "module": self.module,
+            "code": self.code,
+            "arguments": list(self.arguments),
+            "directory": self.directory,
+            "fast": self.level == "fast",
+            "deep": self.level == "deep",
+            "fake": self.fake,
+            "map_cuda": self.map_cuda,
+            "steps": self.steps,
+            "timeout": self.timeout,
+            "memory": self.memory,
+            "seed": self.seed,
+            "graph": self.graph,
+            "threads": self.threads,
+            "folder": folder,
+        }
