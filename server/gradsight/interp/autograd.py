@@ -59,8 +59,7 @@ class Autograd(Builtins):
         """Call the operator `name` (as the fact table spells it)."""
         fact = self.table.find(name)
         if fact is None:
-            self.escape(args, kwargs)
-            return self.gap(f"no fact about {name}", node)
+            return self.unknown_result(f"no fact about {name}", args, kwargs, node)
         bound = bind(fact, args, kwargs)
         case, certain = self.select_case(fact, bound, settings)
         return self.record(short_name(name), case, bound, node, certain)
@@ -138,6 +137,7 @@ class Autograd(Builtins):
         self.tick += 1
         site = self.site(node)
         operands, ignorant, cuts = self.operands_of(bound, node)
+        is_open = ignorant and any(brings_graph(value) for value in bound.values())
         flags: dict[str, RequiresGrad] = {}
         for name, tensor in operands:
             flag = tensor.needs_grad() if tensor.dtype not in INTEGRAL else False
@@ -157,6 +157,10 @@ class Autograd(Builtins):
             for output in (case.outputs or (PLAIN,))
         ]
         self.attach_node(op, case, bound, operands, flags, results, recording, site, certain)
+        if is_open:
+            for result in results:
+                if isinstance(result, Tensor) and result.node is not None:
+                    result.node.open = True
         if case.sequence:
             return self.sequence_result(op, results[0], bound)
         if len(results) == 1:
@@ -179,8 +183,7 @@ class Autograd(Builtins):
                 if value.snapshot:
                     self.note_read(value, node)
             elif kind is Seq:
-                if value.stamps is not None:
-                    self.note_read(value, node)
+                self.read_repeated(value, node)
                 inner = tensors_in(value)
                 operands.extend((name, tensor) for tensor in inner)
                 for tensor in inner:
@@ -267,7 +270,8 @@ class Autograd(Builtins):
         result = Tensor(site, requires_grad=flag, dtype=dtype, shape=infer_shape(op, output, bound, operands))
         result.dense = all(tensor.dense for _, tensor in operands) or op not in ELEMENTWISE_LAYOUT
         result.cuts = cuts
-        result.is_inference = self.inference
+        if self.inference:
+            result.inference_site = self.mode_site
         if not flows and wants is not False and recording is not False and operands:
             sources = [tensor for _, tensor in operands if tensor.needs_grad() is not False]
             result.cuts = cuts | {Cut(cut_kind(op), op, site, tensor, self.tick) for tensor in sources[:4]}
@@ -348,6 +352,7 @@ class Autograd(Builtins):
                 if edge is not None:
                     edges.append(edge)
         grad_node = Node(op, site, edges, recording, self.tick)
+        grad_node.operands = [tensor for _, tensor in operands]
         grad_node.holds = case.holds_saved if certain else "sometimes"
         grad_node.zero = all(
             output.gradient == "zero" for output in (case.outputs or (PLAIN,)) if output.gradient != "none"
@@ -355,11 +360,6 @@ class Autograd(Builtins):
         for result in differentiable:
             result.node = grad_node
         self.keep_saved(grad_node, case, bound, flags, tensors, certain)
-        if not certain or recording is not True:
-            return
-        for _, tensor in operands:
-            if tensor.is_inference and not tensor.counter.version:
-                return
 
     def keep_saved(
         self,
@@ -390,7 +390,25 @@ class Autograd(Builtins):
                 if isinstance(value, Unknown) and value.tensor is not None:
                     kept = [value.tensor]
             for tensor in kept:
-                grad_node.saved.append(Saved(tensor, what, sure))
+                if tensor.inference_site is not None and sure and grad_node.requires is True:
+                    self.inference_tensor_saved(tensor, grad_node)
+                grad_node.saved.append(Saved(tensor, what, sure and self.saves_are_certain))
+
+    saves_are_certain: bool = True
+
+    def inference_tensor_saved(self, tensor: Tensor, node: Node) -> None:
+        """A tensor made in inference mode cannot be kept for backward."""
+        if tensor.inference_site is not None:
+            steps = [Step("saved", node.site, f"{node.op} would have to keep it for backward here")]
+            self.emit(
+                "backward-without-graph",
+                tensor.inference_site,
+                steps,
+                cut="inference",
+                op=node.op,
+                loss="",
+                source=tensor.label,
+            )
 
     def sequence_result(self, op: str, first: Any, bound: dict[str, Any]) -> Any:
         """A tuple of results of unknown length, all like the first."""
@@ -509,6 +527,7 @@ class Autograd(Builtins):
                 self.cut_by_write(target, op, site, others)
             return None
         node = Node(op, site, [], recording, self.tick)
+        node.operands = [target, *others]
         edge = target.edge() if not (target.is_leaf and target.requires_grad is not False) else None
         if edge is not None and op not in OVERWRITES_ALL:
             node.inputs.append(edge)
@@ -632,6 +651,13 @@ class Autograd(Builtins):
 
     def after_write(self, target: Tensor, op: str, site: Site, write: Write, others: list[Tensor]) -> None:
         """Hook: a tensor was written by an operator."""
+
+
+def brings_graph(value: Any) -> bool:
+    """Whether an operand is an unknown that may carry a graph of tensors that are known."""
+    if isinstance(value, Unknown):
+        return value.carries
+    return isinstance(value, Seq) and any(isinstance(item, Unknown) and item.carries for item in value.items)
 
 
 def bind(fact: OpFact, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:

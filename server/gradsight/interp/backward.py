@@ -17,7 +17,7 @@ from gradsight.model.events import Step
 class BackwardRun:
     """One backward call: what it reached and which cuts lay in its data."""
 
-    __slots__ = ("cuts", "leaves", "loops", "loss", "site", "tick", "zero_leaves")
+    __slots__ = ("cuts", "leaves", "loops", "loss", "open", "site", "tick", "zero_leaves")
 
     def __init__(
         self, site: Site, loss: Tensor, leaves: set[Tensor], cuts: frozenset[Cut], tick: int
@@ -29,6 +29,8 @@ class BackwardRun:
         self.tick = tick
         self.loops = site.loops
         self.zero_leaves: set[Tensor] = set()
+        self.open = False
+        """The graph has parts that are not known."""
 
 
 class Backward(Autograd):
@@ -77,6 +79,7 @@ class Backward(Autograd):
         seen: set[tuple[Node, bool]] = set()
         todo: list[tuple[Edge, bool]] = [(edge, False) for edge in edges]
         twice: Node | None = None
+        is_open = False
         while todo:
             edge, dead = todo.pop()
             if isinstance(edge, Tensor):
@@ -87,6 +90,7 @@ class Backward(Autograd):
             if (edge, dead) in seen or (dead and (edge, False) in seen):
                 continue
             seen.add((edge, dead))
+            is_open = is_open or edge.open or (isinstance(edge.requires, Maybe) and edge.requires.weak)
             if edge.freed is not None and edge.holds == "always":
                 if twice is None or edge.tick > twice.tick:
                     twice = edge
@@ -96,6 +100,8 @@ class Backward(Autograd):
                         self.saved_is_stale(edge, saved, site, how, assumption)
                     elif saved.storage.epoch != saved.epoch:
                         self.saved_is_changed(edge, saved, site, how, assumption)
+            if self.written_without_grad:
+                self.check_written_without_grad(edge, site)
             below = dead or edge.zero
             for inner in edge.inputs:
                 todo.append((inner, below))
@@ -103,7 +109,26 @@ class Backward(Autograd):
             self.graph_already_freed(twice, loss, site, how)
         run = BackwardRun(site, loss, leaves, cuts, self.tick)
         run.zero_leaves = leaves - live
+        run.open = is_open
+        if is_open:
+            self.gradients_unknown = True
         return run
+
+    written_without_grad: list[Any]
+
+    def check_written_without_grad(self, node: Node, site: Site) -> None:
+        """The node read a tensor of the graph whose value had been changed behind autograd's back."""
+        for target, write in self.written_without_grad:
+            if node.tick <= write.tick:
+                continue
+            for operand in node.operands:
+                if operand.storage is target.storage and (operand is target or operand.node is target.node or operand.base is not None):
+                    steps = [
+                        Step("made", target.node.site if target.node is not None else target.site, "recorded here"),
+                        Step("needed", site, "this backward uses the gradient of the old value"),
+                        *self.call_steps(write.site),
+                    ]
+                    self.emit("graph-written-without-grad", write.site, steps, op=write.op, target=self.text_of_target(write.site))
 
     def free(self, edges: list[Edge], site: Site) -> None:
         """Without retain_graph, what the nodes kept is gone."""
@@ -170,13 +195,12 @@ class Backward(Autograd):
         if _weak(node) or node.freed is None:
             return
         first = node.freed
-        carried = self.carried_from_earlier_round(node, site)
         steps = [
             Step("needed", first, "the first backward frees the graph here"),
             Step("saved", node.site, f"{node.op} of the shared part is recorded here"),
         ]
-        if first.key == site.key and carried:
-            place = self.carry_site(node, site) or site
+        if first.key == site.key and self.from_earlier_round(node, site):
+            place = self.carry_site(loss, site) or site
             if place.key != site.key:
                 steps.append(Step("needed", site, "this backward goes through it again in the next round"))
             self.emit(
@@ -191,42 +215,39 @@ class Backward(Autograd):
         self.emit("backward-twice", site, steps, assumption_of(node.requires), op=node.op, loss=self.text_of_target(site),
                   first_line=first.line, how=how)  # fmt: skip
 
-    def carried_from_earlier_round(self, node: Node, site: Site) -> bool:
+    def from_earlier_round(self, node: Node, site: Site) -> bool:
         """Whether the node was recorded in an earlier round of a loop that the backward runs in."""
-        rounds = {run: number for run, number in site.loops}
-        return any(run in rounds and rounds[run] > number for run, number in node.site.loops) or (
-            bool(site.loops) and not node.site.loops
-        )
-
-    def carry_site(self, node: Node, site: Site) -> Site | None:
-        """Where, in the current round, the old graph was taken up again."""
         rounds = dict(site.loops)
-        loss = None
-        best: Site | None = None
-        todo: list[Edge] = []
-        for run in self.backwards[-1:]:
-            loss = run.loss
-        start = loss.edge() if loss is not None else None
-        if start is None:
-            return None
-        todo = [start]
+        return any(run in rounds and rounds[run] > number for run, number in node.site.loops)
+
+    def carry_site(self, loss: Tensor, site: Site) -> Site | None:
+        """Where the value that brings the old graph into this round was kept."""
+        start = loss.edge()
+        todo: list[Edge] = [start] if start is not None else []
         seen: set[Node] = set()
+        carried: Tensor | None = None
+        old: Node | None = None
         while todo:
             edge = todo.pop()
-            if not isinstance(edge, Node) or edge in seen:
+            if not isinstance(edge, Node) or edge in seen or edge.freed is not None:
                 continue
             seen.add(edge)
-            for inner in edge.inputs:
-                if isinstance(inner, Node):
-                    fresh = (
-                        all(rounds.get(run) == number for run, number in edge.site.loops if run in rounds)
-                        and edge.freed is None
-                    )
-                    if fresh and inner.freed is not None:
-                        if best is None or edge.tick < best_tick:
-                            best, best_tick = edge.site, edge.tick
-                    todo.append(inner)
-        return self.outermost(best, site) if best is not None else None
+            for tensor in edge.operands:
+                inner = tensor.node
+                if inner is not None and inner.freed is not None and self.from_earlier_round(inner, site):
+                    if old is None or inner.tick > old.tick:
+                        carried, old = tensor, inner
+            for inner_edge in edge.inputs:
+                if isinstance(inner_edge, Node) and inner_edge.freed is not None and old is None:
+                    old = inner_edge
+                todo.append(inner_edge)
+        if old is None:
+            return None
+        if carried is not None and carried.kept_at is not None:
+            return carried.kept_at
+        if old.op.endswith("_") or old.op == "CopySlices":
+            return old.site
+        return self.outermost(old.site, site)
 
     def outermost(self, inner: Site, outer: Site) -> Site:
         """The place in the frame of `outer` through which `inner` was reached."""
@@ -296,6 +317,7 @@ class Backward(Autograd):
         if not zero:
             self.live_gradient_ticks[leaf] = self.tick
 
+    gradients_unknown: bool = False
     retaining: list[Tensor]
     gradient_ticks: dict[Tensor, int]
     live_gradient_ticks: dict[Tensor, int]
@@ -380,7 +402,7 @@ class Backward(Autograd):
         if wanted.needs_grad() is not True:
             return
         target = wanted.edge()
-        if target is None:
+        if target is None or self.gradients_unknown:
             return
         todo: list[Edge] = [edge for out in outputs if (edge := out.edge()) is not None]
         seen: set[Any] = set()

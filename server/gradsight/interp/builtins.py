@@ -241,9 +241,16 @@ class Builtins(Objects):
         if not args:
             return Seq(kind, [], True, self.site(node))
         if isinstance(args[0], Seq) and args[0].exact and kind != "set":
-            copy = Seq(kind, list(args[0].items), True, self.site(node))
-            copy.stamps = list(args[0].stamps) if args[0].stamps is not None else None
-            return copy
+            return Seq(kind, list(args[0].items), True, self.site(node))
+        if isinstance(args[0], Stream):
+            result = Seq(kind, [], True, self.site(node))
+            iterator, length = self.iterate(args[0])
+            for count, item in enumerate(iterator):
+                if count >= 64:
+                    break
+                self.store_in_list(result, item, node)
+            result.exact = length is not None and len(result.items) < 64
+            return result
         items, exact = self.collect(args[0])
         if kind == "set" and all(is_constant(item) for item in items):
             items = list(dict.fromkeys(items))

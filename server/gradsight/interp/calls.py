@@ -102,8 +102,7 @@ class Calls(Expressions):
             return self.call_opaque(function, args, kwargs, node)
         if kind is Unknown:
             return self.call_unknown(function, args, kwargs, node)
-        self.escape(args, kwargs)
-        return self.gap("call of a value that is not known to be callable", node)
+        return self.unknown_result("call of a value that is not known to be callable", args, kwargs, node)
 
     # -- functions ---------------------------------------------------------------------------------------------------
 
@@ -370,8 +369,7 @@ class Calls(Expressions):
             return self.call_function(method, [instance, *args], kwargs, node)
         if instance.cls.kind == "module":
             return self.call_module(instance, args, kwargs, node)
-        self.escape(args, kwargs)
-        return self.gap("call of an object without __call__", node)
+        return self.unknown_result("call of an object without __call__", args, kwargs, node)
 
     def bind_method(self, value: Any, receiver: Any, cls: Any) -> Any:
         """An attribute found on a class, as it is seen on an instance."""

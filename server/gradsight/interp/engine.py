@@ -34,6 +34,9 @@ class Machine(Protocol):
         self.attribute_sites = {}
         self.written_without_grad = []
         self.recorded_writes = []
+        self.stored_graphs = []
+        self.mode_calls = []
+        self.same_tensor = []
 
     def block(self, body: list[ast.stmt]) -> Any:
         for statement in body:

@@ -135,7 +135,7 @@ class Explorer:
     ) -> None:
         """Run one entry along its paths."""
         pending: list[list[bool]] = [[]]
-        covered: set[tuple[int, bool]] = set()
+        covered: set[tuple[int, bool, bool]] = set()
         paths = 0
         module = PythonModule("__main__", self.path)
         while pending and paths < most_paths and budget > 0:
@@ -157,10 +157,10 @@ class Explorer:
             self.executed |= machine.executed
             self.collect(machine.events)
             for decision in machine.decisions:
-                covered.add((id(decision.node), decision.choice))
+                covered.add((id(decision.node), decision.choice, decision.later))
             for index in range(len(script), len(machine.decisions)):
                 decision = machine.decisions[index]
-                flipped = (id(decision.node), not decision.choice)
+                flipped = (id(decision.node), not decision.choice, decision.later)
                 if flipped not in covered:
                     covered.add(flipped)
                     pending.append([d.choice for d in machine.decisions[:index]] + [not decision.choice])

@@ -240,7 +240,13 @@ class Expressions(Statements):
         if name == "mul":
             seq, count = (left, right) if isinstance(left, Seq) else (right, left)
             if isinstance(seq, Seq) and isinstance(count, int) and len(seq.items) * count <= MOST_ITEMS:
-                return Seq(seq.kind, seq.items * count, seq.exact)
+                repeated = Seq(seq.kind, seq.items * count, seq.exact)
+                if count > 1:
+                    for item in seq.items:
+                        if isinstance(item, Tensor):
+                            self.stored(item, repeated, self.node)
+                            self.stored(item, seq, self.node)
+                return repeated
             if isinstance(seq, Seq):
                 return Seq(seq.kind, list(seq.items), False)
         if name in ("sub", "or", "and", "xor") and isinstance(left, Seq):

@@ -277,6 +277,8 @@ class Flow(Library):
         start = self.tick
         status = super().do_assign(node)
         value = node.value
+        if isinstance(value, ast.Name) or len(node.targets) > 1:
+            self.note_names(node)
         if isinstance(value, ast.Call) and self.tick > start and isinstance(node.targets[0], ast.Name):
             result = self.frame.namespace.get(node.targets[0].id)
             if (
@@ -286,6 +288,42 @@ class Flow(Library):
             ):
                 self.check_mutated_argument(value, node.targets[0].id, result, start)
         return status
+
+    def note_names(self, node: ast.Assign) -> None:
+        """`a = b` and `a = b = value`: two names for one tensor."""
+        names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+        if isinstance(node.value, ast.Name):
+            names.append(node.value.id)
+        if len(names) < 2:
+            return
+        tensor = self.frame.namespace.get(names[0])
+        if isinstance(tensor, Tensor):
+            self.same_tensor.append((self.frame, tensor, names, self.site(node)))
+
+    same_tensor: list[Any]
+
+    def do_augmented(self, node: ast.AugAssign) -> Any:
+        status = super().do_augmented(node)
+        if self.same_tensor and isinstance(node.target, ast.Name):
+            self.other_names_changed(node.target.id, node)
+        return status
+
+    def other_names_changed(self, name: str, node: ast.AST) -> None:
+        """An in-place write under one name changes what the other names mean."""
+        frame = self.frame
+        tensor = frame.namespace.get(name)
+        if not isinstance(tensor, Tensor) or not tensor.storage.writes:
+            return
+        write = tensor.storage.writes[-1]
+        if write.site.node is not node:
+            return
+        for owner, same, names, site in self.same_tensor:
+            if owner is frame and same is tensor and name in names:
+                for other in names:
+                    if other != name and frame.namespace.get(other) is tensor:
+                        if frame.stale is None:
+                            frame.stale = {}
+                        frame.stale[other] = (write, site, name)
 
     def check_mutated_argument(self, call: ast.Call, target: str, result: Tensor, start: int) -> None:
         """`y = f(x)` where f wrote into x and returned it: both names now mean the changed tensor."""
@@ -316,11 +354,13 @@ class Flow(Library):
         value = frame.namespace.get(name)
         if not isinstance(value, Tensor) or value.storage is not write.writer.storage:
             return
+        inside = write.site.frame is not frame
+        told = f"the result is kept as {target} here" if inside else f"{target} and {name} become one tensor here"
         steps = [
-            Step("call", call, f"the result is kept as {target} here"),
+            Step("call" if inside else "made", call, told),
             Step("read", self.site(node), f"{name} is read here, changed"),
         ]
-        self.emit("alias-read-after-write", write.site, steps, how="argument", write=write.op, target=name, alias=target,
+        self.emit("alias-read-after-write", write.site, steps, how="argument" if inside else "name", write=write.op, target=name, alias=target,
                   written=self.text_of_target(write.site))  # fmt: skip
 
     def graph_tensor_wrapped(self, value: Tensor, parameter: Tensor, node: ast.AST) -> None:

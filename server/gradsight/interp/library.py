@@ -173,8 +173,7 @@ class Library(CustomFunctions):
             for kind, (operator_name, _) in BINARY.items():
                 if operator_name == name:
                     return self.binary_values(kind, args[0], args[1], node)
-        self.escape(args, kwargs)
-        return self.gap(f"call of {path}", node)
+        return self.unknown_result(f"call of {path}", args, kwargs, node)
 
     def call_math(self, name: str, args: list[Any], node: ast.AST) -> Any:
         if args and isinstance(args[0], Tensor):
@@ -375,6 +374,36 @@ class Library(CustomFunctions):
         thread.state.update(target=kwargs.get("target", args[1] if len(args) > 1 else None), args=kwargs.get("args"), kwargs=kwargs.get("kwargs"))  # fmt: skip
         return thread
 
+    def make_pool(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        pool = Opaque("pool", "ThreadPoolExecutor", self.site(node))
+        pool.state["threads"] = []
+        return pool
+
+    def pool_method(self, pool: Opaque, name: str, args: list[Any], node: ast.AST) -> Any:
+        if name == "submit" and args:
+            future = Opaque("thread", "future", self.site(node))
+            pool.state["threads"].append(future)
+            before, self.thread = self.thread, future
+            try:
+                future.state["value"] = self.call(args[0], args[1:], {}, node)
+            finally:
+                self.thread = before
+            return future
+        if name == "shutdown":
+            for thread in pool.state["threads"]:
+                thread.state["joined"] = True
+            return None
+        if name == "map" and args:
+            return self.builtin_map(args, {}, node)
+        return Unknown(f"{name} of a pool")
+
+    def wait_for(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        items, _ = self.collect(args[0]) if args else ([], True)
+        for item in items:
+            if isinstance(item, Opaque):
+                item.state["joined"] = True
+        return args[0] if args else None
+
     def suppress(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         return Opaque("suppress", "contextlib.suppress", self.site(node))
 
@@ -417,10 +446,8 @@ class Library(CustomFunctions):
     # -- unknown values ----------------------------------------------------------------------------------------------
 
     def call_unknown(self, function: Unknown, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        self.escape(args, kwargs)
-        result = Unknown("result of an unknown function")
-        for value in [*args, *kwargs.values()]:
-            result.cuts = result.cuts | cuts_of(value)
+        result = self.unknown_result("result of an unknown function", args, kwargs, node)
+        result.carries = result.carries or function.carries
         return result
 
     def unknown_method(
@@ -437,13 +464,11 @@ class Library(CustomFunctions):
         if tensor is not None:
             return self.tensor_method(tensor, name, args, kwargs, node)
         self.protocol_of_unknown(receiver, name, args, kwargs, node)
-        self.escape(args, kwargs)
-        result = Unknown(f"result of method {name} of an unknown value")
+        result = self.unknown_result(f"result of method {name} of an unknown value", args, kwargs, node)
         if name in ("item", "tolist"):
             result.hint = "number"
-        result.cuts = receiver.cuts
-        for value in [*args, *kwargs.values()]:
-            result.cuts = result.cuts | cuts_of(value)
+        result.cuts = result.cuts | receiver.cuts
+        result.carries = (result.carries or receiver.carries) and not result.hint
         if name in ("to", "cuda", "cpu", "float", "eval", "train", "requires_grad_", "detach", "clone"):
             return receiver if name in ("to", "cuda", "cpu", "eval", "train") else result
         return result
@@ -455,7 +480,9 @@ class Library(CustomFunctions):
     def protocol_of_unknown(
         self, receiver: Unknown, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
     ) -> None:
-        """Hook: step, zero_grad or backward of an unknown object."""
+        """step, zero_grad or backward of an unknown object: what is known about gradients may no longer hold."""
+        if name == "backward" and (receiver.carries or not receiver.argument):
+            self.gradients_unknown = True
 
     # -- modelled objects --------------------------------------------------------------------------------------------
 
@@ -475,6 +502,8 @@ class Library(CustomFunctions):
             self.set_context_attribute(owner, name, value, node)
             return
         owner.state[name] = value
+        if owner.kind == "optimizer" and name in ("lr", "learning_rate", "momentum", "weight_decay", "betas"):
+            self.emit("attribute-typo", self.site(node), [], name=name, meant=f'param_groups[i]["{name}"]', target="the optimizer")
 
     def opaque_item(self, owner: Opaque, index: Any, node: ast.AST) -> Any:
         if owner.kind == "dataset" and owner.path == "TensorDataset":
@@ -509,6 +538,8 @@ class Library(CustomFunctions):
             return self.distribution_method(receiver, name, args, kwargs, node)
         if kind == "thread":
             return self.thread_method(receiver, name, node)
+        if kind == "pool":
+            return self.pool_method(receiver, name, args, node)
         if kind == "ctx":
             return self.context_method(receiver, name, args, kwargs, node)
         if name in receiver.state:
@@ -526,8 +557,10 @@ class Library(CustomFunctions):
                     self.call(target, list(arguments.items) if isinstance(arguments, Seq) else [], {}, node)
             finally:
                 self.thread = before
-        elif name == "join":
+        elif name in ("join", "result", "exception"):
             thread.state["joined"] = True
+            if name == "result":
+                return thread.state.get("value")
         return None if name in ("start", "join") else Unknown(f"{name} of a thread")
 
 
@@ -538,7 +571,8 @@ STANDARD = {
     "functools.lru_cache": "identity_decorator", "functools.cache": "identity_decorator", "dataclasses.field": "field",
     "dataclasses.dataclass": "identity_decorator", "itertools.chain": "chain", "itertools.chain.from_iterable": "chain_from",
     "itertools.product": "product", "itertools.count": "count_up", "itertools.cycle": "cycle", "itertools.islice": "islice",
-    "threading.Thread": "make_thread", "contextlib.suppress": "suppress", "contextlib.nullcontext": "null_context",
+    "threading.Thread": "make_thread", "concurrent.futures.ThreadPoolExecutor": "make_pool",
+    "concurrent.futures.wait": "wait_for", "concurrent.futures.as_completed": "wait_for", "contextlib.suppress": "suppress", "contextlib.nullcontext": "null_context",
     "types.SimpleNamespace": "simple_namespace", "sys.exit": "exit_program", "os._exit": "exit_program",
 }  # fmt: skip
 

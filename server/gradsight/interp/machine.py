@@ -50,12 +50,14 @@ class RaisedError(Exception):
 class Decision:
     """An undecided condition and the way this path went."""
 
-    __slots__ = ("choice", "key", "node")
+    __slots__ = ("choice", "key", "later", "node")
 
     def __init__(self, key: Any, choice: bool, node: ast.AST) -> None:
         self.key = key
         self.choice = choice
         self.node = node
+        self.later = False
+        """The same condition was decided before on this path: a later round of a loop."""
 
 
 class Program:
@@ -86,6 +88,8 @@ class MachineState:
         self.script = script
         self.decisions: list[Decision] = []
         self.decided: dict[Any, bool] = {}
+        self.last_choice: dict[int, bool] = {}
+        self.visited: set[int] = set()
         self.covered: set[tuple[int, bool]] = set()
         self.budget = budget
         self.tick = 0
@@ -191,8 +195,15 @@ class MachineState:
         if key in self.decided:
             return self.decided[key] != negated
         position = len(self.decisions)
-        choice = self.script[position] if position < len(self.script) else (default != negated)
-        self.decisions.append(Decision(value, choice, node))
+        if position < len(self.script):
+            choice = self.script[position]
+        else:
+            choice = self.last_choice.get(id(node), default != negated)
+        self.last_choice[id(node)] = choice
+        decision = Decision(value, choice, node)
+        decision.later = id(node) in self.visited
+        self.visited.add(id(node))
+        self.decisions.append(decision)
         self.decided[key] = choice
         return choice != negated
 

@@ -96,6 +96,13 @@ class Modes(Modules):
                 self.saves_are_certain = before
 
             return Unknown("context"), restore
+        if context.kind == "pool":
+
+            def shut() -> None:
+                for thread in context.state["threads"]:
+                    thread.state["joined"] = True
+
+            return context, shut
         if context.kind == "suppress":
 
             def leave() -> None:
@@ -104,8 +111,6 @@ class Modes(Modules):
             leave.suppresses = True  # type: ignore[attr-defined]
             return None, leave
         return Unknown("value of a context manager"), None
-
-    saves_are_certain: bool = True
 
     def call_opaque(self, value: Opaque, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         """Calling a library object: a mode applied as a decorator, a transformed function, ..."""
@@ -128,5 +133,4 @@ class Modes(Modules):
             return self.call(value.state["function"], args, kwargs, node)
         if value.kind == "decorator" and args:
             return args[0]
-        self.escape(args, kwargs)
-        return self.gap(f"call of {value.path}", node)
+        return self.unknown_result(f"call of {value.path}", args, kwargs, node)

@@ -305,15 +305,16 @@ class Modules(TensorApi):
             return action(module, args, kwargs, node)
         if name in ("forward", "__call__"):
             return self.call(module, args, kwargs, node)
+        if name == "register_forward_hook" and args:
+            module.module.forward_hooks.append(args[0])
+            return Opaque("hook", "forward hook", self.site(node))
         if name.startswith("register_") or name.startswith("_register"):
-            module.module.hooks = True
-            return Unknown("handle of a hook")
+            return Opaque("hook", "hook", self.site(node))
         if name in ("append", "extend", "insert", "keys", "values", "items", "update", "pop"):
             return self.container_method(module, name, args, kwargs, node)
         if name in ("share_memory", "compile", "to_empty", "type"):
             return module
-        self.escape([module, *args], kwargs)
-        return self.gap(f"method {name} of a module", node)
+        return self.unknown_result(f"method {name} of a module", [module, *args], kwargs, node)
 
     def module_parameters(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         values = [tensor for _, tensor in self.tensors_of(module, "parameter")]
@@ -578,12 +579,14 @@ class Modules(TensorApi):
         if "forward" in instance.attributes:
             return self.call(instance.attributes["forward"], args, kwargs, node)
         if isinstance(method, Function):
-            return self.call_function(method, [instance, *args], kwargs, node)
+            result = self.call_function(method, [instance, *args], kwargs, node)
+            if instance.module is not None and instance.module.forward_hooks:
+                return self.run_forward_hooks(instance, args, result, node)
+            return result
         layer = instance.attributes.get("<layer>")
         if isinstance(layer, Layer):
             return self.call_layer(layer, args, kwargs, node)
-        self.escape(args, kwargs)
-        return self.gap("module without forward", node)
+        return self.unknown_result("module without forward", args, kwargs, node)
 
     def call_layer(self, layer: Layer, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         name = layer.name
@@ -619,6 +622,13 @@ class Modules(TensorApi):
         result = self.record(name.rpartition(".")[2], case, bound, node, certain)
         self.shape_of_layer(layer, result, inputs)
         self.layer_called(layer, bound, result, node)
+        return self.run_forward_hooks(layer, args, result, node)
+
+    def run_forward_hooks(self, module: Any, args: list[Any], result: Any, node: ast.AST) -> Any:
+        for hook in module.module.forward_hooks:
+            replaced = self.call(hook, [module, Seq("tuple", list(args)), result], {}, node)
+            if replaced is not None and not isinstance(replaced, Unknown):
+                result = replaced
         return result
 
     def layer_called(self, layer: Layer, bound: dict[str, Any], result: Any, node: ast.AST) -> None:
@@ -671,6 +681,8 @@ class Modules(TensorApi):
             edges = [edge for tensor in [*inputs, *parameters] if (edge := tensor.edge()) is not None]
             result.node = Node(layer.name.rpartition(".")[2], site, edges, flag, self.tick)
             result.node.holds = "sometimes"
+            result.node.operands = inputs
+            result.node.open = any(isinstance(arg, Unknown) and arg.carries for arg in args)
         else:
             result.cuts = self.mode_cut(layer.name, [("", tensor) for tensor in [*inputs, *parameters]], site)
         for tensor in inputs:

@@ -30,6 +30,7 @@ from gradsight.interp.values import (
     Unknown,
     cuts_of,
     is_constant,
+    tensors_in,
 )
 
 TEXT_RESULTS = {
@@ -155,8 +156,10 @@ class Objects(Iteration):
             if owner.module is not None:
                 self.set_module_attribute(owner, name, value, node)
             owner.attributes[name] = value
-            if isinstance(value, Tensor) and not value.label:
-                value.label = f"self.{name}" if _is_self(node) else name
+            if isinstance(value, Tensor):
+                value.kept_at = self.site(node)
+                if not value.label:
+                    value.label = f"self.{name}" if _is_self(node) else name
         elif kind is Layer:
             self.set_module_attribute(owner, name, value, node)
             owner.attributes[name] = value
@@ -252,10 +255,7 @@ class Objects(Iteration):
             parts = (index.start, index.stop, index.step)
             if owner.exact and all(part is None or isinstance(part, int) for part in parts):
                 try:
-                    result = Seq(owner.kind, items[slice(*parts)], True, owner.site)
-                    if owner.stamps is not None and len(owner.stamps) == len(items):
-                        result.stamps = owner.stamps[slice(*parts)]
-                    return result
+                    return Seq(owner.kind, items[slice(*parts)], True, owner.site)
                 except ValueError:
                     return Seq(owner.kind, list(items), False)
             return Seq(owner.kind, list(items), False, owner.site)
@@ -379,8 +379,7 @@ class Objects(Iteration):
         if kind is Partial or kind is Function or kind is Method:
             self.escape(args, kwargs)
             return Unknown("method of a function")
-        self.escape(args, kwargs)
-        return self.gap(f"method {name} of an unknown value", node)
+        return self.unknown_result(f"method {name} of an unknown value", args, kwargs, node)
 
     def instance_method(
         self, receiver: Instance, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
@@ -399,8 +398,9 @@ class Objects(Iteration):
                 return copy
             if name == "_asdict":
                 return Mapping(dict(receiver.attributes))
-        self.escape([receiver, *args], kwargs)
-        return self.gap(f"method {name} from outside what is known", node)
+        return self.unknown_result(
+            f"method {name} from outside what is known", [receiver, *args], kwargs, node
+        )
 
     def class_method(
         self, receiver: ClassValue, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
@@ -419,8 +419,7 @@ class Objects(Iteration):
         for ancestor in receiver.lineage():
             if isinstance(ancestor, External) and args and isinstance(args[0], Instance):
                 return self.super_method(Super(receiver, args[0]), name, args[1:], kwargs, node)
-        self.escape(args, kwargs)
-        return self.gap(f"class method {name} from outside what is known", node)
+        return self.unknown_result(f"class method {name} from outside what is known", args, kwargs, node)
 
     def text_method(self, receiver: str, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if name in SAFE_TEXT and not kwargs and all(is_constant(arg) for arg in args):
@@ -450,8 +449,8 @@ class Objects(Iteration):
             if len(args) == 2:
                 position = args[0] if isinstance(args[0], int) else len(items)
                 items.insert(position, args[1])
-                if receiver.stamps is not None:
-                    receiver.stamps = None
+                for tensor in tensors_in(args[1], 3):
+                    self.stored(tensor, receiver, node)
             return None
         if name in ("extend", "update"):
             for source in args:
@@ -468,20 +467,15 @@ class Objects(Iteration):
             if not items:
                 return Unknown("element of an unknown sequence")
             position = args[0] if args and isinstance(args[0], int) else (0 if name == "popleft" else -1)
-            if receiver.stamps is not None and len(receiver.stamps) == len(items):
-                receiver.stamps.pop(position if -len(items) <= position < len(items) else -1)
             if receiver.exact or len(items) > 1:
                 return items.pop(position if -len(items) <= position < len(items) else -1)
             return items[-1]
         if name == "clear":
             receiver.items = []
-            receiver.stamps = None
             receiver.exact = True
             return None
         if name == "copy":
-            copy = Seq(receiver.kind, list(items), receiver.exact, self.site(node))
-            copy.stamps = list(receiver.stamps) if receiver.stamps is not None else None
-            return copy
+            return Seq(receiver.kind, list(items), receiver.exact, self.site(node))
         if name in ("reverse", "rotate"):
             items.reverse()
             return None
@@ -509,20 +503,28 @@ class Objects(Iteration):
 
     def store_in_list(self, receiver: Seq, value: Any, node: ast.AST) -> None:
         """Append; what each tensor held at that moment is remembered."""
-        if receiver.stamps is None and isinstance(value, Tensor) and not receiver.items:
-            receiver.stamps = []
-        if receiver.stamps is not None and len(receiver.stamps) == len(receiver.items):
-            epoch = value.storage.epoch if isinstance(value, Tensor) else -1
-            receiver.stamps.append((epoch, self.site(node)))
+        for tensor in tensors_in(value, 3):
+            self.stored(tensor, receiver, node)
         receiver.items.append(value)
         if receiver.maxlen is not None and len(receiver.items) > receiver.maxlen:
             receiver.items.pop(0)
-            if receiver.stamps:
-                receiver.stamps.pop(0)
         if len(receiver.items) > 256:
             receiver.items = receiver.items[-128:]
-            receiver.stamps = None
             receiver.exact = False
+
+    def stored(self, tensor: Tensor, container: Any, node: ast.AST) -> None:
+        """A tensor is put into a container: its place, and the epoch of its memory then."""
+        site = self.site(node)
+        tensor.kept_at = site
+        stores = tensor.storage.stores
+        if stores is None:
+            stores = tensor.storage.stores = []
+        stores.append((id(container), tensor.storage.epoch, site))
+        self.kept_alive.append(container)
+        self.tensor_stored(tensor, site)
+
+    def tensor_stored(self, tensor: Tensor, site: Any) -> None:
+        """Hook: a tensor was put into a container."""
 
     def mapping_method(
         self, receiver: Mapping, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST

@@ -22,6 +22,10 @@ TYPOS = {
 }  # fmt: skip
 
 
+REPLACING = {"round_", "sign_", "floor_", "ceil_", "copy_", "clamp_", "trunc_", "bernoulli_", "load_state_dict"}
+"""Writes that give a straight-through estimator or a projection its meaning: the value changes on purpose."""
+
+
 class Protocol(Flow):
     """Conclusions about the training loop and about modules."""
 
@@ -33,6 +37,7 @@ class Protocol(Flow):
         self.judge_schedulers()
         self.judge_clipping()
         self.judge_totals()
+        self.judge_stored()
         for module in self.modules_made:
             self.judge_registration(module)
 
@@ -146,17 +151,14 @@ class Protocol(Flow):
         if target.grad_of is not None and op in ("zero_", "fill_", "mul_", "copy_", "index_put_"):
             self.all_clears.setdefault(target.grad_of, []).append(self.tick)
             self.cleared_ticks[target.grad_of] = self.tick
-        if (
-            write.mode == "no_grad"
-            and target.node is not None
-            and target.requires_grad is True
-            and not self.grad_mode
-        ):
-            self.written_without_grad.append((target, write, op))
+        if write.mode == "no_grad" and op not in REPLACING:
+            source = target.source if target.snapshot == "data" else target
+            if not self.grad_mode or source is not target:
+                if source is not None and source.node is not None and source.requires_grad is True:
+                    self.written_without_grad.append((source, write))
         if write.mode == "graph" and target.node is not None and target.requires_grad is True:
             self.recorded_writes.append((site, op))
 
-    written_without_grad: list[Any]
     recorded_writes: list[Any]
 
     def judge_foreign(
@@ -290,6 +292,28 @@ class Protocol(Flow):
             self.totals.append((node, self.site(node), operand, operand.edge()))
 
     totals: list[Any]
+    stored_graphs: list[Any]
+
+    def tensor_stored(self, tensor: Tensor, site: Site) -> None:
+        if tensor.requires_grad is True and tensor.node is not None and site.loops:
+            self.stored_graphs.append((tensor, site, self.tick))
+
+    def judge_stored(self) -> None:
+        """Tensors put into a list after their backward has run: each keeps its dead graph alive."""
+        reached = {run.loss.edge() for run in self.backwards}
+        walked: dict[Any, int] = {}
+        rounds: dict[Any, set[Any]] = {}
+        for tensor, site, tick in self.stored_graphs:
+            edge = tensor.node
+            freed = edge.freed if edge is not None else None
+            if edge is None or freed is None:
+                continue
+            after = any(run.site is freed and run.tick < tick for run in self.backwards)
+            if after or edge in reached:
+                rounds.setdefault(site.key, set()).add(site.loops[-1][1])
+                walked[site.key] = walked.get(site.key, 0) + 1
+                if len(rounds[site.key]) == 2 and walked[site.key] == 2:
+                    self.emit("graph-kept-alive", site, [Step("made", tensor.site, "made here"), *self.call_steps(site)], target="the list", loss=tensor.label)
 
     def judge_totals(self) -> None:
         """A running total of losses whose backward has already run."""

@@ -133,8 +133,6 @@ class TensorApi(Backward):
             cause = "other"
         return AbsentGrad(tensor, site, cause)
 
-    gradients_unknown: bool = False
-
     def starved_grad_read(self, tensor: Tensor, site: Site) -> None:
         """Hook: the gradient of a leaf is read and there is none."""
 
@@ -396,8 +394,7 @@ class TensorApi(Backward):
             return self.converted(tensor, DTYPE_METHODS[name], name, node)
         fact = self.table.find(f"Tensor.{name}")
         if fact is None:
-            self.escape(args, kwargs)
-            return self.gap(f"no fact about Tensor.{name}", node)
+            return self.unknown_result(f"no fact about Tensor.{name}", args, kwargs, node)
         bound = bind(fact, [tensor, *args], kwargs)
         case, certain = self.select_case(fact, bound)
         return self.record(short_name(name), case, bound, node, certain)
@@ -621,8 +618,7 @@ class TensorApi(Backward):
             if value.snapshot and value.storage.epoch != value.born_epoch:
                 self.read_after_write(value, node)
         elif isinstance(value, Seq):
-            if value.stamps is not None and len(value.stamps) == len(value.items):
-                self.read_snapshots(value, node)
+            self.read_repeated(value, node)
             for item in value.items[:64]:
                 if isinstance(item, Tensor) and item.snapshot:
                     self.note_read(item, node)
@@ -666,33 +662,40 @@ class TensorApi(Backward):
     def snapshot_read(self, tensor: Tensor, writes: list[Any], kind: str, site: Site) -> None:
         """Hook: an alias that looks like a copy was read after a write to its source."""
 
-    def read_snapshots(self, seq: Seq, node: ast.AST) -> None:
-        """Entries of a list that are one and the same tensor, written between the appends."""
-        stamps = seq.stamps or []
-        first: dict[Any, int] = {}
-        for position, (item, (epoch, _)) in enumerate(zip(seq.items, stamps)):
-            if not isinstance(item, Tensor):
-                continue
-            key = (item.storage, repr(item.region))
-            if key in first:
-                earlier = first[key]
-                epoch_then = stamps[earlier][0]
+    def read_repeated(self, seq: Seq, node: ast.AST) -> None:
+        """Entries of a sequence that are one and the same memory, written between the times they were stored."""
+        seen: dict[Any, Tensor] = {}
+        for item in seq.items:
+            for tensor in tensors_in(item, 3):
+                storage = tensor.storage
+                if storage.stores is None or not storage.writes or tensor.grad_of is not None:
+                    continue
+                key = (storage, repr(tensor.region))
+                if key not in seen:
+                    seen[key] = tensor
+                    continue
+                epochs = sorted({epoch for _, epoch, _ in storage.stores})
+                first = storage.stores[0]
                 writes = [
                     write
-                    for write in item.storage.writes
-                    if epoch_then < write.epoch <= epoch and overlaps(write.region, item.region)
+                    for write in storage.writes
+                    if write.epoch > epochs[0] and overlaps(write.region, tensor.region)
                 ]
-                if writes and epoch != epoch_then and item.grad_of is None:
-                    write = writes[0]
-                    steps = [
-                        Step("made", stamps[earlier][1], "the same tensor is stored here each time"),
-                        Step("read", self.site(node), "all entries are read here and hold the last value"),
-                    ]
-                    self.emit("alias-read-after-write", write.site, steps, assumption_of(False), how="list", write=write.op,
-                              target=item.label, alias=item.label, written=self.text_of_target(write.site))  # fmt: skip
+                if writes and (len(epochs) > 1 or len(storage.stores) > 1):
+                    self.entries_are_one(tensor, writes[0], first[2], node)
                     return
-            else:
-                first[key] = position
+
+    def entries_are_one(self, tensor: Tensor, write: Any, stored: Site, node: ast.AST) -> None:
+        here = write.site.frame.function is stored.frame.function
+        place = write.site if here else stored
+        other = (
+            Step("made", stored, "the same tensor is stored here each time")
+            if here
+            else Step("written", write.site, f"{write.op} changes it here")
+        )
+        steps = [other, Step("read", self.site(node), "all entries are read here and hold the last value")]
+        self.emit("alias-read-after-write", place, steps, how="list", write=write.op, target=tensor.label, alias=tensor.label,
+                  written=self.text_of_target(write.site))  # fmt: skip
 
     def result_ignored(self, node: ast.Call, result: Tensor) -> None:
         """A statement that computes a tensor and drops it."""

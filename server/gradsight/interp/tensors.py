@@ -48,10 +48,12 @@ def any_requires_grad(flags: list[RequiresGrad]) -> RequiresGrad:
 class Storage:
     """Memory shared by a tensor and its aliases, with the log of writes to it."""
 
-    __slots__ = ("epoch", "writes")
+    __slots__ = ("epoch", "stores", "writes")
 
     def __init__(self) -> None:
         self.epoch = 0
+        self.stores: list[tuple[int, int, Site]] | None = None
+        """Where a tensor on this memory was put into a container: container, epoch then, place."""
         self.writes: list[Write] = []
 
 
@@ -125,7 +127,19 @@ class Saved:
 class Node:
     """One recorded operation.  `holds` tells whether a second backward through it is refused."""
 
-    __slots__ = ("freed", "holds", "inputs", "needed", "op", "requires", "saved", "site", "tick", "zero")
+    __slots__ = (
+        "freed",
+        "holds",
+        "inputs",
+        "op",
+        "open",
+        "operands",
+        "requires",
+        "saved",
+        "site",
+        "tick",
+        "zero",
+    )
 
     def __init__(self, op: str, site: Site, inputs: list[Edge], requires: RequiresGrad, tick: int) -> None:
         self.op = op
@@ -137,7 +151,9 @@ class Node:
         self.freed: Site | None = None
         self.zero = False
         self.tick = tick
-        self.needed = False
+        self.operands: list[Tensor] = []
+        self.open = False
+        """An operand is unknown and may bring a graph of its own."""
 
 
 class Tensor:
@@ -154,7 +170,8 @@ class Tensor:
         "frozen_at",
         "grad",
         "grad_of",
-        "is_inference",
+        "inference_site",
+        "kept_at",
         "is_parameter",
         "label",
         "leaf_made",
@@ -206,7 +223,9 @@ class Tensor:
         self.grad_of: Tensor | None = None
         self.retains_grad = False
         self.is_parameter = False
-        self.is_inference = False
+        self.inference_site: Site | None = None
+        self.kept_at: Site | None = None
+        """Where it was last put into an attribute or a container."""
         self.snapshot = ""
         self.source: Tensor | None = None
         self.born_epoch = self.storage.epoch

@@ -55,6 +55,9 @@ class TorchFunctions(Training):
     def call_torch(self, path: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         if path in MODES or path in SETTERS:
             return self.call_mode(path, args, kwargs, node)
+        if path.endswith(".__init__") and args and isinstance(args[0], Instance):
+            self.init_module(args[0], args[1:], kwargs, node)
+            return None
         special = TORCH_SPECIAL.get(path)
         if special is not None:
             return getattr(self, special)(args, kwargs, node)
@@ -69,8 +72,7 @@ class TorchFunctions(Training):
                 name = f"nn.{last}"
                 if name in CONTAINERS or name in SIGNATURES or self.table.find(name) is not None:
                     return self.make_layer(name, args, kwargs, node)
-                self.escape(args, kwargs)
-                return self.gap(f"no fact about {name}", node)
+                return self.unknown_result(f"no fact about {name}", args, kwargs, node)
         if room == "torch.optim.lr_scheduler":
             return self.make_scheduler(path, args, kwargs, node)
         if room.startswith("torch.optim") and last[:1].isupper():
@@ -98,8 +100,7 @@ class TorchFunctions(Training):
             result = self.apply_operator(name, inputs, named, node)
             self.operator_called(last, inputs, named, result, node)
             return result
-        self.escape(args, kwargs)
-        return self.gap(f"no model of {path}", node)
+        return self.unknown_result(f"no model of {path}", args, kwargs, node)
 
     def operator_called(
         self, name: str, args: list[Any], kwargs: dict[str, Any], result: Any, node: ast.AST
@@ -143,7 +144,8 @@ class TorchFunctions(Training):
         flag: Any = wanted if isinstance(wanted, bool) else Maybe("an option", weak=True)
         tensor = Tensor(site, requires_grad=flag, dtype=dtype, shape=shape)
         tensor.leaf_made = True
-        tensor.is_inference = self.inference
+        if self.inference:
+            tensor.inference_site = self.mode_site
         if flag is True:
             self.leaves.append(tensor)
         return tensor
@@ -254,6 +256,16 @@ class TorchFunctions(Training):
         flag = args[1] if len(args) > 1 else kwargs.get("requires_grad", True)
         return self.as_parameter(value, node, flag)
 
+    def variable(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """The old `Variable(tensor, requires_grad)`: the same memory, a new leaf if the flag is given."""
+        value = args[0] if args else kwargs.get("data")
+        flag = args[1] if len(args) > 1 else kwargs.get("requires_grad")
+        if isinstance(value, Tensor) and isinstance(flag, bool):
+            if value.needs_grad() is not False:
+                value = self.cut_alias(value, "detach", node)
+            self.set_requires_grad(value, flag, self.site(node))
+        return value
+
     # -- autograd ----------------------------------------------------------------------------------------------------
 
     def autograd_grad(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
@@ -346,8 +358,7 @@ class TorchFunctions(Training):
             return args[0]
         if name in ("pad_sequence", "pack_padded_sequence", "pad_packed_sequence", "pack_sequence"):
             return self.opaque_tensor_result(name, args, node)
-        self.escape(args, kwargs)
-        return self.gap(f"no model of torch.nn.utils.{name}", node)
+        return self.unknown_result(f"no model of torch.nn.utils.{name}", args, kwargs, node)
 
     def opaque_tensor_result(self, name: str, args: list[Any], node: ast.AST) -> Any:
         site = self.site(node)
@@ -438,7 +449,7 @@ TORCH_SPECIAL = {
     "torch.tensor": "make_tensor", "torch.as_tensor": "as_tensor", "torch.asarray": "as_tensor",
     "torch.from_numpy": "from_numpy", "torch.Tensor": "legacy_tensor", "torch.FloatTensor": "legacy_tensor",
     "torch.DoubleTensor": "legacy_tensor", "torch.nn.Parameter": "parameter", "torch.nn.parameter.Parameter": "parameter",
-    "torch.autograd.grad": "autograd_grad", "torch.autograd.backward": "autograd_backward",
+    "torch.autograd.Variable": "variable", "torch.autograd.grad": "autograd_grad", "torch.autograd.backward": "autograd_backward",
     "torch.utils.checkpoint.checkpoint": "checkpoint",
 }  # fmt: skip
 

@@ -19,6 +19,7 @@ from gradsight.interp.values import (
     Opaque,
     Seq,
     Unknown,
+    cuts_of,
     tensors_in,
 )
 from gradsight.model.events import Step
@@ -223,6 +224,18 @@ class Training(Modes):
 
     # -- escape ------------------------------------------------------------------------------------------------------
 
+    def unknown_result(
+        self, reason: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST | None = None
+    ) -> Unknown:
+        """What code that is not known returns: it may carry the graph of whatever it was given."""
+        self.escape(args, kwargs)
+        result = self.gap(reason, node)
+        for value in [*args, *kwargs.values()]:
+            result.cuts = result.cuts | cuts_of(value)
+            if carries_graph(value):
+                result.carries = True
+        return result
+
     def escape(self, args: list[Any], kwargs: dict[str, Any]) -> None:
         """Values handed to code that is not known: it may do anything with them."""
         todo = [*args, *kwargs.values()]
@@ -247,3 +260,16 @@ class Training(Modes):
                 todo.append(value.receiver)
             elif isinstance(value, Method):
                 todo.append(value.receiver)
+
+
+def carries_graph(value: Any, depth: int = 0) -> bool:
+    """Whether a value can bring a graph along: a tensor that needs grad, a module, an object, a function."""
+    if isinstance(value, Tensor):
+        return value.needs_grad() is not False
+    if isinstance(value, Unknown):
+        return value.carries
+    if isinstance(value, Seq):
+        return depth < 3 and any(carries_graph(item, depth + 1) for item in value.items[:16])
+    if isinstance(value, Mapping):
+        return depth < 3 and any(carries_graph(item, depth + 1) for item in list(value.items.values())[:16])
+    return isinstance(value, (Instance, Layer, Function, Method, Opaque, Bound))

@@ -20,7 +20,7 @@ CONSTANTS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
 class Unknown:
     """A value that is not known, and why.  `answers` keeps what was derived from it, so that it stays consistent."""
 
-    __slots__ = ("answers", "argument", "cuts", "hint", "reason", "tensor")
+    __slots__ = ("answers", "argument", "carries", "cuts", "hint", "reason", "tensor")
 
     def __init__(self, reason: str, hint: str = "") -> None:
         self.reason = reason
@@ -29,6 +29,8 @@ class Unknown:
         self.answers: dict[Any, Any] | None = None
         self.cuts: frozenset[Cut] = NO_CUTS
         self.argument = ""
+        self.carries = False
+        """Whether it may hold a graph of tensors that are known: it came from code that was given some."""
         self.tensor: Tensor | None = None
         """The tensor this unknown argument is taken for once torch functions are applied to it."""
 
@@ -41,6 +43,7 @@ class Unknown:
         if answer is None:
             answer = answers[key] = Unknown(reason, hint)
             answer.cuts = self.cuts
+            answer.carries = self.carries
         return answer  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
@@ -96,15 +99,13 @@ class Array:
 class Seq:
     """A list, tuple, set or deque.  If not `exact`, its items stand for an unknown number of such items."""
 
-    __slots__ = ("exact", "fields", "items", "kind", "maxlen", "site", "stamps")
+    __slots__ = ("exact", "fields", "items", "kind", "maxlen", "site")
 
     def __init__(self, kind: str, items: list[Any], exact: bool = True, site: Site | None = None) -> None:
         self.kind = kind
         self.items = items
         self.exact = exact
         self.site = site
-        self.stamps: list[tuple[int, Any]] | None = None
-        """For appended tensors: the epoch each had, and where it was appended."""
         self.fields: tuple[str, ...] | None = None
         self.maxlen: int | None = None
 
@@ -266,15 +267,14 @@ class Instance:
 class ModuleState:
     """What nn.Module adds to an object: training flag and the names that were registered."""
 
-    __slots__ = ("frozen", "hooks", "initialised", "registered", "training")
+    __slots__ = ("forward_hooks", "initialised", "registered", "training")
 
     def __init__(self) -> None:
         self.training: Any = True
         self.initialised = False
         self.registered: dict[str, str] = {}
         """Attribute name -> `parameter`, `buffer` or `module`."""
-        self.hooks = False
-        self.frozen: Site | None = None
+        self.forward_hooks: list[Any] = []
 
 
 class Layer:

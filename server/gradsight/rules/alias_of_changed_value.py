@@ -17,6 +17,8 @@ def _message(event: Event) -> str:
     name = text(event, "target", "the value")
     if how == "list":
         return f"every stored entry is {name} itself: this in-place write changes them all"
+    if how == "name":
+        return f"{text(event, 'alias')} and {name} are one tensor: this in-place write changes {name} too, which is read later"
     if how == "argument":
         return f"this changes the caller's {name} too, which is read again after the call"
     if how == "source":
