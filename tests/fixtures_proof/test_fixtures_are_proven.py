@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from gradsight_dev import verify_fixtures
 from gradsight_dev.verify_fixtures import COLLECTIONS, Collection, prove, read_labels, stray_files
 
