@@ -7,11 +7,11 @@ import random
 from pathlib import Path
 
 import pytest
-from gradsight.analysis import analyze
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import gradsight
+from gradsight.analysis import analyze
 from gradsight.model import Report, Settings, Source
 from gradsight_dev.fuzz.grammar import generate
 from gradsight_dev.fuzz.mangle import FRAGMENTS, mangle

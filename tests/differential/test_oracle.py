@@ -170,7 +170,7 @@ def test_carried_state_is_told_apart() -> None:
         "    h.sum().backward()\n"
     )
     assert truth.failures[0].causes == {6}
-    assert truth.failures[0].carried == {5}
+    assert truth.failures[0].carried == {5, 6}
 
 
 def test_graph_from_before_the_loop_is_carried_where_it_enters() -> None:
@@ -182,7 +182,35 @@ def test_graph_from_before_the_loop_is_carried_where_it_enters() -> None:
         "    loss = y.sum()\n"
         "    loss.backward()\n"
     )
-    assert truth.failures[0].carried == {3, 5}
+    assert truth.failures[0].carried == {3, 5, 6}
+
+
+def test_carried_state_may_be_reported_where_it_is_stored() -> None:
+    truth = judge(
+        "import torch\n"
+        "import types\n"
+        "w = torch.ones(3, requires_grad=True)\n"
+        "keeper = types.SimpleNamespace(state=torch.zeros(3))\n"
+        "for i in range(2):\n"
+        "    h = torch.tanh(keeper.state + w)\n"
+        "    keeper.state = h\n"
+        "    loss = h.sum()\n"
+        "    loss.backward()\n"
+    )
+    assert {6, 7} <= truth.failures[0].carried
+
+
+def test_tensor_of_inference_mode_is_blamed_where_it_was_made() -> None:
+    check(
+        """
+x = torch.ones(3, requires_grad=True)
+with torch.inference_mode():  # cause
+    y = x * 2  # cause
+z = x * y  # cause
+""",
+        "raises",
+        "inference",
+    )
 
 
 def test_each_path_has_its_own_causes() -> None:
@@ -294,6 +322,26 @@ x = torch.ones(3, requires_grad=True)
 with torch.no_grad():  # cause
     y = x * 2  # cause
 y.sum().backward()  # cause
+""",
+        "raises",
+        "no_graph",
+    )
+
+
+def test_decorated_function_without_grad_mode_is_blamed_with_the_calls_in_it() -> None:
+    check(
+        """
+fc = nn.Linear(3, 1)
+
+def score(batch):
+    return fc(batch)  # cause
+
+@torch.no_grad()  # cause
+def evaluate(batch):
+    return score(batch)  # cause
+
+result = evaluate(torch.ones(3))  # cause
+result.backward()  # cause
 """,
         "raises",
         "no_graph",

@@ -6,7 +6,7 @@ import itertools
 from pathlib import Path
 
 from gradsight_dev.fuzz.grammar import generate
-from gradsight_dev.fuzz.keep import claim_of, keep, kept_programs
+from gradsight_dev.fuzz.keep import claim_of, keep, kept_programs, renew_claims
 from gradsight_dev.fuzz.oracle import judge
 from gradsight_dev.fuzz.shrink import shrink
 
@@ -72,6 +72,14 @@ def test_kept_programs_carry_their_truth(tmp_path: Path) -> None:
     (kept,) = kept_programs(tmp_path)
     assert kept.claim == "raises RuntimeError (leaf) at line 5 because of line 5"
     assert claim_of(judge(kept.text)) == kept.claim
+
+
+def test_wrong_claims_are_renewed(tmp_path: Path) -> None:
+    path = keep("import torch\nx = torch.ones(3)\n", "false alarm", tmp_path)
+    path.write_text(path.read_text().replace("# torch: exact", "# torch: silent"))
+    assert renew_claims(tmp_path) == [path]
+    assert path.read_text().startswith("# torch: exact\n# false alarm\nimport torch\n")
+    assert not renew_claims(tmp_path)
 
 
 def test_a_program_is_kept_once(tmp_path: Path) -> None:

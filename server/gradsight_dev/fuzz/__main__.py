@@ -12,18 +12,23 @@ from pathlib import Path
 from gradsight_dev.fuzz.campaign import prepare, run_campaign
 from gradsight_dev.fuzz.case import Case, examine, weigh
 from gradsight_dev.fuzz.compare import Comparison
-from gradsight_dev.fuzz.engine import engine_exists, findings_of
+from gradsight_dev.fuzz.engine import findings_of
 from gradsight_dev.fuzz.grammar import BY_NAME
-from gradsight_dev.fuzz.keep import claim_of, keep
+from gradsight_dev.fuzz.keep import claim_of, keep, renew_claims
 from gradsight_dev.fuzz.oracle import judge
 from gradsight_dev.fuzz.shrink import shrink
 from gradsight_dev.fuzz.summary import Summary, as_data, as_text
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; 0 when the bars are met (or there is no engine yet), 1 when they are not."""
+    """Run the command; 0 when the bars are met or only torch was asked, 1 when they are not."""
     options = _parser().parse_args(arguments)
-    with_engine = engine_exists() and not options.torch_only
+    with_engine = not options.torch_only
+    if options.renew_claims:
+        prepare()
+        for path in renew_claims():
+            print(f"renewed {path.name}")
+        return 0
     if options.program is not None:
         return _show_program(options.program, with_engine, options.shrink)
     unknown = [kind for kind in options.kinds if kind not in BY_NAME]
@@ -43,8 +48,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         summary.add(case)
     progress.finish()
     print(as_text(summary, with_engine=with_engine))
-    if not with_engine:
-        print("no engine to compare with: torch alone was run")
     if options.report:
         Path(options.report).write_text(json.dumps(as_data(summary), indent=1) + "\n", encoding="utf-8")
     if options.shrink:
@@ -66,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--program", type=int, default=None, metavar="SEED", help="show one program and the verdicts on it"
     )
+    parser.add_argument("--renew-claims", action="store_true", help="ask torch again about the kept programs")
     parser.add_argument("--torch-only", action="store_true", help="do not ask the engine")
     return parser
 

@@ -1,4 +1,4 @@
-"""One program judged: by torch, and by the engine if there is one."""
+"""One program judged: by torch, and by the engine if it is asked."""
 
 from __future__ import annotations
 

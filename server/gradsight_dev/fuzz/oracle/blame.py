@@ -9,6 +9,7 @@ failing pass goes on and shows all its stale saves at once.
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from dataclasses import dataclass, field
@@ -65,9 +66,7 @@ def writers_of_stale_saves(
     return frozenset(causes)
 
 
-def earlier_passes(
-    code: CodeType, steering: Steering, failing_line: int
-) -> tuple[frozenset[int], frozenset[int]]:
+def earlier_passes(code: CodeType, text: str, steering: Steering) -> tuple[frozenset[int], frozenset[int]]:
     """The lines of the passes that freed what the failing pass needs, and the lines that carried it over.
 
     Carried over: made in a graph that is gone, or made of such a thing.
@@ -95,8 +94,8 @@ def earlier_passes(
     entering = {
         node for node in nodes if node not in shared and any(old in shared for old, _ in node.next_functions)
     }
-    carried = {made for node in shared | entering if (made := _made_at(node, code.co_filename))}
-    return frozenset(lines), frozenset(carried)
+    carried = {line for node in shared | entering for line in _made_at(node, code.co_filename)}
+    return frozenset(lines), frozenset(carried | _stores_of_names_bound_at(text, carried))
 
 
 def writers_behind_broken_views(code: CodeType, steering: Steering) -> frozenset[int]:
@@ -212,11 +211,26 @@ class _ViewWatch(_LineWatch):
                         self.causes.add(line)
 
 
-def _made_at(node: Node, path: str) -> int:
-    """The innermost program line in the stack that anomaly mode stored with the node."""
-    found = 0
-    for entry in (node.metadata or {}).get("traceback_", ()):
-        match = re.search(rf'File "{re.escape(path)}", line (\d+)', entry)
-        if match:
-            found = int(match.group(1))
-    return found
+def _made_at(node: Node, path: str) -> set[int]:
+    """The program's lines in the stack that anomaly mode stored with the node."""
+    entries = "".join((node.metadata or {}).get("traceback_", ()))
+    return {int(line) for line in re.findall(rf'File "{re.escape(path)}", line (\d+)', entries)}
+
+
+def _stores_of_names_bound_at(text: str, lines: set[int]) -> set[int]:
+    """The lines that put a value made on one of `lines` somewhere else: `self.state = h`, `states.append(h)`."""
+    tree = ast.parse(text)
+    statements = [node for node in ast.walk(tree) if isinstance(node, ast.Assign | ast.AugAssign | ast.Expr)]
+    bound = {
+        node.id
+        for statement in statements
+        if statement.lineno in lines
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    return {
+        statement.lineno
+        for statement in statements
+        for node in ast.walk(statement.value)
+        if isinstance(node, ast.Name) and node.id in bound
+    }

@@ -99,16 +99,18 @@ def _explain(
     carried: frozenset[int] = frozenset()
     if family == "version":
         causes = writers_of_stale_saves(code, text, steering)
-        _, carried = earlier_passes(code, Steering(text, path, script), raised.line)
+        _, carried = earlier_passes(code, text, Steering(text, path, script))
         carried |= {raised.line}
     elif family == "freed":
-        earlier, carried = earlier_passes(code, steering, raised.line)
+        earlier, carried = earlier_passes(code, text, steering)
         causes |= earlier
     elif family == "views" and "its base or another view" in raised.message:
         causes |= writers_behind_broken_views(code, steering)
     elif family in ("no_graph", "unused", "inference"):
         story = follow(code, text, steering)
         causes |= story.cut_lines | story.escapes
+        if family == "inference":
+            causes |= story.inference_lines
     elif family == "not_a_leaf":
         causes |= _last_bindings(text, raised.line)
     elif family == "none_grad":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import torch
@@ -36,14 +37,18 @@ def watched_passes(path: str, before: OnPass, after: Callable[[], None] = lambda
 
 def program_line(path: str) -> int:
     """The innermost line of the program that is running now."""
-    frame = sys._getframe(1)
+    return next(iter(program_stack(path)), 0)
+
+
+def program_stack(path: str) -> list[int]:
+    """The lines of the program that are running now, the innermost first."""
+    lines = []
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_filename == path:
-            return frame.f_lineno
-        if frame.f_back is None:
-            break
+            lines.append(frame.f_lineno)
         frame = frame.f_back
-    return 0
+    return lines
 
 
 def nodes_behind(roots: Sequence[torch.Tensor]) -> list[Node]:

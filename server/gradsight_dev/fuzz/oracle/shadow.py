@@ -16,7 +16,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from gradsight_dev.fuzz.oracle.execution import run, wants_gradient
-from gradsight_dev.fuzz.oracle.passes import leaves_behind, program_line, watched_passes
+from gradsight_dev.fuzz.oracle.passes import leaves_behind, program_line, program_stack, watched_passes
 from gradsight_dev.fuzz.oracle.steering import Steering
 
 ESCAPES = ("item", "tolist", "numpy", "__float__", "__int__", "__array__")
@@ -31,6 +31,8 @@ class Story:
     cut_lines: set[int] = field(default_factory=set)
     escapes: set[int] = field(default_factory=set)
     leaves: list[torch.Tensor] = field(default_factory=list)
+    inference_lines: set[int] = field(default_factory=set)
+    """Where tensors were made that inference mode keeps out of every later graph."""
 
 
 def follow(code: CodeType, text: str, steering: Steering) -> Story:
@@ -48,6 +50,7 @@ def follow(code: CodeType, text: str, steering: Steering) -> Story:
     with watched_passes(code.co_filename, before):
         run(code, steering, shadow)
     story.escapes = shadow.escapes
+    story.inference_lines = _with_headers(text, shadow.inference_lines)
     story.cut_lines = _with_headers(text, story.cut_lines)
     story.leaves = [leaf for leaf in shadow.alive if id(leaf) in story.cut_leaves and wants_gradient(leaf)]
     return story
@@ -60,6 +63,7 @@ class _Shadow(TorchFunctionMode):
         self.alive: list[torch.Tensor] = []
         self.escapes: set[int] = set()
         self.escaped: set[int] = set()
+        self.inference_lines: set[int] = set()
         self._sources: dict[int, set[int]] = {}
         self._cuts: dict[int, set[int]] = {}
 
@@ -77,6 +81,8 @@ class _Shadow(TorchFunctionMode):
         given = [tensor for tensor in _tensors((args, kwargs)) if tensor.layout is torch.strided]
         recorded = any(tensor.requires_grad for tensor in given)
         result = func(*args, **kwargs)
+        if torch.is_inference_mode_enabled():
+            self.inference_lines.update(program_stack(self.path))
         sources: set[int] = set()
         cuts: set[int] = set()
         for tensor in given:
@@ -97,7 +103,9 @@ class _Shadow(TorchFunctionMode):
             self._sources.setdefault(place, set()).update(sources)
             own = set(cuts)
             if recorded and not tensor.requires_grad:
-                own.add(program_line(self.path))
+                # Where grad mode is off, every call on the way into it is part of the story.
+                stack = program_stack(self.path)
+                own.update(stack[:1] if torch.is_grad_enabled() else stack)
             self._cuts.setdefault(place, set()).update(own)
         return result
 

@@ -76,7 +76,7 @@ FAMILIES = (
     Family(
         "inference",
         re.compile("[Ii]nference tensor|InferenceMode|in inference mode"),
-        ("GS204", "GS1", "GS2"),
+        ("GS102", "GS103", "GS2"),
     ),
     Family("deepcopy", re.compile("Only Tensors created explicitly by the user"), ("GS306",)),
     Family(
