@@ -40,7 +40,9 @@ def cached_table(torch_version: str) -> Table | None:
     try:
         return read_table(path)
     except UnreadableTable as error:
-        warnings.warn(f"the refreshed operator facts cannot be used, the shipped ones are: {error}", stacklevel=2)
+        warnings.warn(
+            f"the refreshed operator facts cannot be used, the shipped ones are: {error}", stacklevel=2
+        )
         return None
 
 

@@ -25,14 +25,25 @@ class Condition:
     Numbers are compared by value and written as floats.
     kind `basic`/`indices`: an index made of integers, slices, `...` and None only / one that gathers (a tensor, list or
     boolean anywhere in it; a lone index tensor is kind `tensor`).
-    kind `rank`: the tensor's number of dimensions (value `0`, `1`, `<3`, `>2`); such cases are the unusual ones, and a rank
+    kind `integral`: a tensor of integers or booleans.
+    kind `rank`: the tensor's number of dimensions (value `0`, `1`, `<3`, `>2`, ...); such cases are the unusual ones, and a rank
     that is not known may be taken as not fitting.
     For a module the argument may also be a constructor option or `training`.
     """
 
     argument: str
     kind: Literal[
-        "number", "tensor", "none", "sequence", "text", "equals", "not", "basic", "indices", "rank"
+        "number",
+        "tensor",
+        "none",
+        "sequence",
+        "text",
+        "equals",
+        "not",
+        "basic",
+        "indices",
+        "integral",
+        "rank",
     ]
     value: str = ""
 
@@ -45,18 +56,21 @@ class Save:
     parameter that takes several tensors, `operands:others` = an element is kept if another element requires grad,
     `operands:itself` = if the element itself does.
     `when`: `sometimes` = depends on shape or value in a way no condition tells.
+    `contiguous`: only a contiguous tensor is kept itself; of any other torch keeps a copy.
     """
 
     what: str
     needs: tuple[str, ...] = ()
     when: When = "always"
+    contiguous: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
     """One tensor that comes out.
 
-    `gradient`: `flows`, `none` (no grad_fn) or `zero` (flows but is identically zero).
+    `gradient`: `flows`, `none` (no grad_fn), `zero` (flows but is identically zero) or `undefined` (the result requires
+    grad, but torch has no derivative: backward raises).
     `needs`: gradient flows only from these arguments (empty = from every floating argument).
     `zero_for`: the result requires grad because of these arguments too, but their gradient is identically zero.
     `alias`: the argument whose storage it shares, if any; `aliased`: always or sometimes.
@@ -70,7 +84,7 @@ class Output:
     `leaf`: a fresh leaf made by a factory.
     """
 
-    gradient: Literal["flows", "none", "zero"] = "flows"
+    gradient: Literal["flows", "none", "zero", "undefined"] = "flows"
     needs: tuple[str, ...] = ()
     alias: str = ""
     aliased: When = "never"
@@ -109,7 +123,11 @@ class Case:
     no_grad: bool = False
     """The write happens under `no_grad`: a leaf that requires grad is not refused."""
     returns: Literal["tensor", "tuple", "sequence", "number", "array", "object", "none"] = "tensor"
-    """What comes out; `tuple` has one entry of `outputs` per tensor, `sequence` one for all."""
+    """What comes out; `tuple` has one entry of `outputs` per tensor, `sequence` one for all.
+
+    `array` is a NumPy array, told as an output; for `Tensor.__setitem__`, which returns nothing, the output is the tensor
+    afterwards.
+    """
     structure: str = ""
     """How a nested tuple is built, by index into `outputs`: `0,(1,2)`."""
 

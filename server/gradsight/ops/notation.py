@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gradsight.ops.fact import Case, Condition, OpFact, Output, Save
+from gradsight.ops.fact import Case, Condition, OpFact, Output, Save, When
 
 _COMPARE = {"equals": "==", "not": "!="}
 
@@ -140,8 +140,8 @@ def _decode_condition(text: str) -> Condition:
 
 def _decode_save(text: str) -> Save:
     what, _, needs = text.partition(" if ")
-    sometimes = what.endswith("?")
-    return Save(what.rstrip("?"), tuple(needs.split()), "sometimes" if sometimes else "always")
+    when: When = "sometimes" if "?" in what else "always"
+    return Save(what.rstrip("?~"), tuple(needs.split()), when, "~" in what)
 
 
 def _decode_output(text: str) -> Output:
@@ -183,7 +183,9 @@ def _rename(case: Case, renamed: Mapping[str, str]) -> Case:
 
     return Case(
         tuple(Condition(spell(each.argument), each.kind, each.value) for each in case.when),
-        tuple(Save(spell(each.what), spell_all(each.needs), each.when) for each in case.saves),
+        tuple(
+            Save(spell(each.what), spell_all(each.needs), each.when, each.contiguous) for each in case.saves
+        ),
         tuple(_rename_output(each, renamed, spell_all) for each in case.outputs),
         spell_all(case.writes),
         case.bumps_version,
@@ -267,8 +269,11 @@ def _encode_case(case: Mapping[str, Any]) -> dict[str, Any]:
         ]
     if case.get("saves"):
         body["saves"] = [
-            what + ("?" if when == "sometimes" else "") + (" if " + " ".join(needs) if needs else "")
-            for what, needs, when in case["saves"]
+            what
+            + ("?" if when == "sometimes" else "")
+            + ("~" if layout else "")
+            + (" if " + " ".join(needs) if needs else "")
+            for what, needs, when, *layout in case["saves"]
         ]
     if case.get("outputs"):
         body["out"] = [_encode_output(each) for each in case["outputs"]]

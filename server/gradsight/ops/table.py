@@ -64,7 +64,18 @@ class Table:
         """As `find`, but a bare name (`exp`, `Dropout`) is looked for in the usual namespaces."""
         if name.startswith("F."):
             name = "nn.functional." + name[2:]
-        for prefix in ("", "torch.", "Tensor.", "nn.functional.", "nn.", "linalg.", "special.", "fft.", "optim.", "nn.init."):
+        for prefix in (
+            "",
+            "torch.",
+            "Tensor.",
+            "nn.functional.",
+            "nn.",
+            "linalg.",
+            "special.",
+            "fft.",
+            "optim.",
+            "nn.init.",
+        ):
             fact = self.find(prefix + name)
             if fact is not None:
                 return fact

@@ -10,11 +10,14 @@ from gradsight.ops.notation import encode_fact
 from gradsight.ops.table import FORMAT
 
 
-
-def table_text(facts: Iterable[Mapping[str, Any]], missing: Mapping[str, str], about: Mapping[str, Any]) -> str:
+def table_text(
+    facts: Iterable[Mapping[str, Any]], missing: Mapping[str, str], about: Mapping[str, Any]
+) -> str:
     """The whole file, ready to be written.  Lines are sorted by their first name, so that changes diff readably."""
     folded: dict[str, list[str]] = {}
-    for fact in sorted(facts, key=lambda each: (not str(each["name"]).startswith("Tensor."), str(each["name"]))):
+    for fact in sorted(
+        facts, key=lambda each: (not str(each["name"]).startswith("Tensor."), str(each["name"]))
+    ):
         body, spelling = _folded_body(fact)
         name = str(fact["name"])
         folded.setdefault(body, []).append(f"{name}:{spelling}" if spelling else name)
@@ -48,7 +51,6 @@ def _folded_body(fact: Mapping[str, Any]) -> tuple[str, str]:
     return encode_fact(data), first + out
 
 
-
 def _may_fold(name: str) -> bool:
     """Modules speak of themselves as `self`, so their arguments keep their names."""
     return not name.startswith(("nn.", "optim.")) or name.startswith("nn.functional.")
@@ -63,7 +65,9 @@ def _renamed(case: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
     if "when" in case:
         renamed["when"] = [[spell(argument), kind, value] for argument, kind, value in case["when"]]
     if "saves" in case:
-        renamed["saves"] = [[spell(what), [spell(each) for each in needs], when] for what, needs, when in case["saves"]]
+        renamed["saves"] = [
+            [spell(what), [spell(each) for each in needs], *rest] for what, needs, *rest in case["saves"]
+        ]
     for key in ("writes", "may_write", "quiet", "refuses", "holds_needs"):
         if key in case:
             renamed[key] = [spell(each) for each in case[key]]

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Hashable, List, Sequence, Set, Tuple
+from collections.abc import Hashable, Sequence
+from typing import Any
 
-from gradsight.agent.facts.learn import Group, groups_of, shared_shapes
+from gradsight.agent.facts.learn import Group, groups_of, shared_shapes, told_atoms
 from gradsight.agent.facts.measure import Atom, Observation
 
-CaseData = Dict[str, Any]
+CaseData = dict[str, Any]
 
 
-def cases_of(observations: Sequence[Observation]) -> List[CaseData]:
+def cases_of(observations: Sequence[Observation]) -> list[CaseData]:
     """The decision list of an operator, most special case first; fields with default values are left away."""
     as_sequence = _is_sequence(observations)
-    prepared = [_merged_results(each) if as_sequence and each.returns == "tuple" else each for each in observations]
+    prepared = [
+        _merged_results(each) if as_sequence and each.returns == "tuple" else each for each in observations
+    ]
     for each in prepared:
         each.hard["returns",] = each.returns if not (as_sequence and each.returns == "tuple") else "sequence"
         each.hard["results",] = each.results
-    cases: List[CaseData] = []
+    cases: list[CaseData] = []
     for group in groups_of(prepared):
         case = _case(group)
         if cases and _without_conditions(cases[-1]) == _without_conditions(case) and not group.conditions:
@@ -28,17 +31,24 @@ def cases_of(observations: Sequence[Observation]) -> List[CaseData]:
 
 def _is_sequence(observations: Sequence[Observation]) -> bool:
     """Tuples of different length come out: `split`, `unbind`."""
-    counts = {(each.results, each.structure) for each in observations if each.returns == "tuple"}
-    return len({count for count, _ in counts}) > 1 or any(count > 6 for count, _ in counts)
+    lengths = {each.length for each in observations if each.returns == "tuple"}
+    return len(lengths) > 1 or any(length > 6 for length in lengths)
 
 
 def _merged_results(seen: Observation) -> Observation:
     """All results of a sequence told as one."""
     merged = Observation(
-        dict(seen.features), returns="sequence", results=1, arguments=seen.arguments, checks=seen.checks
+        dict(seen.features),
+        ranks=seen.ranks,
+        integral=seen.integral,
+        usual=seen.usual,
+        returns="sequence",
+        results=1,
+        arguments=seen.arguments,
+        checks=seen.checks,
     )
     merged.disagreements = seen.disagreements
-    gathered: Dict[Atom, List[Hashable]] = {}
+    gathered: dict[Atom, list[Hashable]] = {}
     for atom, value in seen.hard.items():
         renamed = tuple("result" if str(part).startswith("result.") else part for part in atom)
         gathered.setdefault(renamed, []).append(value)
@@ -66,15 +76,18 @@ def _without_conditions(case: CaseData) -> CaseData:
 def _case(group: Group) -> CaseData:
     members = group.members
     table = _Values(members)
+    strided = _Values([each for each in members if not each.usual], everything=True)
     case: CaseData = {}
     if group.conditions:
         case["when"] = [list(condition) for condition in group.conditions]
-    _put(case, "saves", _saves(table))
+    _put(case, "saves", _saves(table, strided))
     _put(case, "outputs", _outputs(members, table))
     _put(case, "writes", sorted(key for key in table.keys("writes") if table.all("writes", key)))
     _put(case, "may_write", sorted(key for key in table.keys("writes") if table.mixed("writes", key)))
     _put(case, "quiet", sorted(key for key in table.keys("quiet") if table.any("quiet", key)))
     _put(case, "refuses", sorted(key for key in table.keys("refuses") if table.all("refuses", key)))
+    if any(table.any("leaf_write", key) for key in table.keys("leaf_write")):
+        case["no_grad"] = True
     returns = {str(each.hard["returns",]) for each in members}
     case["returns"] = next(iter(returns)) if len(returns) == 1 else "object"
     structures = {each.structure for each in members}
@@ -92,16 +105,16 @@ def _put(case: CaseData, key: str, value: Any) -> None:
 class _Values:
     """Values of hard atoms over the members of a group."""
 
-    def __init__(self, members: Sequence[Observation]) -> None:
-        self._values: Dict[Atom, List[Hashable]] = {}
+    def __init__(self, members: Sequence[Observation], everything: bool = False) -> None:
+        self._values: dict[Atom, list[Hashable]] = {}
         for each in members:
-            for atom, value in each.hard.items():
+            for atom, value in each.hard.items() if everything else told_atoms(each):
                 self._values.setdefault(atom, []).append(value)
 
-    def keys(self, kind: str) -> List[str]:
+    def keys(self, kind: str) -> list[str]:
         return sorted({str(atom[1]) for atom in self._values if atom[0] == kind})
 
-    def relations(self, kind: str, name: str) -> List[str]:
+    def relations(self, kind: str, name: str) -> list[str]:
         return sorted({str(atom[2]) for atom in self._values if atom[0] == kind and atom[1] == name})
 
     def all(self, *atom: str) -> bool:
@@ -113,23 +126,26 @@ class _Values:
     def mixed(self, *atom: str) -> bool:
         return self.any(*atom) and not self.all(*atom)
 
-    def distinct(self, *atom: str) -> Set[Hashable]:
+    def distinct(self, *atom: str) -> set[Hashable]:
         return set(self._values.get(atom, []))
 
 
-def _saves(table: _Values) -> List[List[Any]]:
-    found: List[List[Any]] = []
+def _saves(table: _Values, strided: _Values) -> list[list[Any]]:
+    """`[what, needs, when, contiguous]`; the last is told only where another layout makes torch keep a copy."""
+    found: list[list[Any]] = []
     for what in table.keys("saved"):
         relations = table.relations("saved", what)
         surely = [each for each in relations if table.all("saved", what, each)]
         maybe = [each for each in relations if table.mixed("saved", what, each)]
-        if "saved" and table.any("odd", what):
+        if "more" in table.distinct("odd", what):
             maybe = maybe or relations
-        if {False} <= table.distinct("odd", what):
+        if "fewer" in table.distinct("odd", what):
             maybe, surely = sorted({*maybe, *surely}), []
         spelled = [_relation(what, each) for each in surely]
         if surely:
             found.append([what, [] if len(surely) == len(relations) else spelled, "always"])
+            if any(False in strided.distinct("saved", what, each) for each in surely):
+                found[-1].append("contiguous")
         if maybe:
             everything = len(maybe) == len(relations)
             found.append([what, [] if everything else [_relation(what, each) for each in maybe], "sometimes"])
@@ -140,7 +156,7 @@ def _relation(what: str, relation: str) -> str:
     return f"{what}:{relation}" if relation in ("itself", "others") else relation
 
 
-def _outputs(members: Sequence[Observation], table: _Values) -> List[Dict[str, Any]]:
+def _outputs(members: Sequence[Observation], table: _Values) -> list[dict[str, Any]]:
     names = sorted({name for each in members for name in each.dtypes}, key=_result_order)
     shapes = shared_shapes(members)
     return [_output(name, members, table, shapes.get(name, set())) for name in names]
@@ -150,8 +166,8 @@ def _result_order(name: str) -> int:
     return int(name.split(".")[1]) if "." in name else 0
 
 
-def _output(name: str, members: Sequence[Observation], table: _Values, shapes: Set[str]) -> Dict[str, Any]:
-    output: Dict[str, Any] = {}
+def _output(name: str, members: Sequence[Observation], table: _Values, shapes: set[str]) -> dict[str, Any]:
+    output: dict[str, Any] = {}
     sources = table.relations("grad", name)
     flowing = [each for each in sources if table.any("grad", name, each)]
     zero = [
@@ -162,6 +178,8 @@ def _output(name: str, members: Sequence[Observation], table: _Values, shapes: S
     ]
     if not flowing:
         output["gradient"] = "none"
+    elif all(table.any("undefined", name, each) for each in flowing):
+        output["gradient"] = "undefined"
     elif zero == flowing:
         output["gradient"] = "zero"
     elif zero:
@@ -188,7 +206,7 @@ def _output(name: str, members: Sequence[Observation], table: _Values, shapes: S
     return output
 
 
-def _tell_dtype(output: Dict[str, Any], kinds: List[Tuple[str, str]]) -> None:
+def _tell_dtype(output: dict[str, Any], kinds: list[tuple[str, str]]) -> None:
     classes = {kind for kind, _ in kinds}
     exact = {name for _, name in kinds}
     if classes == {"same", "float"}:
@@ -200,7 +218,7 @@ def _tell_dtype(output: Dict[str, Any], kinds: List[Tuple[str, str]]) -> None:
         output["dtype_name"] = next(iter(exact))
 
 
-def _preferred_shape(shapes: Set[str], members: Sequence[Observation]) -> str:
+def _preferred_shape(shapes: set[str], members: Sequence[Observation]) -> str:
     likes = sorted(rule for rule in shapes if rule.startswith("like:"))
     several = any(len([a for a in each.arguments if "." not in a]) > 1 for each in members)
     if "scalar" in shapes and not likes:

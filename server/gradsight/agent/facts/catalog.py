@@ -4,25 +4,94 @@ from __future__ import annotations
 
 import inspect
 import types
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable
 
 import torch
 
 # Tensor makers that `torch.overrides` leaves out because they take no tensor.
-FACTORIES = (
-    "arange asarray as_tensor bartlett_window blackman_window complex empty empty_permuted empty_quantized empty_strided "
-    "eye frombuffer from_file from_numpy full hamming_window hann_window kaiser_window linspace logspace normal ones "
-    "rand randint randn randperm range scalar_tensor sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor "
-    "sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor tensor tril_indices triu_indices vander zeros"
-).split()
+FACTORIES = [
+    "arange",
+    "asarray",
+    "as_tensor",
+    "bartlett_window",
+    "blackman_window",
+    "complex",
+    "empty",
+    "empty_permuted",
+    "empty_quantized",
+    "empty_strided",
+    "eye",
+    "frombuffer",
+    "from_file",
+    "from_numpy",
+    "full",
+    "hamming_window",
+    "hann_window",
+    "kaiser_window",
+    "linspace",
+    "logspace",
+    "normal",
+    "ones",
+    "rand",
+    "randint",
+    "randn",
+    "randperm",
+    "range",
+    "scalar_tensor",
+    "sparse_bsc_tensor",
+    "sparse_bsr_tensor",
+    "sparse_compressed_tensor",
+    "sparse_coo_tensor",
+    "sparse_csc_tensor",
+    "sparse_csr_tensor",
+    "tensor",
+    "tril_indices",
+    "triu_indices",
+    "vander",
+    "zeros",
+]
 
 # Properties of a tensor: those that hand out a tensor or touch autograd, and those that only describe it.
-PROPERTIES = (
-    "T H mT mH data grad real imag grad_fn requires_grad is_leaf retains_grad shape dtype device layout ndim names "
-    "itemsize nbytes output_nr _version _base is_cpu is_cuda is_sparse is_sparse_csr is_quantized is_meta is_mps is_xpu "
-    "is_mkldnn is_nested name volatile grad_dtype"
-).split()
+PROPERTIES = [
+    "T",
+    "H",
+    "mT",
+    "mH",
+    "data",
+    "grad",
+    "real",
+    "imag",
+    "grad_fn",
+    "requires_grad",
+    "is_leaf",
+    "retains_grad",
+    "shape",
+    "dtype",
+    "device",
+    "layout",
+    "ndim",
+    "names",
+    "itemsize",
+    "nbytes",
+    "output_nr",
+    "_version",
+    "_base",
+    "is_cpu",
+    "is_cuda",
+    "is_sparse",
+    "is_sparse_csr",
+    "is_quantized",
+    "is_meta",
+    "is_mps",
+    "is_xpu",
+    "is_mkldnn",
+    "is_nested",
+    "name",
+    "volatile",
+    "grad_dtype",
+]
 
 
 @dataclass
@@ -61,6 +130,8 @@ def overridable() -> Iterator[Entry]:
             names.add(short)
         for short in sorted(names):
             target = getattr(holder, short, None)
+            if prefix + short == "Tensor.__setitem__":
+                target = _set_item
             if target is not None and callable(target):
                 yield Entry(prefix + short, f"{room}.{short}", room, target)
 
@@ -126,29 +197,63 @@ def further() -> Iterator[Entry]:
 
 
 _FURTHER = frozenset(
-    "sigmoid tanh relu_ leaky_relu_ elu_ hardtanh_ celu_ selu_ rrelu_ threshold_ scaled_dot_product_attention "
-    "clip_grad_norm_ clip_grad_value_ get_total_norm clip_grads_with_norm_ parameters_to_vector vector_to_parameters "
-    "pad_sequence unpad_sequence pack_padded_sequence pad_packed_sequence pack_sequence unpack_sequence gumbel_softmax "
-    "one_hot upsample upsample_bilinear upsample_nearest scaled_mm grouped_mm".split()
+    [
+        "sigmoid",
+        "tanh",
+        "relu_",
+        "leaky_relu_",
+        "elu_",
+        "hardtanh_",
+        "celu_",
+        "selu_",
+        "rrelu_",
+        "threshold_",
+        "scaled_dot_product_attention",
+        "clip_grad_norm_",
+        "clip_grad_value_",
+        "get_total_norm",
+        "clip_grads_with_norm_",
+        "parameters_to_vector",
+        "vector_to_parameters",
+        "pad_sequence",
+        "unpad_sequence",
+        "pack_padded_sequence",
+        "pad_packed_sequence",
+        "pack_sequence",
+        "unpack_sequence",
+        "gumbel_softmax",
+        "one_hot",
+        "upsample",
+        "upsample_bilinear",
+        "upsample_nearest",
+        "scaled_mm",
+        "grouped_mm",
+    ]
 )
 
 
-def functions() -> List[Entry]:
+def functions() -> list[Entry]:
     """Every callable that is measured by calling it: functions, methods, properties, factories, initializers."""
-    found: Dict[str, Entry] = {}
+    found: dict[str, Entry] = {}
     for source in (overridable, factories, properties, initializers, further):
         for entry in source():
             found.setdefault(entry.name, entry)
     return list(found.values())
 
 
-def resolve(name: str) -> Optional[Callable[..., Any]]:
+def resolve(name: str) -> Callable[..., Any] | None:
     """The object behind a table name, or None."""
     found: Any = torch
     for part in name.split("."):
         if part != "torch":
             found = getattr(found, part, None)
     return found if callable(found) else None
+
+
+def _set_item(self: torch.Tensor, index: Any, value: Any) -> torch.Tensor:
+    """`self[index] = value`; the tensor afterwards is told as the result."""
+    self[index] = value
+    return self
 
 
 def _getter(short: str) -> Callable[[torch.Tensor], Any]:

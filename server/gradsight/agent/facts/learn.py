@@ -7,12 +7,14 @@ explains stays inside a group as a difference and becomes `sometimes`.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Dict, Hashable, Iterator, List, Optional, Sequence, Set, Tuple
 
 from gradsight.agent.facts.measure import Atom, Feature, Observation
 
-Condition = Tuple[str, str, str]
+Condition = tuple[str, str, str]
+# Texts that say too much to be an option.
+UNTOLD = frozenset(["equation", "device", "memory_format", "generator"])
 TELLING_NUMBERS = ("0.0", "1.0", "2.0", "inf")
 
 
@@ -20,23 +22,57 @@ TELLING_NUMBERS = ("0.0", "1.0", "2.0", "inf")
 class Group:
     """Observations that one case describes."""
 
-    conditions: Tuple[Condition, ...]
-    members: List[Observation]
+    conditions: tuple[Condition, ...]
+    members: list[Observation]
 
 
-def groups_of(observations: Sequence[Observation]) -> List[Group]:
+# What an unusual memory layout may change without a case of its own.
+LAYOUT_ATOMS = frozenset(["saved", "odd", "held"])
+
+
+def told_atoms(seen: Observation) -> Iterator[tuple[Atom, Hashable]]:
+    """The hard atoms that a case has to explain."""
+    for atom, value in seen.hard.items():
+        if seen.usual or atom[0] not in LAYOUT_ATOMS:
+            yield atom, value
+
+
+def groups_of(observations: Sequence[Observation]) -> list[Group]:
     """Split the observations so that hard atoms agree in each group wherever arguments can explain them."""
-    groups = _split(list(observations), _explainable(observations))
-    refined: List[Group] = []
+    differing, explainable = _differing(observations)
+    groups: list[Group] = []
+    for group in _split(list(observations), explainable):
+        groups += _part_settled(group, differing - explainable)
+    refined: list[Group] = []
     for group in groups:
         refined += _split_by_shape(group)
     return refined
+
+
+def _part_settled(group: Group, atoms: set[Atom]) -> list[Group]:
+    """Part off the ordinary calls of a group in which nothing explains the rest: `label_smoothing == 0.0`."""
+    if not _conflicts(group.members, atoms):
+        return [group]
+    best: Group | None = None
+    for condition in (*_conditions(group.members), *_kind_conditions(group.members)):
+        inside = [each for each in group.members if fits(condition, each)]
+        usual = sum(each.usual for each in inside)
+        if 2 * len(inside) < len(group.members) or usual < 3 or _conflicts(inside, atoms):
+            continue
+        if best is None or len(inside) > len(best.members):
+            best = Group((*group.conditions, condition), inside)
+    if best is None or len(best.members) == len(group.members):
+        return [group]
+    rest = [each for each in group.members if not fits(best.conditions[-1], each)]
+    return [best, Group(group.conditions, rest)]
 
 
 def fits(condition: Condition, seen: Observation) -> bool:
     """Whether a call meets a condition."""
     name, kind, value = condition
     features = seen.features
+    if kind == "integral":
+        return name in seen.integral
     if kind == "rank":
         return name in seen.ranks and _rank_fits(seen.ranks[name], value)
     if name not in features:
@@ -50,31 +86,33 @@ def fits(condition: Condition, seen: Observation) -> bool:
 
 
 def _rank_fits(rank: int, value: str) -> bool:
-    if value == "<3":
-        return rank < 3
-    return rank > 2 if value == ">2" else rank == int(value)
+    if value[0] == "<":
+        return rank < int(value[1:])
+    return rank > int(value[1:]) if value[0] == ">" else rank == int(value)
 
 
-def _explainable(observations: Sequence[Observation]) -> Set[Atom]:
-    """Atoms that differ somewhere, but never between two calls that look the same."""
-    differing: Set[Atom] = set()
-    first: Dict[Atom, Hashable] = {}
+def _differing(observations: Sequence[Observation]) -> tuple[set[Atom], set[Atom]]:
+    """Atoms that differ somewhere, and those of them that never differ between two calls that look the same."""
+    differing: set[Atom] = set()
+    first: dict[Atom, Hashable] = {}
     for each in observations:
-        for atom, value in each.hard.items():
+        for atom, value in told_atoms(each):
             if first.setdefault(atom, value) != value:
                 differing.add(atom)
-    by_look: Dict[Tuple[object, ...], Dict[Atom, Hashable]] = {}
-    hopeless: Set[Atom] = set()
+    by_look: dict[tuple[object, ...], dict[Atom, Hashable]] = {}
+    hopeless: set[Atom] = set()
     for each in observations:
-        look = (
+        look: tuple[object, ...] = (
             *sorted((name, *_visible(feature)) for name, feature in each.features.items()),
-            *sorted((name, "rank", str(min(rank, 3))) for name, rank in each.ranks.items()),
+            *sorted(each.integral),
         )
-        known = by_look.setdefault(look, {})
-        for atom in differing:
-            if atom in each.hard and known.setdefault(atom, each.hard[atom]) != each.hard[atom]:
+        ranked = (*look, *sorted((name, "rank", str(rank)) for name, rank in each.ranks.items()))
+        for atom, value in told_atoms(each):
+            # Ranks may explain what is kept; whether memory is shared depends on strides, which no condition tells.
+            known = by_look.setdefault(ranked if atom[0] in LAYOUT_ATOMS else look, {})
+            if atom in differing and known.setdefault(atom, value) != value:
                 hopeless.add(atom)
-    return differing - hopeless
+    return differing, differing - hopeless
 
 
 def _visible(feature: Feature) -> Feature:
@@ -82,18 +120,18 @@ def _visible(feature: Feature) -> Feature:
     return feature if kind != "number" or literal in TELLING_NUMBERS else (kind, "")
 
 
-def _conflicts(members: Sequence[Observation], atoms: Set[Atom]) -> int:
-    first: Dict[Atom, Hashable] = {}
+def _conflicts(members: Sequence[Observation], atoms: set[Atom]) -> int:
+    first: dict[Atom, Hashable] = {}
     found = set()
     for each in members:
-        for atom in atoms:
-            if atom in each.hard and first.setdefault(atom, each.hard[atom]) != each.hard[atom]:
+        for atom, value in told_atoms(each):
+            if atom in atoms and first.setdefault(atom, value) != value:
                 found.add(atom)
     return len(found)
 
 
-def _split(members: List[Observation], atoms: Set[Atom]) -> List[Group]:
-    groups: List[Group] = []
+def _split(members: list[Observation], atoms: set[Atom]) -> list[Group]:
+    groups: list[Group] = []
     while _conflicts(members, atoms):
         best = _best_step(members, atoms)
         if best is None:
@@ -102,63 +140,87 @@ def _split(members: List[Observation], atoms: Set[Atom]) -> List[Group]:
         members = [each for each in members if not all(fits(c, each) for c in best)]
         groups.append(Group(best, inside))
     groups.append(Group((), members))
-    return groups
+    return _usual_last(groups)
 
 
-def _best_step(members: List[Observation], atoms: Set[Atom]) -> Optional[Tuple[Condition, ...]]:
+def _usual_last(groups: list[Group]) -> list[Group]:
+    """A rank is rarely known when a program is read, so the last two groups are turned round if the rank is the usual."""
+    if len(groups) < 2 or len(groups[-2].conditions) != 1:
+        return groups
+    (name, kind, value), before, last = groups[-2].conditions[0], groups[-2], groups[-1]
+    if kind != "rank" or value[0] not in "<>" or len(before.members) <= len(last.members):
+        return groups
+    opposite = f"<{int(value[1:]) + 1}" if value[0] == ">" else f">{int(value[1:]) - 1}"
+    return [*groups[:-2], Group(((name, kind, opposite),), last.members), Group((), before.members)]
+
+
+def _best_step(members: list[Observation], atoms: set[Atom]) -> tuple[Condition, ...] | None:
     """The condition whose group agrees in itself and leaves the fewest conflicts behind."""
-    singles = list(_conditions(members))
-    for candidates in (
-        [(each,) for each in singles if not _is_number_value(each)],
-        [(each,) for each in singles if _is_number_value(each)],
-        [
-            pair
-            for pair in itertools.combinations(singles, 2)
-            if pair[0][0] != pair[1][0] and not any(_is_number_value(each) for each in pair)
-        ],
-        [pair for pair in itertools.combinations(singles, 2) if pair[0][0] != pair[1][0]],
-        [(each,) for each in _rank_conditions(members)],
-        [pair for pair in itertools.combinations(_rank_conditions(members), 2) if pair[0][0] != pair[1][0]],
-    ):
-        found = _best_of(candidates, members, atoms)
-        if found is not None:
-            return found
-    return None
+    options = list(_conditions(members))
+    plain = [each for each in options if not _is_number_value(each)]
+    kinds = _kind_conditions(members)
+    ranks = _rank_conditions(members)
+    stages = (
+        [(each,) for each in plain],
+        [(each,) for each in options if _is_number_value(each)],
+        [(each,) for each in kinds],
+        _pairs(plain, plain),
+        _pairs(options, options),
+        _pairs(kinds, options),
+        [(each,) for each in ranks],
+        _pairs(ranks, options),
+        _pairs(ranks, ranks),
+    )
+    fallback: tuple[Condition, ...] | None = None
+    for stage in stages:
+        better, pure = _best_of(stage, members, atoms)
+        if better is not None:
+            return better
+        fallback = fallback or pure
+    return fallback
+
+
+def _pairs(ones: Sequence[Condition], others: Sequence[Condition]) -> list[tuple[Condition, ...]]:
+    if ones is others:
+        return [pair for pair in itertools.combinations(ones, 2) if pair[0][0] != pair[1][0]]
+    return [(one, other) for one in ones for other in others if one[0] != other[0]]
 
 
 def _best_of(
-    candidates: Sequence[Tuple[Condition, ...]], members: List[Observation], atoms: Set[Atom]
-) -> Optional[Tuple[Condition, ...]]:
+    candidates: Sequence[tuple[Condition, ...]], members: list[Observation], atoms: set[Atom]
+) -> tuple[tuple[Condition, ...] | None, tuple[Condition, ...] | None]:
+    """(a step after which fewer atoms are in conflict, the largest group that agrees in itself)."""
     before = _conflicts(members, atoms)
-    best: Optional[Tuple[Tuple[int, int, int], Tuple[Condition, ...]]] = None
+    better: tuple[tuple[int, int, int], tuple[Condition, ...]] | None = None
+    pure: tuple[int, tuple[Condition, ...]] | None = None
     for candidate in candidates:
         inside = [each for each in members if all(fits(c, each) for c in candidate)]
         if not inside or len(inside) == len(members) or _conflicts(inside, atoms):
             continue
         outside = [each for each in members if not all(fits(c, each) for c in candidate)]
         left = _conflicts(outside, atoms)
-        if left >= before and _same_behaviour(inside, outside, atoms):
-            continue
         rank = (left, _plainness(candidate), -len(inside))
-        if best is None or rank < best[0]:
-            best = (rank, candidate)
-    return None if best is None else best[1]
+        if left < before and (better is None or rank < better[0]):
+            better = (rank, candidate)
+        if len(inside) > 1 and (pure is None or len(inside) > pure[0]):
+            pure = (len(inside), candidate)
+    return better and better[1], pure and pure[1]
 
 
-def _same_behaviour(inside: List[Observation], outside: List[Observation], atoms: Set[Atom]) -> bool:
-    """A step that neither lowers the number of conflicts nor removes a differing value brings nothing."""
-    for atom in atoms:
-        here = {each.hard[atom] for each in inside if atom in each.hard}
-        there = {each.hard[atom] for each in outside if atom in each.hard}
-        if here and there and here != there and len(there) == 1:
-            return False
-    return True
-
-
-def _plainness(candidate: Tuple[Condition, ...]) -> int:
-    order = {"tensor": 0, "number": 1, "none": 1, "equals": 2, "indices": 0, "sequence": 2, "text": 2, "basic": 3}
+def _plainness(candidate: tuple[Condition, ...]) -> int:
+    order = {
+        "tensor": 0,
+        "number": 1,
+        "none": 1,
+        "equals": 2,
+        "indices": 0,
+        "sequence": 2,
+        "text": 2,
+        "basic": 3,
+    }
     weight = sum(order.get(kind, 5) for _, kind, _ in candidate)
-    return weight + sum(3 for _, kind, value in candidate if kind == "equals" and value == "False")
+    unusual = sum(value in TELLING_NUMBERS[1:] for _, kind, value in candidate if kind in ("equals", "not"))
+    return weight + 2 * unusual + sum(value == "False" for _, _, value in candidate)
 
 
 def _is_number_value(condition: Condition) -> bool:
@@ -166,43 +228,57 @@ def _is_number_value(condition: Condition) -> bool:
 
 
 def _conditions(members: Sequence[Observation]) -> Iterator[Condition]:
-    seen: Dict[Condition, None] = {}
+    seen: dict[Condition, None] = {}
     for each in members:
         for name, (kind, literal) in each.features.items():
+            if name in UNTOLD:
+                continue
             if kind in ("tensor", "none", "sequence", "indices", "basic", "number"):
                 seen[name, kind, ""] = None
             if kind in ("flag", "text") or (kind == "number" and literal in TELLING_NUMBERS):
                 seen[name, "equals", literal] = None
-                seen[name, "not", literal] = None
+                if kind != "flag":
+                    seen[name, "not", literal] = None
     return iter(seen)
 
 
-def _rank_conditions(members: Sequence[Observation]) -> List[Condition]:
+def _kind_conditions(members: Sequence[Observation]) -> list[Condition]:
+    return [(name, "integral", "") for name in sorted({name for each in members for name in each.integral})]
+
+
+def _rank_conditions(members: Sequence[Observation]) -> list[Condition]:
     names = sorted({name for each in members for name in each.ranks})
-    return [(name, "rank", value) for name in names for value in ("<3", ">2", "0", "1")]
+    return [(name, "rank", value) for name in names for value in ("<3", ">2", "<4", ">3", "0", "1")]
 
 
-def _split_by_shape(group: Group) -> List[Group]:
+def _split_by_shape(group: Group) -> list[Group]:
     """Part a group once more where an option such as `reduction` tells the shape."""
     if _shape_known(group.members):
         return [group]
+    best: tuple[int, list[Group]] = (0, [group])
     for condition in _conditions(group.members):
         if condition[1] != "equals" or _is_number_value(condition) or condition[2] == "False":
             continue
         inside = [each for each in group.members if fits(condition, each)]
         outside = [each for each in group.members if not fits(condition, each)]
-        if inside and outside and _shape_known(inside) and _shape_known(outside):
-            return [Group((*group.conditions, condition), inside), Group(group.conditions, outside)]
-    return [group]
+        if not inside or not outside:
+            continue
+        settled = (len(inside) if _shape_known(inside) else 0) + (
+            len(outside) if _shape_known(outside) else 0
+        )
+        if settled > best[0] and 2 * settled > len(group.members):
+            parts = [Group((*group.conditions, condition), inside), Group(group.conditions, outside)]
+            best = (settled, parts)
+    return best[1]
 
 
 def _shape_known(members: Sequence[Observation]) -> bool:
     return all(bool(shared) for shared in shared_shapes(members).values())
 
 
-def shared_shapes(members: Sequence[Observation]) -> Dict[str, Set[str]]:
+def shared_shapes(members: Sequence[Observation]) -> dict[str, set[str]]:
     """Per result the shape rules that hold for every member."""
-    found: Dict[str, Set[str]] = {}
+    found: dict[str, set[str]] = {}
     for each in members:
         for name, rules in each.shapes.items():
             found[name] = found[name] & rules if name in found else set(rules)

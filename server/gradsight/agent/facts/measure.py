@@ -7,27 +7,32 @@ counter before backward.  Where they differ torch's own refusal wins, and the di
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any, Dict, FrozenSet, Hashable, List, Optional, Set, Tuple
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from gradsight.agent.facts.observe import (
+    CAN_WALK,
     Call,
     Pattern,
     Run,
-    Tensor,
     backward,
     can_require_grad,
     differentiable_results,
+    only_node,
     saved_places,
     share_storage,
 )
 from gradsight.agent.facts.shapes import dtype_class, shape_hypotheses
 from gradsight.agent.facts.signatures import Signature
 
-Atom = Tuple[Hashable, ...]
-Feature = Tuple[str, str]
+Atom = tuple[Hashable, ...]
+Feature = tuple[str, str]
+# (node, argument that requires grad, kept places, given places) of a graph that is one node.
+SingleNode = tuple[str, str, tuple[str, ...], tuple[str, ...]]
 LIST_ELEMENTS_TRIED = 3
 PLACES_TRIED = 10
 
@@ -36,31 +41,38 @@ PLACES_TRIED = 10
 class Observation:
     """What one call showed."""
 
-    features: Dict[str, Feature]
-    hard: Dict[Atom, Hashable] = field(default_factory=dict)
-    shapes: Dict[str, FrozenSet[str]] = field(default_factory=dict)
-    dtypes: Dict[str, Tuple[str, str]] = field(default_factory=dict)
-    zero: Dict[Tuple[str, str], bool] = field(default_factory=dict)
+    features: dict[str, Feature]
+    hard: dict[Atom, Hashable] = field(default_factory=dict)
+    shapes: dict[str, frozenset[str]] = field(default_factory=dict)
+    dtypes: dict[str, tuple[str, str]] = field(default_factory=dict)
+    zero: dict[tuple[str, str], bool] = field(default_factory=dict)
+    usual: bool = True
     returns: str = "tensor"
     structure: str = ""
     results: int = 0
-    arguments: Set[str] = field(default_factory=set)
-    ranks: Dict[str, int] = field(default_factory=dict)
-    disagreements: List[str] = field(default_factory=list)
+    length: int = 0
+    arguments: set[str] = field(default_factory=set)
+    ranks: dict[str, int] = field(default_factory=dict)
+    integral: set[str] = field(default_factory=set)
+    disagreements: list[str] = field(default_factory=list)
     checks: int = 0
+    single_nodes: list[SingleNode] = field(default_factory=list)
 
 
 class CallFailed(Exception):
     """The template does not fit this callable."""
 
 
-def measure(target: Any, call: Call, options: Optional[Dict[str, Any]] = None) -> Observation:
+def measure(target: Any, call: Call, options: dict[str, Any] | None = None) -> Observation:
     """Observe one call in every requires_grad pattern.  `options` are constructor options of a module."""
     try:
         plain = target.run(call, frozenset(), keep_contents=True)
     except Exception as error:
         raise CallFailed(str(error)) from error
-    if any(tensor.numel() == 0 for tensor in (*plain.arguments.values(), *plain.results.values())):
+    given = [tensor for place, tensor in plain.arguments.items() if place not in plain.constant]
+    if any(tensor.numel() == 0 for tensor in given) or (
+        plain.results and all(tensor.numel() == 0 for tensor in plain.results.values())
+    ):
         raise CallFailed("an empty tensor shows nothing")
     bound = dict(target.signature.bind(call.positional, call.keywords))
     if options:
@@ -68,17 +80,25 @@ def measure(target: Any, call: Call, options: Optional[Dict[str, Any]] = None) -
     seen = Observation(features(target.signature, bound))
     seen.returns, seen.structure = outcome_kind(plain.outcome), outcome_structure(plain.outcome)
     seen.results = len(plain.results)
+    seen.length = len(plain.outcome) if seen.returns == "tuple" else 1
     seen.arguments = {base(place) for place in plain.arguments}
     seen.ranks = {place: tensor.dim() for place, tensor in plain.arguments.items() if "[" not in place}
+    seen.integral = {
+        place
+        for place, tensor in plain.arguments.items()
+        if "[" not in place and not can_require_grad(tensor)
+    }
     _note_storage(seen, plain)
     _note_soft(seen, target, call, plain, bound)
+    if seen.returns == "array":
+        _note_array(seen, plain)
     _note_patterns(seen, target, call, plain)
     return seen
 
 
-def features(signature: Signature, bound: Dict[str, Any]) -> Dict[str, Feature]:
+def features(signature: Signature, bound: dict[str, Any]) -> dict[str, Feature]:
     """Kind and literal value of every argument, given or by default."""
-    found: Dict[str, Feature] = {}
+    found: dict[str, Feature] = {}
     for name, text in signature.defaults.items():
         found[name] = _feature_of_text(text)
     for name, value in bound.items():
@@ -186,6 +206,16 @@ def _note_storage(seen: Observation, run: Run) -> None:
             )
 
 
+def _note_array(seen: Observation, run: Run) -> None:
+    """A NumPy array is no tensor, but it may look at a tensor's memory, unseen by version counters."""
+    address = run.outcome.__array_interface__["data"][0]
+    owner = next((base(place) for place, tensor in run.arguments.items() if tensor.data_ptr() == address), "")
+    seen.hard["alias", "result"] = owner
+    seen.hard["same", "result"] = ""
+    seen.hard["linked", "result"] = False
+    seen.dtypes["result"] = ("same", "")
+
+
 def _equal(one: Tensor, other: Tensor) -> bool:
     try:
         if one.shape != other.shape or one.dtype != other.dtype:
@@ -202,7 +232,7 @@ def _overlaps(tensor: Tensor) -> bool:
         return False
 
 
-def _note_soft(seen: Observation, target: Any, call: Call, run: Run, bound: Dict[str, Any]) -> None:
+def _note_soft(seen: Observation, target: Any, call: Call, run: Run, bound: dict[str, Any]) -> None:
     for name, result in run.results.items():
         seen.shapes[name] = shape_hypotheses(result, run.arguments, bound)
         seen.dtypes[name] = dtype_class(target, call, name, result, run.arguments)
@@ -220,21 +250,36 @@ def _note_patterns(seen: Observation, target: Any, call: Call, plain: Run) -> No
         seen.hard["refuses", base(place)] = False
         usable.append(place)
         # The walk comes first: backward frees what it looks at, and a bumped view loses its grad_fn.
+        node = only_node(run)
         saved = _saved_by_both(seen, target, call, run, pattern)
+        if node:
+            seen.single_nodes.append((node, place, tuple(sorted(saved)), tuple(sorted(run.arguments))))
         _note_saves(seen, run, saved, place)
         _note_gradient(seen, run, place)
         _note_links(seen, run)
+    _note_leaf_writes(seen, target, call, usable)
     everything = frozenset(usable)
     if 1 < len(usable) <= PLACES_TRIED:
         _note_combination(seen, target, call, everything)
 
 
-def _candidates(run: Run) -> List[str]:
-    found: List[str] = []
-    taken: Dict[str, int] = {}
+def _note_leaf_writes(seen: Observation, target: Any, call: Call, usable: list[str]) -> None:
+    """Whether a leaf that requires grad may be written: only under `no_grad` does torch allow it."""
+    for place in usable:
+        if seen.hard.get(("writes", base(place))):
+            try:
+                target.run(call, frozenset([place]), as_leaf=True)
+                seen.hard["leaf_write", base(place)] = True
+            except RuntimeError:
+                seen.hard["leaf_write", base(place)] = False
+
+
+def _candidates(run: Run) -> list[str]:
+    found: list[str] = []
+    taken: dict[str, int] = {}
     for place, tensor in run.arguments.items():
         key = base(place)
-        if can_require_grad(tensor) and taken.get(key, 0) < LIST_ELEMENTS_TRIED:
+        if place not in run.constant and can_require_grad(tensor) and taken.get(key, 0) < LIST_ELEMENTS_TRIED:
             taken[key] = taken.get(key, 0) + 1
             found.append(place)
     return found
@@ -254,7 +299,8 @@ def _note_gradient(seen: Observation, run: Run, place: str) -> None:
             continue
         try:
             (gradient,) = backward([result], [run.leaves[place]], retain=True)
-        except RuntimeError:
+        except RuntimeError as error:
+            seen.hard["undefined", name, key] = "not implemented" in str(error)
             continue
         is_zero = gradient is None or not bool(torch.any(gradient.to_dense() != 0))
         seen.zero[name, key] = seen.zero.get((name, key), True) and is_zero
@@ -288,19 +334,24 @@ def _note_links(seen: Observation, run: Run) -> None:
 def bump(tensor: Tensor) -> bool:
     """Advance the version counter without touching content; False where torch refuses."""
     try:
-        torch.autograd.graph.increment_version(tensor)
+        increment = getattr(torch.autograd.graph, "increment_version", None)
+        if increment is not None:
+            increment(tensor)
+        else:
+            with torch.no_grad():
+                tensor.copy_(tensor.clone())
     except (RuntimeError, AttributeError):
         return False
     return True
 
 
-def _saved_by_both(
-    seen: Observation, target: Any, call: Call, walked: Run, pattern: Pattern
-) -> Set[str]:
+def _saved_by_both(seen: Observation, target: Any, call: Call, walked: Run, pattern: Pattern) -> set[str]:
     by_walk = set(saved_places(walked))
     refused, decided = refused_places(target, call, pattern)
     if not decided:
         return by_walk
+    if not CAN_WALK:
+        return {place for place, answer in refused.items() if answer}
     tried = refused.keys()
     for place in sorted(tried):
         seen.checks += 1
@@ -314,14 +365,14 @@ def _saved_by_both(
     return {place for place in by_walk if place not in tried} | {p for p in tried if refused[p]}
 
 
-def refused_places(target: Any, call: Call, pattern: Pattern) -> Tuple[Dict[str, bool], bool]:
+def refused_places(target: Any, call: Call, pattern: Pattern) -> tuple[dict[str, bool], bool]:
     """For each argument and fresh result: does backward refuse after its version was bumped?  (answers, decided)"""
-    answers: Dict[str, bool] = {}
+    answers: dict[str, bool] = {}
     try:
         run = target.run(call, pattern)
         sources = differentiable_results(run)
         if not sources:
-            return {place: False for place in run.arguments}, True
+            return dict.fromkeys(run.arguments, False), True
         backward(sources, list(run.leaves.values()), retain=True)
     except Exception:
         return answers, False
@@ -331,7 +382,7 @@ def refused_places(target: Any, call: Call, pattern: Pattern) -> Tuple[Dict[str,
         owner = [place for place, tensor in run.arguments.items() if share_storage(result, tensor)]
         if not owner or set(owner) & written:
             places.append(name)
-    places = [place for place in places if place not in written]
+    places = _few_per_parameter([place for place in places if place not in written])
     for place in places:
         tensor = run.arguments.get(place, run.results.get(place))
         if tensor is None or not bump(tensor):
@@ -346,7 +397,18 @@ def refused_places(target: Any, call: Call, pattern: Pattern) -> Tuple[Dict[str,
     return answers, True
 
 
-def _note_saves(seen: Observation, run: Run, saved: Set[str], place: str) -> None:
+def _few_per_parameter(places: list[str]) -> list[str]:
+    taken: dict[str, int] = {}
+    kept = []
+    for place in places:
+        key = base(place)
+        taken[key] = taken.get(key, 0) + 1
+        if taken[key] <= LIST_ELEMENTS_TRIED + 1:
+            kept.append(place)
+    return kept
+
+
+def _note_saves(seen: Observation, run: Run, saved: set[str], place: str) -> None:
     key = base(place)
     for what in [*run.arguments, *run.results]:
         owner = base(what)
@@ -367,6 +429,7 @@ def _note_combination(seen: Observation, target: Any, call: Call, pattern: Patte
     except Exception:
         return
     together = {base(place) for place in saved_places(run)}
-    alone = {atom[1] for atom, value in seen.hard.items() if atom[0] == "saved" and value}
-    for owner in sorted(str(each) for each in together ^ alone):
-        seen.hard["odd", owner] = owner in together
+    alone = {str(atom[1]) for atom, value in seen.hard.items() if atom[0] == "saved" and value}
+    for owner in {str(atom[1]) for atom in seen.hard if atom[0] == "saved"}:
+        more, fewer = owner in together - alone, owner in alone - together
+        seen.hard["odd", owner] = "more" if more else "fewer" if fewer else ""

@@ -8,35 +8,38 @@ places that require grad.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Tuple
+from typing import Any, Callable
 
 import torch
+from torch import Tensor
 
 from gradsight.agent.facts.signatures import Signature
 
-Tensor = torch.Tensor
-Pattern = FrozenSet[str]
+Pattern = frozenset[str]
 
 
 @dataclass
 class Call:
     """Template of a call: positional and keyword arguments."""
 
-    positional: Tuple[Any, ...]
-    keywords: Dict[str, Any] = field(default_factory=dict)
+    positional: tuple[Any, ...]
+    keywords: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
 class Run:
     """One execution: arguments by place, outcome tensors by place, and what the outcome is made of."""
 
-    arguments: Dict[str, Tensor]
-    leaves: Dict[str, Tensor]
+    arguments: dict[str, Tensor]
+    leaves: dict[str, Tensor]
     outcome: Any
-    results: Dict[str, Tensor]
-    versions: Dict[str, int]
-    contents: Dict[str, Tensor]
+    results: dict[str, Tensor]
+    versions: dict[str, int]
+    contents: dict[str, Tensor]
+    constant: frozenset[str] = frozenset()
+    """Places that are never made to require grad, such as a module's buffers."""
 
 
 @dataclass
@@ -46,9 +49,14 @@ class Target:
     function: Callable[..., Any]
     signature: Signature
 
-    def run(self, call: Call, pattern: Pattern, seed: int = 0, keep_contents: bool = False) -> Run:
-        """Execute on fresh copies.  Arguments that require grad are non-leaf, so that in-place forms are allowed."""
-        positional, keywords, arguments, leaves = fresh_arguments(self.signature, call, pattern)
+    def run(
+        self, call: Call, pattern: Pattern, seed: int = 0, keep_contents: bool = False, as_leaf: bool = False
+    ) -> Run:
+        """Execute on fresh copies.
+
+        Arguments that require grad are non-leaf unless `as_leaf`, so that in-place forms are allowed.
+        """
+        positional, keywords, arguments, leaves = fresh_arguments(self.signature, call, pattern, as_leaf)
         versions = {place: tensor._version for place, tensor in arguments.items()}
         contents = (
             {place: tensor.detach().clone() for place, tensor in arguments.items()} if keep_contents else {}
@@ -61,11 +69,11 @@ class Target:
 
 
 def fresh_arguments(
-    signature: Signature, call: Call, pattern: Pattern
-) -> Tuple[List[Any], Dict[str, Any], Dict[str, Tensor], Dict[str, Tensor]]:
+    signature: Signature, call: Call, pattern: Pattern, as_leaf: bool = False
+) -> tuple[list[Any], dict[str, Any], dict[str, Tensor], dict[str, Tensor]]:
     """Copies of the call's arguments, with the tensors among them by place."""
-    arguments: Dict[str, Tensor] = {}
-    leaves: Dict[str, Tensor] = {}
+    arguments: dict[str, Tensor] = {}
+    leaves: dict[str, Tensor] = {}
 
     def copy(value: Any, place: str) -> Any:
         if isinstance(value, Tensor):
@@ -73,7 +81,7 @@ def fresh_arguments(
             used = leaf
             if place in pattern:
                 leaf.requires_grad_(True)
-                used = leaf.clone()
+                used = leaf if as_leaf else leaf.clone()
                 leaves[place] = leaf
             arguments[place] = used
             return used
@@ -91,7 +99,7 @@ def fresh_arguments(
     return positional, keywords, arguments, leaves
 
 
-def positional_places(signature: Signature, call: Call) -> List[str]:
+def positional_places(signature: Signature, call: Call) -> list[str]:
     """The place of each positional argument; elements of a collecting parameter are numbered."""
     places = []
     rest = call.positional[len(signature.positional) :]
@@ -111,7 +119,7 @@ def positional_places(signature: Signature, call: Call) -> List[str]:
     return places
 
 
-def named_results(outcome: Any, place: str = "result") -> Iterator[Tuple[str, Tensor]]:
+def named_results(outcome: Any, place: str = "result") -> Iterator[tuple[str, Tensor]]:
     """The tensors that came out: `result`, or `result.0`, `result.1`, ... numbered through nested tuples."""
     if isinstance(outcome, Tensor):
         yield place, outcome
@@ -133,10 +141,10 @@ def _tensors_in(value: Any) -> Iterator[Tensor]:
 
 def can_require_grad(tensor: Tensor) -> bool:
     """Floating and complex tensors can; integers and booleans cannot."""
-    return tensor.is_floating_point() or tensor.is_complex()
+    return bool(tensor.is_floating_point() or tensor.is_complex())
 
 
-def storage_of(tensor: Tensor) -> Optional[int]:
+def storage_of(tensor: Tensor) -> int | None:
     """Identity of the storage, or None for layouts without one."""
     try:
         if tensor.layout is not torch.strided:
@@ -158,7 +166,7 @@ def share_storage(one: Tensor, other: Tensor) -> bool:
     )
 
 
-def _parts(tensor: Tensor) -> List[Tensor]:
+def _parts(tensor: Tensor) -> list[Tensor]:
     if tensor.layout is torch.sparse_coo:
         return [tensor._values(), tensor._indices()]
     if tensor.layout in (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc):
@@ -166,10 +174,12 @@ def _parts(tensor: Tensor) -> List[Tensor]:
     return [tensor]
 
 
-_raw_attributes: Dict[type, List[str]] = {}
+# Older torch does not show the tensor inside a saved variable; there only bumping versions tells what is kept.
+CAN_WALK = hasattr(torch._C._autograd.SavedTensor, "data")
+_raw_attributes: dict[type, list[str]] = {}
 
 
-def saved_tensors(results: List[Tensor]) -> List[Tensor]:
+def saved_tensors(results: list[Tensor]) -> list[Tensor]:
     """Every tensor that a node of the results' graph keeps for backward, as it was stored."""
     seen = set()
     todo = [tensor.grad_fn for tensor in results if tensor.grad_fn is not None]
@@ -195,12 +205,30 @@ def saved_tensors(results: List[Tensor]) -> List[Tensor]:
     return found
 
 
-def saved_places(run: Run) -> List[str]:
+def only_node(run: Run) -> str:
+    """The name of the node when the call made exactly one, else empty.  Arguments are clones of leaves."""
+    found = set()
+    todo = [tensor.grad_fn for tensor in run.results.values() if tensor.grad_fn is not None]
+    while todo:
+        node = todo.pop()
+        name = node.name()
+        if name in ("CloneBackward0", "torch::autograd::AccumulateGrad"):
+            continue
+        found.add(node)
+        if len(found) > 1:
+            return ""
+        todo += [following for following, _ in node.next_functions if following is not None]
+    return str(next(iter(found)).name()) if found else ""
+
+
+def saved_places(run: Run) -> list[str]:
     """Arguments and results whose storage the graph keeps.  A result that is an argument is told as the result.
 
     torch keeps the *new* content of a tensor written in place, never the old one.
     """
-    kept = {storage_of(tensor) for tensor in saved_tensors([r for r in run.results.values() if r.requires_grad])}
+    kept = {
+        storage_of(tensor) for tensor in saved_tensors([r for r in run.results.values() if r.requires_grad])
+    }
     kept.discard(None)
     written = {place for place, tensor in run.arguments.items() if tensor._version != run.versions[place]}
     found = []
@@ -218,12 +246,12 @@ def saved_places(run: Run) -> List[str]:
     return found
 
 
-def differentiable_results(run: Run) -> List[Tensor]:
+def differentiable_results(run: Run) -> list[Tensor]:
     """Results through which a backward pass can start."""
     return [tensor for tensor in run.results.values() if tensor.requires_grad]
 
 
-def backward(results: List[Tensor], leaves: List[Tensor], retain: bool = False) -> List[Optional[Tensor]]:
+def backward(results: list[Tensor], leaves: list[Tensor], retain: bool = False) -> list[Tensor | None]:
     """Gradients of the leaves for a positive random cotangent."""
     generator = torch.Generator().manual_seed(7)
     cotangents = []

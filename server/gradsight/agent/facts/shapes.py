@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, FrozenSet, List, Tuple
+from typing import Any
 
 import torch
+from torch import Tensor
 
-from gradsight.agent.facts.observe import Call, Tensor
+from gradsight.agent.facts.observe import Call
 
 
-def shape_hypotheses(result: Tensor, arguments: Dict[str, Tensor], bound: Dict[str, Any]) -> FrozenSet[str]:
+def shape_hypotheses(result: Tensor, arguments: dict[str, Tensor], bound: dict[str, Any]) -> frozenset[str]:
     """Every rule that would give this result's shape."""
     found = set()
     shape = tuple(result.shape)
@@ -27,7 +28,7 @@ def shape_hypotheses(result: Tensor, arguments: Dict[str, Tensor], bound: Dict[s
             pass
     elif len(alone) == 1 and "like:" + next(iter(alone)) in found:
         found.add("broadcast")
-    if alone and "dim" in bound or "keepdim" in bound:
+    if (alone and "dim" in bound) or "keepdim" in bound:
         if _reduced(next(iter(alone.values())), bound) == shape:
             found.add("reduce")
     elif shape == ():
@@ -35,7 +36,7 @@ def shape_hypotheses(result: Tensor, arguments: Dict[str, Tensor], bound: Dict[s
     return frozenset(found)
 
 
-def _reduced(tensor: Tensor, bound: Dict[str, Any]) -> Tuple[int, ...]:
+def _reduced(tensor: Tensor, bound: dict[str, Any]) -> tuple[int, ...]:
     dims = bound.get("dim")
     keep = bound.get("keepdim") is True
     rank = tensor.dim()
@@ -47,7 +48,7 @@ def _reduced(tensor: Tensor, bound: Dict[str, Any]) -> Tuple[int, ...]:
         reduced = {dims % max(rank, 1)}
     else:
         return (-1,)
-    shape: List[int] = []
+    shape: list[int] = []
     for index, size in enumerate(tensor.shape):
         if index not in reduced:
             shape.append(size)
@@ -57,8 +58,8 @@ def _reduced(tensor: Tensor, bound: Dict[str, Any]) -> Tuple[int, ...]:
 
 
 def dtype_class(
-    target: Any, call: Call, name: str, result: Tensor, arguments: Dict[str, Tensor]
-) -> Tuple[str, str]:
+    target: Any, call: Call, name: str, result: Tensor, arguments: dict[str, Tensor]
+) -> tuple[str, str]:
     """(class, exact name): how the result's dtype follows from the arguments'."""
     if result.dtype is torch.bool:
         return "bool", "bool"
@@ -71,24 +72,28 @@ def dtype_class(
         return ("int", exact) if floating else ("same", "")
     if result.is_complex() and not any(dtype.is_complex for dtype in inputs):
         return "complex", ""
-    narrow = _retyped(target, call, name, torch.float32)
-    if narrow is not None and result.dtype is torch.float64 and narrow is torch.float64:
-        return "float", exact
+    wide = _retyped(target, call, name, torch.float64)
     if result.dtype not in inputs:
-        return "float", "" if narrow is not result.dtype else exact
-    whole = _retyped(target, call, name, torch.int64)
-    if whole is not None and whole.is_floating_point:
+        return "float", exact if wide is result.dtype or wide is None else ""
+    if result.dtype is torch.float32 and wide is torch.float32:
+        return "float", exact
+    integral = _retyped(target, call, name, torch.int64)
+    if integral is not None and integral.is_floating_point:
         return "float", ""
     return "same", ""
 
 
 def _retyped(target: Any, call: Call, name: str, dtype: torch.dtype) -> Any:
-    """The result's dtype when the call's double tensors are given as `dtype`, or None."""
+    """The result's dtype when the call's floating tensors are given as `dtype`, or None."""
 
     def convert(value: Any) -> Any:
-        if isinstance(value, Tensor) and value.dtype is torch.float64:
+        if isinstance(value, Tensor) and value.dtype is torch.float32:
             return value.detach().abs().mul(3).to(dtype) if dtype is torch.int64 else value.detach().to(dtype)
-        if isinstance(value, (list, tuple)) and not hasattr(value, "_fields") and not isinstance(value, torch.Size):
+        if (
+            isinstance(value, (list, tuple))
+            and not hasattr(value, "_fields")
+            and not isinstance(value, torch.Size)
+        ):
             return type(value)(convert(each) for each in value)
         return value
 

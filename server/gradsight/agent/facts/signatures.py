@@ -6,11 +6,11 @@ import ast
 import inspect
 import os
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable
 
 import torch
 
-Names = List[str]
+Names = list[str]
 
 
 @dataclass
@@ -24,18 +24,18 @@ class Signature:
     positional: Names = field(default_factory=list)
     varargs: str = ""
     keyword_only: Names = field(default_factory=list)
-    defaults: Dict[str, str] = field(default_factory=dict)
-    by_tensor: Dict[str, str] = field(default_factory=dict)
-    synonyms: Dict[str, str] = field(default_factory=dict)
+    defaults: dict[str, str] = field(default_factory=dict)
+    by_tensor: dict[str, str] = field(default_factory=dict)
+    synonyms: dict[str, str] = field(default_factory=dict)
 
     def parameters(self) -> Names:
         """All names: positional, then the collecting one as `*name`, then keyword-only."""
         collecting = ["*" + self.varargs] if self.varargs else []
         return [*self.positional, *collecting, *self.keyword_only]
 
-    def bind(self, positional: Tuple[Any, ...], keywords: Dict[str, Any]) -> Dict[str, Any]:
+    def bind(self, positional: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:
         """Argument values by parameter name; raises TypeError when there are too many."""
-        bound: Dict[str, Any] = {}
+        bound: dict[str, Any] = {}
         for place, value in enumerate(positional):
             if place < len(self.positional):
                 name = self.positional[place]
@@ -55,7 +55,7 @@ class Signature:
 
 
 # Signatures that neither `inspect` nor the stubs tell usefully.
-WRITTEN_OUT: Dict[str, str] = {
+WRITTEN_OUT: dict[str, str] = {
     "torch.einsum": "equation, *operands",
     "torch.Tensor.to": "self, *target, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None",
     "torch.Tensor.view": "self, *size",
@@ -69,6 +69,13 @@ WRITTEN_OUT: Dict[str, str] = {
     "torch.var": "input, dim=None, unbiased=True, keepdim=False, *, correction=1, out=None",
     "torch.std_mean": "input, dim=None, unbiased=True, keepdim=False, *, correction=1",
     "torch.var_mean": "input, dim=None, unbiased=True, keepdim=False, *, correction=1",
+    **{
+        f"torch.{word}": "input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first"
+        for word in ("lstm", "gru", "rnn_tanh", "rnn_relu")
+    },
+    "torch.unique": "input, sorted=True, return_inverse=False, return_counts=False, dim=None",
+    "torch.lu": "A, pivot=True, get_infos=False, out=None",
+    "torch.chain_matmul": "*matrices, out=None",
     "torch.tensor": "data, *, dtype=None, device=None, requires_grad=False, pin_memory=False",
     "torch.as_tensor": "data, dtype=None, device=None",
     "torch.from_numpy": "ndarray",
@@ -115,14 +122,14 @@ class Signatures:
         self._nn = _stub_functions(os.path.join(root, "_C", "_nn.pyi"))
         self._functional = _stub_functions(os.path.join(root, "nn", "functional.pyi"))
 
-    def find(self, path: str, target: Callable[..., Any]) -> Optional[Signature]:
+    def find(self, path: str, target: Callable[..., Any]) -> Signature | None:
         """The signature of `path` (`torch.Tensor.mul`), or None when torch tells none."""
         written = WRITTEN_OUT.get(path)
         if written is not None:
-            return _from_text(written)
+            return signature_from_text(written)
         is_method = path.startswith("torch.Tensor.")
         name = path.rsplit(".", 1)[1]
-        from_python = _from_python(target)
+        from_python = signature_of_python(target)
         if from_python is not None and from_python.positional:
             return from_python
         if path == "torch." + name and name in self._functions:
@@ -136,8 +143,8 @@ class Signatures:
         return _from_schema(path, is_method) or from_python
 
 
-def _stub_functions(path: str, class_name: str = "") -> Dict[str, List[ast.FunctionDef]]:
-    found: Dict[str, List[ast.FunctionDef]] = {}
+def _stub_functions(path: str, class_name: str = "") -> dict[str, list[ast.FunctionDef]]:
+    found: dict[str, list[ast.FunctionDef]] = {}
     try:
         with open(path, encoding="utf-8") as file:
             body = ast.parse(file.read()).body
@@ -152,7 +159,8 @@ def _stub_functions(path: str, class_name: str = "") -> Dict[str, List[ast.Funct
     return found
 
 
-def _from_text(text: str) -> Signature:
+def signature_from_text(text: str) -> Signature:
+    """The signature that a parameter list in Python syntax declares."""
     node = ast.parse(f"def f({text}): ...").body[0]
     assert isinstance(node, ast.FunctionDef)
     return _from_stub(node, "self" if text.startswith("self") else "")
@@ -181,7 +189,8 @@ def _as_written(default: str) -> str:
     return "None" if default == "..." else default
 
 
-def _from_python(target: Callable[..., Any]) -> Optional[Signature]:
+def signature_of_python(target: Callable[..., Any]) -> Signature | None:
+    """The signature of a function written in Python, or None."""
     try:
         parameters = inspect.signature(target).parameters.values()
     except (TypeError, ValueError):
@@ -201,7 +210,7 @@ def _from_python(target: Callable[..., Any]) -> Optional[Signature]:
     return signature
 
 
-def _from_schema(path: str, is_method: bool) -> Optional[Signature]:
+def _from_schema(path: str, is_method: bool) -> Signature | None:
     name = path.rsplit(".", 1)[1]
     room = path.split(".")[1]
     prefix = {"linalg": "linalg_", "special": "special_", "fft": "fft_"}.get(room, "")
@@ -227,7 +236,7 @@ def _from_schema(path: str, is_method: bool) -> Optional[Signature]:
     return found
 
 
-def _merge(overloads: List[Signature]) -> Signature:
+def _merge(overloads: list[Signature]) -> Signature:
     """One list for all overloads: the longest positional one leads; what only others have becomes keyword-only."""
     kept = [each for each in overloads if not _is_deprecated_order(each)] or overloads
     leading = max(kept, key=lambda each: (len(each.positional), bool(each.varargs)))

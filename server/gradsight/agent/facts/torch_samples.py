@@ -7,7 +7,8 @@ import sys
 import types
 import unittest
 import warnings
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from collections.abc import Iterator
+from typing import Any, Callable
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -15,7 +16,15 @@ from torch.overrides import TorchFunctionMode
 from gradsight.agent.facts.observe import Call
 
 SAMPLES_PER_ENTRY = 60
-DTYPES = (torch.float64, torch.float32, torch.complex128, torch.complex64, torch.int64, torch.bool, torch.uint8)
+DTYPES = (
+    torch.float32,
+    torch.float64,
+    torch.complex64,
+    torch.complex128,
+    torch.int64,
+    torch.bool,
+    torch.uint8,
+)
 
 # Python operators and the OpInfo entry whose samples fit them.
 OPERATORS = {
@@ -26,7 +35,7 @@ OPERATORS = {
 }  # fmt: skip
 
 
-def import_databases() -> Tuple[List[Any], List[Any], str]:
+def import_databases() -> tuple[list[Any], list[Any], str]:
     """(op_db, module_db, why they are missing).
 
     torch's test helpers import `expecttest` at the top and need only its base class; a stand-in is enough here.
@@ -53,10 +62,10 @@ class _Recorder(TorchFunctionMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.first: Optional[Tuple[Any, Tuple[Any, ...], Dict[str, Any]]] = None
+        self.first: tuple[Any, tuple[Any, ...], dict[str, Any]] | None = None
 
     def __torch_function__(
-        self, func: Any, types: Any, args: Tuple[Any, ...] = (), kwargs: Optional[Dict[str, Any]] = None
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         name = torch.overrides.resolve_name(func) or ""
         if self.first is None and not name.endswith(("__get__", "__set__", "manual_seed")):
@@ -67,12 +76,12 @@ class _Recorder(TorchFunctionMode):
 class TorchSamples:
     """Calls by table name, collected once from OpInfo."""
 
-    def __init__(self, op_db: List[Any], seed: int = 0, per_entry: int = SAMPLES_PER_ENTRY) -> None:
-        self._by_name: Dict[str, List[Any]] = {}
+    def __init__(self, op_db: list[Any], seed: int = 0, per_entry: int = SAMPLES_PER_ENTRY) -> None:
+        self._by_name: dict[str, list[Any]] = {}
         self._seed = seed
         self._per_entry = per_entry
-        self._drawn: Dict[int, List[Call]] = {}
-        self._rerouted: Dict[str, List[Call]] = {}
+        self._drawn: dict[int, list[Call]] = {}
+        self._rerouted: dict[str, list[Call]] = {}
         for entry in op_db:
             for name in self._names(entry):
                 self._by_name.setdefault(name, []).append(entry)
@@ -91,6 +100,9 @@ class TorchSamples:
             if "." in short:
                 if not _is_wrapper(entry):
                     yield short
+                    tail = short.rsplit(".", 1)[1]
+                    # `nn.functional.relu` often has brothers with the same arguments: `torch.relu`, `Tensor.relu_`.
+                    yield from (f"torch.{tail}", f"torch.{tail}_", f"Tensor.{tail}", f"Tensor.{tail}_")
                 continue
             if not _is_wrapper(entry):
                 yield "torch." + short
@@ -103,7 +115,7 @@ class TorchSamples:
                 yield f"Tensor.__i{operator}__"
                 yield f"Tensor.__r{operator}__"
 
-    def _draw(self, entry: Any) -> List[Call]:
+    def _draw(self, entry: Any) -> list[Call]:
         key = id(entry)
         if key not in self._drawn:
             self._drawn[key] = list(itertools.islice(self._samples(entry), self._per_entry))
@@ -114,7 +126,9 @@ class TorchSamples:
             yield Call((sample.input, *sample.args), dict(sample.kwargs))
 
     def _raw_samples(self, entry: Any) -> Iterator[Any]:
-        dtype = next((each for each in DTYPES if each in entry.dtypes), None) or next(iter(entry.dtypes), None)
+        dtype = next((each for each in DTYPES if each in entry.dtypes), None) or next(
+            iter(entry.dtypes), None
+        )
         if dtype is None:
             return
         needs_grad = bool(entry.supports_autograd and (dtype.is_floating_point or dtype.is_complex))
@@ -126,7 +140,7 @@ class TorchSamples:
         except Exception:
             return
 
-    def _resolve_wrappers(self, op_db: List[Any]) -> None:
+    def _resolve_wrappers(self, op_db: list[Any]) -> None:
         """Entries that call a public function through a lambda: record what the lambda really calls."""
         for entry in op_db:
             if not _is_wrapper(entry):
@@ -146,8 +160,8 @@ def _is_wrapper(entry: Any) -> bool:
 
 
 def _inner_call(
-    function: Callable[..., Any], positional: Tuple[Any, ...], keywords: Dict[str, Any]
-) -> Optional[Tuple[str, Call]]:
+    function: Callable[..., Any], positional: tuple[Any, ...], keywords: dict[str, Any]
+) -> tuple[str, Call] | None:
     recorder = _Recorder()
     try:
         with warnings.catch_warnings(), recorder:

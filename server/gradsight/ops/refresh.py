@@ -1,0 +1,213 @@
+"""Generates a table from the torch of another interpreter, in subprocesses of that interpreter."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gradsight
+from gradsight.ops.cache import store
+from gradsight.ops.table import read_table
+from gradsight.ops.writing import table_text
+
+Progress = Callable[[int, int], None]
+
+# Loads the package by its file, so that nothing else of our installation becomes visible over there.
+BOOTSTRAP = """
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("gradsight", sys.argv[1], submodule_search_locations=[sys.argv[2]])
+package = importlib.util.module_from_spec(spec)
+sys.modules["gradsight"] = package
+spec.loader.exec_module(package)
+from gradsight.agent.facts.main import main
+sys.exit(main(sys.argv[3:]))
+"""
+ASK_VERSION = "import torch, sys; sys.stdout.write('torch ' + torch.__version__)"
+
+
+class RefreshFailed(Exception):
+    """No table could be made; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """Where the new table is and what it holds."""
+
+    path: str
+    torch_version: str
+    facts: int
+    troubles: tuple[str, ...]
+
+
+def refresh(
+    python: str, timeout: float = 900.0, workers: int | None = None, progress: Progress | None = None
+) -> Refreshed:
+    """Measure the torch of `python` and keep the table in the user's cache.  Raises RefreshFailed."""
+    version = torch_version_of(python, min(timeout, 120.0))
+    measured = measure(python, timeout, workers, progress)
+    text = text_of(measured)
+    try:
+        path = store(version, text)
+    except OSError as error:
+        raise RefreshFailed(
+            f"the table cannot be kept: {error.strerror or error} ({error.filename})"
+        ) from error
+    table = read_table(path)
+    return Refreshed(path, version, len(table.names()), tuple(measured["troubles"]))
+
+
+def text_of(measured: Mapping[str, Any]) -> str:
+    """The table file for a measured torch."""
+    rooms = {
+        room: names for room, names in measured["rooms"].items() if room in ("factories", "Tensor properties")
+    }
+    about = {
+        "torch": str(measured["torch"]).split("+")[0],
+        "rooms": {room: len(names) for room, names in measured["rooms"].items()},
+    }
+    return table_text(measured["facts"], measured["missing"], {**about, "listed": rooms})
+
+
+def torch_version_of(python: str, timeout: float = 60.0) -> str:
+    """The version of torch that an interpreter has.  Raises RefreshFailed."""
+    if shutil.which(python) is None:
+        raise RefreshFailed(f"there is no interpreter at {python}")
+    try:
+        done = subprocess.run(
+            [python, "-c", ASK_VERSION],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        raise RefreshFailed(f"{python} did not answer within {timeout:g} seconds") from None
+    except OSError as error:
+        raise RefreshFailed(f"{python} cannot be started: {error.strerror or error}") from error
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        if "No module named 'torch'" in last:
+            raise RefreshFailed(f"{python} has no torch")
+        raise RefreshFailed(f"torch of {python} cannot be imported: {last}")
+    if not done.stdout.startswith("torch "):
+        raise RefreshFailed(f"{python} is not a Python interpreter with torch")
+    return done.stdout[6:].strip()
+
+
+def measure(
+    python: str, timeout: float = 900.0, workers: int | None = None, progress: Progress | None = None
+) -> dict[str, Any]:
+    """The measured data of an interpreter's torch.  Raises RefreshFailed."""
+    count = workers or max(1, min(4, os.cpu_count() or 1))
+    deadline = time.monotonic() + timeout
+    with tempfile.TemporaryDirectory(prefix="gradsight-facts-") as folder:
+        parts = [os.path.join(folder, f"part{index}.json") for index in range(count)]
+        running = [_start(python, [path, str(index), str(count)]) for index, path in enumerate(parts)]
+        _wait(running, deadline, timeout, progress)
+        whole = os.path.join(folder, "whole.json")
+        _wait([_start(python, [whole, "combine", *parts])], deadline, timeout, None)
+        with open(whole, encoding="utf-8") as file:
+            measured: dict[str, Any] = json.load(file)
+    return measured
+
+
+class _Worker:
+    """A measuring process and what it has said so far."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.done, self.total = 0, 0
+        self.errors: list[str] = []
+        self._readers = [
+            threading.Thread(target=self._read_output),
+            threading.Thread(target=self._read_errors),
+        ]
+        for reader in self._readers:
+            reader.daemon = True
+            reader.start()
+
+    def _read_output(self) -> None:
+        for line in self.process.stdout or ():
+            words = line.split()
+            if len(words) == 3 and words[0] == "progress":
+                self.done, self.total = int(words[1]), int(words[2])
+
+    def _read_errors(self) -> None:
+        self.errors.extend(self.process.stderr or ())
+
+    def join(self) -> None:
+        for reader in self._readers:
+            reader.join(timeout=5)
+
+
+def _start(python: str, arguments: list[str]) -> _Worker:
+    package = os.path.dirname(os.path.abspath(gradsight.__file__))
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONIOENCODING": "utf-8",
+        "PYTHONWARNINGS": "ignore",
+    }
+    environment.pop("PYTHONPATH", None)
+    command = [python, "-c", BOOTSTRAP, os.path.join(package, "__init__.py"), package, *arguments]
+    return _Worker(
+        subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            env=environment,
+        )
+    )
+
+
+def _wait(workers: list[_Worker], deadline: float, timeout: float, progress: Progress | None) -> None:
+    try:
+        while any(each.process.poll() is None for each in workers):
+            if time.monotonic() > deadline:
+                raise RefreshFailed(f"measuring did not end within {timeout:g} seconds")
+            if any(each.process.poll() not in (None, 0) for each in workers):
+                break
+            if progress is not None and any(each.total for each in workers):
+                progress(sum(each.done for each in workers), sum(each.total for each in workers))
+            time.sleep(0.1)
+        for each in workers:
+            if each.process.poll() not in (None, 0):
+                each.join()
+                raise RefreshFailed(_last_line(each))
+    finally:
+        for each in workers:
+            if each.process.poll() is None:
+                each.process.kill()
+            each.process.wait()
+            each.join()
+
+
+def _last_line(worker: _Worker) -> str:
+    said = [line.strip() for line in worker.errors if line.strip()]
+    if worker.process.returncode < 0:
+        return f"torch died while it was measured (signal {-worker.process.returncode})"
+    return said[-1] if said else f"measuring ended with exit code {worker.process.returncode}"
+
+
+def default_python() -> str:
+    """The interpreter of the active environment, else our own."""
+    active = os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX")
+    if active:
+        for place in (("bin", "python"), ("Scripts", "python.exe"), ("python.exe",)):
+            candidate = os.path.join(active, *place)
+            if os.path.exists(candidate):
+                return candidate
+    return sys.executable

@@ -1,0 +1,1 @@
+"""Generator of the operator facts: measures real torch, cross-checks the answers, writes the table and its report."""
