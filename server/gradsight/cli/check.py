@@ -1,0 +1,202 @@
+"""`gradsight check PATHS…`: find the places where gradients break."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from gradsight.cli.checking import Checker, Result, Task, shown_path
+from gradsight.cli.documents import Documents
+from gradsight.cli.gathering import gather
+from gradsight.cli.pool import Died, processes_worth, work_through
+from gradsight.cli.progress import Progress
+from gradsight.cli.shell import CLEAN, FAILED, FINDINGS, fail
+from gradsight.model.settings import Settings
+from gradsight.session.configuration import (
+    BadValueError,
+    Configuration,
+    code_prefix,
+    configuration_for,
+    read_configuration,
+)
+from gradsight.session.reading import Unreadable, decode
+from gradsight.session.walking import is_excluded, walk
+from gradsight.session.workspace import project_root
+
+# The module that writes each format offers `write(gathered, documents, out, color)`.
+FORMATS = {"text": "gradsight.cli.report_text", "json": "gradsight.cli.report_json"}
+STDIN = "-"
+STDIN_NAME = "<stdin>"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument(
+        "paths", nargs="*", default=["."], metavar="PATH", help="files and folders; - is standard input"
+    )
+    parser.add_argument(
+        "--format", choices=sorted(FORMATS), default="text", help="how findings are written (text)"
+    )
+    parser.add_argument(
+        "--select", action="append", metavar="CODES", help="check these codes, prefixes or names only"
+    )
+    parser.add_argument(
+        "--ignore", action="append", metavar="CODES", help="leave these codes, prefixes or names out"
+    )
+    parser.add_argument("--hints", action="store_true", default=None, help="show hints too")
+    parser.add_argument("--stdin-filename", metavar="PATH", help="the name of what comes from standard input")
+    parser.add_argument("--config", metavar="FILE", help="read [tool.gradsight] from this pyproject.toml")
+    parser.add_argument("--jobs", type=int, metavar="N", help="use at most N processes (all processors)")
+    parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours in text (auto)")  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check everything that is named; 1 when something of weight was found."""
+    try:
+        chosen: dict[str, object] = {
+            key: _codes(value) for key in ("select", "ignore") if (value := getattr(args, key)) is not None
+        }
+    except BadValueError as problem:
+        return fail(str(problem))
+    if args.jobs is not None and args.jobs < 1:
+        return fail(f"--jobs needs a number from 1, not {args.jobs}")
+    if args.hints:
+        chosen["hints"] = True
+    planner = Planner(chosen, args.config)
+    try:
+        tasks = list(planner.plan(args.paths or ["."], args.stdin_filename))
+    except UsageProblem as problem:
+        return fail(str(problem))
+    results = check_all(tasks, args.jobs)
+    failed = planner.failed
+    for task, result in zip(tasks, results):
+        if result.unreadable:
+            complain(f"{shown_path(result.path)}: {result.unreadable}")
+            failed = failed or task.is_named
+        if result.fault:
+            complain(
+                f"internal error while checking {shown_path(result.path)}, a fault of gradsight\n{result.fault}"
+            )
+            failed = True
+    documents = Documents({task.path: task.text for task in tasks if task.text is not None})
+    gathered = gather(
+        results, Settings(hints=bool(args.hints) or planner.wants_hints), documents.source, planner.is_wanted
+    )
+    importlib.import_module(FORMATS[args.format]).write(gathered, documents, sys.stdout, args.color)
+    if failed:
+        return FAILED
+    return FINDINGS if gathered.alarms else CLEAN
+
+
+class UsageProblem(Exception):
+    """The call itself cannot be carried out."""
+
+
+class Planner:
+    """From the paths of a call to the files to check, each with its project and settings."""
+
+    def __init__(self, chosen: dict[str, object], config: str | None) -> None:
+        self.chosen = chosen
+        self.config = config
+        self.configurations: dict[str, Configuration] = {}
+        self.roots: dict[str, Settings] = {}
+        self.failed = False
+        self.wants_hints = False
+
+    def plan(self, paths: Iterable[str], stdin_name: str | None) -> Iterator[Task]:
+        """The tasks in the order of their names, each file once."""
+        found: dict[str, Task] = {}
+        for path in paths:
+            for task in self._tasks_of(path, stdin_name):
+                found.setdefault(task.path, task)
+        yield from (found[path] for path in sorted(found))
+
+    def is_wanted(self, path: str) -> bool:
+        """Whether a file that was only imported is spoken of: not when the user excluded it."""
+        return not any(is_excluded(path, root, settings.exclude) for root, settings in self.roots.items())
+
+    def _tasks_of(self, name: str, stdin_name: str | None) -> Iterator[Task]:
+        if name == STDIN:
+            yield self._stdin_task(stdin_name)
+            return
+        path = os.path.abspath(name)
+        if os.path.isdir(path):
+            root, base, settings = self._project(path)
+            for file, size in walk(path, base, settings.exclude):
+                yield Task(file, root, settings, size)
+        elif os.path.exists(path):
+            root, _, settings = self._project(path)
+            yield Task(path, root, settings, os.path.getsize(path), is_named=True)
+        else:
+            complain(f"no such file or folder: {name}")
+            self.failed = True
+
+    def _stdin_task(self, stdin_name: str | None) -> Task:
+        path = os.path.abspath(stdin_name) if stdin_name else os.path.join(os.getcwd(), STDIN_NAME)
+        root, _, settings = self._project(os.path.dirname(path))
+        text = decode(sys.stdin.buffer.read())
+        if isinstance(text, Unreadable):
+            raise UsageProblem(f"standard input {text.reason}")
+        return Task(path if stdin_name else STDIN_NAME, root, settings, len(text), text)
+
+    def _project(self, path: str) -> tuple[str, str, Settings]:
+        """The project root, the folder that exclude patterns speak of, and the settings for a path."""
+        if self.config is not None:
+            configuration = self._read(os.path.abspath(self.config))
+        else:
+            configuration = configuration_for(path)
+            self._tell(configuration)
+        settings = replace(configuration.settings, **self.chosen)  # type: ignore[arg-type]
+        self.wants_hints = self.wants_hints or settings.hints
+        root = project_root(path)
+        base = os.path.dirname(configuration.path) if configuration.path else root
+        if settings.exclude:
+            self.roots[base] = settings
+        return root, base, settings
+
+    def _read(self, path: str) -> Configuration:
+        if not os.path.isfile(path):
+            raise UsageProblem(f"no such file: {self.config}")
+        configuration = self.configurations.get(path) or read_configuration(path)
+        self._tell(configuration)
+        return configuration
+
+    def _tell(self, configuration: Configuration) -> None:
+        """Say what was not understood, once per file."""
+        if configuration.path and configuration.path not in self.configurations:
+            self.configurations[configuration.path] = configuration
+            for text in configuration.complaints:
+                complain(text)
+
+
+def check_all(tasks: list[Task], jobs: int | None) -> list[Result]:
+    """The result of every task, in the order of the tasks."""
+    processes = processes_worth(sum(task.size for task in tasks), len(tasks), jobs)
+    if processes > 1:
+        # Imported before the processes are forked, the engine is shared by all of them.
+        importlib.import_module("gradsight.analysis")
+    largest_first = sorted(range(len(tasks)), key=lambda number: -tasks[number].size)
+    results: dict[int, Result] = {}
+    with Progress(len(tasks), sys.stderr) as progress:
+        for number, result in work_through(Checker(tuple(tasks)), largest_first, processes):
+            if isinstance(result, Died):
+                reason = f"the process that checked it ended with code {result.exit_code}"
+                result = Result(tasks[number].path, fault=reason)
+            results[number] = result
+            progress.step()
+    return [results[number] for number in range(len(tasks))]
+
+
+def complain(text: str) -> None:
+    """One sentence on the error stream."""
+    print(f"gradsight: {text}", file=sys.stderr)
+
+
+def _codes(values: list[str]) -> tuple[str, ...]:
+    """The prefixes of an option that may be given several times, each time with several codes."""
+    words = [word for value in values for word in value.split(",") if word.strip()]
+    return tuple(code_prefix(word) for word in words)

@@ -1,0 +1,65 @@
+"""The texts that findings lie in, for reports: read again only where there is something to show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gradsight.model.source import Source, Span
+from gradsight.session.notebooks import JoinedCells, read_notebook
+from gradsight.session.reading import Unreadable, decode, read_bytes, split_lines
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A span as a person counts it: in a notebook, inside the cell with this number."""
+
+    span: Span
+    cell: int | None = None
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Texts by path; what came from standard input is `given`."""
+
+    given: dict[str, str] = field(default_factory=dict)
+    known: dict[str, tuple[Source, JoinedCells | None] | None] = field(default_factory=dict)
+    lines_of: dict[str, list[str]] = field(default_factory=dict)
+
+    def source(self, path: str) -> Source | None:
+        """The source at a path as the engine saw it."""
+        entry = self._entry(path)
+        return entry[0] if entry is not None else None
+
+    def position(self, path: str, span: Span) -> Position:
+        """Where a span is for a reader."""
+        entry = self._entry(path)
+        cells = entry[1] if entry is not None else None
+        if cells is None or not cells.cells:
+            return Position(span)
+        index, inside = cells.locate(span)
+        return Position(inside, cells.cells[index].number)
+
+    def line(self, path: str, number: int) -> str:
+        """One line of the text, without its end; empty when there is none."""
+        if path not in self.lines_of:
+            source = self.source(path)
+            self.lines_of[path] = split_lines(source.text) if source is not None else []
+        lines = self.lines_of[path]
+        return lines[number - 1] if 0 < number <= len(lines) else ""
+
+    def _entry(self, path: str) -> tuple[Source, JoinedCells | None] | None:
+        if path not in self.known:
+            self.known[path] = self._read(path)
+        return self.known[path]
+
+    def _read(self, path: str) -> tuple[Source, JoinedCells | None] | None:
+        text: str | Unreadable | None = self.given.get(path)
+        if text is None:
+            data = read_bytes(path)
+            text = decode(data) if isinstance(data, bytes) else data
+        if isinstance(text, Unreadable):
+            return None
+        if path.endswith(".ipynb"):
+            notebook = read_notebook(path, text)
+            return None if isinstance(notebook, Unreadable) else (notebook.source, notebook)
+        return Source(path, text), None

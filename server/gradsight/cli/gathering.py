@@ -1,0 +1,70 @@
+"""The results of many files as one list: each finding once, in reading order, suppressed where it stands.
+
+A finding may lie in a file that another one imports; its suppression comment is then in that other file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from gradsight.cli.checking import Result
+from gradsight.model.events import SEVERITY_ORDER
+from gradsight.model.finding import Finding
+from gradsight.model.settings import Settings
+from gradsight.model.source import Source
+from gradsight.model.suppressions import Suppression, suppressions_in
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What a whole run found."""
+
+    findings: tuple[Finding, ...]
+    checked: int
+
+    @property
+    def alarms(self) -> int:
+        """The number of findings that make a run fail."""
+        return sum(finding.severity in ("error", "warning") for finding in self.findings)
+
+
+def gather(
+    results: Iterable[Result],
+    settings: Settings,
+    source_of: Callable[[str], Source | None],
+    is_wanted: Callable[[str], bool] = lambda path: True,
+) -> Gathered:
+    """All findings of all files.  `is_wanted` says of a file that was only imported whether it is spoken of."""
+    found: dict[tuple[str, str, int, int], Finding] = {}
+    unused: dict[tuple[str, int], Finding] = {}
+    comments: dict[str, list[Suppression]] = {}
+    checked = 0
+    for result in results:
+        checked += not result.is_skipped and not result.unreadable
+        for finding in result.unused_suppressions:
+            unused[(finding.path, finding.span.line)] = finding
+        for finding in result.findings:
+            if finding.path != result.path and not is_wanted(finding.path):
+                continue
+            key = (finding.path, finding.code, finding.span.line, finding.span.column)
+            known = found.get(key)
+            if known is None or SEVERITY_ORDER[finding.severity] < SEVERITY_ORDER[known.severity]:
+                found[key] = finding
+    for key, finding in list(found.items()):
+        if finding.path not in comments:
+            source = source_of(finding.path)
+            comments[finding.path] = suppressions_in(source) if source is not None else []
+        for comment in comments[finding.path]:
+            if _silences(comment, finding):
+                found.pop(key, None)
+                unused.pop((finding.path, comment.span.line), None)
+    shown = [*found.values(), *unused.values()]
+    if not settings.hints:
+        shown = [finding for finding in shown if finding.severity != "hint"]
+    shown.sort(key=lambda finding: (finding.path, finding.span.line, finding.span.column, finding.code))
+    return Gathered(tuple(shown), checked)
+
+
+def _silences(comment: Suppression, finding: Finding) -> bool:
+    return finding.span.line <= comment.span.line <= finding.span.end_line and comment.covers(finding.code)

@@ -1,0 +1,107 @@
+"""Work spread over processes, one piece at a time to whoever is free, where a process that dies costs one piece only."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+# Below this many bytes of work on a processor, another process costs more than it brings.
+WORTH_A_PROCESS = 60_000 if sys.platform == "linux" else 600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """The process that had this piece of work ended before it answered."""
+
+    exit_code: int | None
+
+
+class Line(Protocol):
+    """Our end of the line to a process."""
+
+    def send(self, piece: Any) -> None: ...
+    def recv(self) -> Any: ...
+    def close(self) -> None: ...
+
+
+def processes_worth(amount: int, pieces: int, limit: int | None = None) -> int:
+    """How many processes pay for this much work; 1 means that the work is done here."""
+    return max(1, min(limit or available_processors(), pieces, amount // WORTH_A_PROCESS))
+
+
+def available_processors() -> int:
+    """The processors this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def work_through(
+    work: Callable[[int], Any], pieces: Sequence[int], processes: int
+) -> Iterator[tuple[int, Any]]:
+    """Each piece with what `work` made of it, in the order in which they are done."""
+    if processes < 2:
+        for piece in pieces:
+            yield piece, work(piece)
+        return
+    yield from _spread(work, pieces, processes)
+
+
+def _spread(work: Callable[[int], Any], pieces: Sequence[int], processes: int) -> Iterator[tuple[int, Any]]:
+    import multiprocessing
+    from multiprocessing.connection import wait
+
+    # Forking is safe here because no thread has been started; it shares what is loaded and starts in milliseconds.
+    context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    waiting = list(reversed(pieces))
+    busy: dict[Any, tuple[Any, int]] = {}
+
+    def hire() -> None:
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(theirs, work), daemon=True)
+        process.start()
+        theirs.close()
+        assign(ours, process)
+
+    def assign(line: Any, process: Any) -> None:
+        if waiting:
+            piece = waiting.pop()
+            busy[line] = (process, piece)
+            line.send(piece)
+        else:
+            line.close()
+
+    try:
+        for _ in range(processes):
+            hire()
+        while busy:
+            ready: list[Any] = wait(list(busy))
+            for line in ready:
+                process, piece = busy.pop(line)
+                try:
+                    result = line.recv()
+                except (EOFError, ConnectionResetError):
+                    process.join()
+                    yield piece, Died(process.exitcode)
+                    if waiting:
+                        hire()
+                    continue
+                assign(line, process)
+                yield piece, result
+    finally:
+        for process, _ in busy.values():
+            process.terminate()
+
+
+def _serve(line: Line, work: Callable[[int], Any]) -> None:
+    """The life of one process: take a piece, do it, answer; the end of the line is the end."""
+    try:
+        while True:
+            line.send(work(line.recv()))
+    except (EOFError, BrokenPipeError, KeyboardInterrupt):
+        pass
+    finally:
+        os._exit(0)

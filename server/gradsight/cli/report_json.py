@@ -1,0 +1,52 @@
+"""`--format json`: an array of findings, in ruff's field names and ours; rows and columns start at 1."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TextIO
+
+from gradsight.cli.documents import Documents
+from gradsight.cli.gathering import Gathered
+from gradsight.model.finding import Finding
+from gradsight.model.source import Span
+from gradsight.rules import find
+from gradsight.session.pages import page_url
+
+
+def write(gathered: Gathered, documents: Documents, out: TextIO, color: str) -> None:
+    """One array, also when there is nothing to say."""
+    json.dump([as_json(finding, documents) for finding in gathered.findings], out, indent=2)
+    out.write("\n")
+
+
+def as_json(finding: Finding, documents: Documents) -> dict[str, Any]:
+    """One finding; `cell` is there for notebooks only, and rows then count inside it."""
+    return {
+        "code": finding.code,
+        "name": finding.name,
+        "message": finding.message,
+        "severity": finding.severity,
+        "certainty": finding.certainty,
+        "filename": finding.path,
+        **_place(finding.path, finding.span, documents),
+        "related": [
+            {
+                "role": step.role,
+                "message": step.message,
+                "filename": step.path,
+                **_place(step.path, step.span, documents),
+            }
+            for step in finding.related
+        ],
+        "fix": None,
+        "url": page_url(finding.name) if find(finding.code) is not None else None,
+    }
+
+
+def _place(path: str, span: Span, documents: Documents) -> dict[str, Any]:
+    position = documents.position(path, span)
+    place = {
+        "location": {"row": position.span.line, "column": position.span.column + 1},
+        "end_location": {"row": position.span.end_line, "column": position.span.end_column + 1},
+    }
+    return place if position.cell is None else {"cell": position.cell, **place}

@@ -1,0 +1,181 @@
+"""`--format text`: each finding with its source excerpt, the trail as numbered spans below the lines they mark.
+
+The layout is made once, as runs of text with a style each.  A pipe gets the plain text; a terminal gets colours from
+rich, which is imported only then.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TextIO
+
+from gradsight.cli.checking import shown_path
+from gradsight.cli.documents import Documents
+from gradsight.cli.gathering import Gathered
+from gradsight.model.finding import Finding, Related
+from gradsight.model.source import Span
+from gradsight.rules import find
+
+Run = tuple[str, str]
+STYLES = {
+    "error": "bold red",
+    "warning": "bold yellow",
+    "info": "bold blue",
+    "hint": "bold cyan",
+    "path": "bold",
+    "gutter": "dim cyan",
+    "trail": "cyan",
+    "faint": "dim",
+}
+NEAR = 1
+TAB = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A span to underline, and what to write after the line: the finding itself, or one numbered step of the trail."""
+
+    span: Span
+    style: str
+    character: str
+    label: str
+
+
+def write(gathered: Gathered, documents: Documents, out: TextIO, color: str) -> None:
+    """All findings, then one line that sums up."""
+    lines: list[list[Run]] = []
+    for finding in gathered.findings:
+        lines += [*lay_out(finding, documents), []]
+    lines.append(summary(gathered))
+    if wants_color(out, color):
+        _paint(lines, out, forced=color == "always")
+    else:
+        out.write("".join("".join(text for text, _ in line) + "\n" for line in lines))
+
+
+def lay_out(finding: Finding, documents: Documents) -> Iterator[list[Run]]:
+    """The lines of one finding."""
+    yield [
+        (f"{place(finding.path, finding.span, documents)}: ", "path"),
+        (f"{finding.severity}", finding.severity),
+        (f" {finding.code} ", "path"),
+        (finding.message, ""),
+    ]
+    here = [step for step in finding.related if step.path == finding.path]
+    numbers = {id(step): number for number, step in enumerate(finding.related, start=1)}
+    marks = [_step_mark(step, numbers[id(step)]) for step in here]
+    own = Mark(finding.span, finding.severity, "^", "")
+    yield from excerpt(finding.path, [own, *marks], documents)
+    for path in dict.fromkeys(step.path for step in finding.related if step.path != finding.path):
+        steps = [step for step in finding.related if step.path == path]
+        yield [("  in ", "faint"), (place(path, steps[0].span, documents), "path")]
+        yield from excerpt(path, [_step_mark(step, numbers[id(step)]) for step in steps], documents)
+    if find(finding.code) is not None:
+        yield [(f"  {finding.name}: gradsight explain {finding.code}", "faint")]
+
+
+def excerpt(path: str, marks: list[Mark], documents: Documents) -> Iterator[list[Run]]:
+    """The marked lines in order, each with its marks below; a gap between lines is shown as dots."""
+    shown: dict[int, list[Mark]] = {}
+    for mark in marks:
+        if documents.line(path, mark.span.line).strip():
+            shown.setdefault(mark.span.line, []).append(mark)
+    positions = {line: documents.position(path, Span(line, 0, line, 0)) for line in shown}
+    width = max((len(str(position.span.line)) for position in positions.values()), default=1)
+    blank = f"  {' ' * width} | "
+    previous = None
+    for line in sorted(shown):
+        here = positions[line]
+        if previous is not None and here.cell != positions[previous].cell:
+            yield [(f"  {'.' * width} cell {here.cell}", "gutter")]
+        elif previous is not None and line > previous + NEAR:
+            yield [(f"  {'.' * width}", "gutter")]
+        previous = line
+        text = documents.line(path, line)
+        yield [(f"  {here.span.line:>{width}} | ", "gutter"), (text.expandtabs(TAB).rstrip(), "")]
+        for mark in _merged(shown[line]):
+            start, length = _columns(text, mark.span)
+            runs: list[Run] = [(blank, "gutter"), (" " * start + mark.character * length, mark.style)]
+            yield [*runs, (f" {mark.label}", mark.style)] if mark.label else runs
+
+
+def place(path: str, span: Span, documents: Documents) -> str:
+    """`file:row:column`, with the cell in between for notebooks."""
+    position = documents.position(path, span)
+    cell = f"cell {position.cell}:" if position.cell is not None else ""
+    return f"{shown_path(path)}:{cell}{position.span.line}:{position.span.column + 1}"
+
+
+def summary(gathered: Gathered) -> list[Run]:
+    """How much was found."""
+    files = f"{gathered.checked} file{'' if gathered.checked == 1 else 's'}"
+    counts = [
+        (count, severity)
+        for severity in ("error", "warning", "info", "hint")
+        if (count := sum(finding.severity == severity for finding in gathered.findings))
+    ]
+    if not counts:
+        return [(f"nothing to report in {files} with torch", "faint")]
+    runs: list[Run] = []
+    for count, severity in counts:
+        plural = "" if count == 1 or severity == "info" else "s"
+        runs += [(", ", "faint")] if runs else []
+        runs.append((f"{count} {severity}{plural}", severity))
+    return [*runs, (f" in {files} with torch", "faint")]
+
+
+def wants_color(out: TextIO, color: str) -> bool:
+    """Whether to paint: on a terminal, unless told otherwise."""
+    if color != "auto":
+        return color == "always"
+    return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _step_mark(step: Related, number: int) -> Mark:
+    return Mark(step.span, "trail", "-", f"{number} {step.role}: {step.message}")
+
+
+def _merged(marks: list[Mark]) -> list[Mark]:
+    """A step on the very span of the finding is told behind the finding's own mark."""
+    own = next((mark for mark in marks if mark.character == "^"), None)
+    if own is None:
+        return marks
+    same = [mark for mark in marks if mark is not own and mark.span == own.span]
+    label = "; ".join(mark.label for mark in same)
+    return [
+        Mark(own.span, own.style, "^", label),
+        *[mark for mark in marks if mark is not own and mark not in same],
+    ]
+
+
+def _columns(text: str, span: Span) -> tuple[int, int]:
+    """Where a mark starts on the screen and how long it is; a span of several lines is marked to the end of its first."""
+    end = span.end_column if span.end_line == span.line else len(text.rstrip())
+    start = _screen_width(text[: span.column], 0)
+    return start, max(1, _screen_width(text[span.column : end], start))
+
+
+def _screen_width(text: str, start: int) -> int:
+    """How many screen columns a piece of text takes."""
+    if text.isascii() and "\t" not in text:
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    at = start
+    for character in text:
+        if character == "\t":
+            at += TAB - at % TAB
+        elif not combining(character):
+            at += 2 if east_asian_width(character) in "WF" else 1
+    return at - start
+
+
+def _paint(lines: list[list[Run]], out: TextIO, forced: bool) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=out, force_terminal=forced or None, highlight=False, soft_wrap=True)
+    for line in lines:
+        console.print(Text.assemble(*((text, STYLES.get(style, "")) for text, style in line)))

@@ -1,0 +1,148 @@
+"""Settings as users write them: `[tool.gradsight]` of the nearest pyproject.toml, or the options of an editor.
+
+A key or value that is not understood is told once, in a sentence, and the default stands in its place.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gradsight.model.events import SEVERITY_ORDER
+from gradsight.model.finding import Severity
+from gradsight.model.settings import Settings
+from gradsight.rules import ALL
+
+SECTION = b"tool.gradsight"
+FILE = "pyproject.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Settings, the file they come from (empty: none), and what in it was not understood."""
+
+    settings: Settings = field(default_factory=Settings)
+    path: str = ""
+    complaints: tuple[str, ...] = ()
+
+
+class BadValueError(ValueError):
+    """A value that cannot be used; its text says what was expected."""
+
+
+def configuration_for(path: str) -> Configuration:
+    """The configuration that holds for a file or folder: of the nearest pyproject.toml with a section for us."""
+    folder = path if os.path.isdir(path) else os.path.dirname(path)
+    while True:
+        candidate = os.path.join(folder, FILE)
+        if _has_section(candidate):
+            return read_configuration(candidate)
+        above = os.path.dirname(folder)
+        if above == folder:
+            return Configuration()
+        folder = above
+
+
+def read_configuration(path: str) -> Configuration:
+    """The configuration of one pyproject.toml."""
+    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    try:
+        with open(path, "rb") as file:
+            section = toml.load(file).get("tool", {}).get("gradsight", {})
+    except OSError as problem:
+        return Configuration(path=path, complaints=(f"{path}: {(problem.strerror or 'unreadable').lower()}",))
+    except (toml.TOMLDecodeError, UnicodeDecodeError) as problem:
+        return Configuration(path=path, complaints=(f"{path}: not valid TOML: {problem}",))
+    except AttributeError:
+        section = None
+    if not isinstance(section, dict):
+        return Configuration(path=path, complaints=(f"{path}: tool.gradsight is not a table",))
+    settings, complaints = settings_from(section)
+    return Configuration(settings, path, tuple(f"{path}: {text}" for text in complaints))
+
+
+def settings_from(table: Mapping[str, Any], base: Settings | None = None) -> tuple[Settings, tuple[str, ...]]:
+    """Settings changed by a table of options, and a sentence for each option that could not be used."""
+    settings = base if base is not None else Settings()
+    complaints = []
+    for key, value in table.items():
+        parse = PARSERS.get(key)
+        if parse is None:
+            complaints.append(f"unknown option {key}{_nearest(key, PARSERS)}")
+            continue
+        try:
+            settings = replace(settings, **{key: parse(value)})
+        except BadValueError as problem:
+            complaints.append(f"{key}: {problem}; the default is used")
+    return settings, tuple(complaints)
+
+
+def code_prefix(text: str) -> str:
+    """The code prefix that a user's word stands for: `GS1`, `gs101`, `ALL`, or the name of a rule."""
+    word = text.strip()
+    if word.upper() == "ALL":
+        return "GS"
+    for rule in ALL:
+        if rule.name == word.lower():
+            return rule.code
+    if word and any(rule.code.startswith(word.upper()) for rule in ALL):
+        return word.upper()
+    names = [name for rule in ALL for name in (rule.code, rule.name)]
+    raise BadValueError(f"no rule has the code or name {word!r}{_nearest(word, names)}")
+
+
+def _prefixes(value: object) -> tuple[str, ...]:
+    return tuple(code_prefix(text) for text in _strings(value))
+
+
+def _strings(value: object) -> tuple[str, ...]:
+    if not isinstance(value, (list, tuple)) or not all(isinstance(text, str) for text in value):
+        raise BadValueError("a list of strings is expected")
+    return tuple(value)
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise BadValueError("true or false is expected")
+    return value
+
+
+def _severities(value: object) -> dict[str, Severity]:
+    """Severity by rule code; a prefix or a name stands for every rule it matches."""
+    if not isinstance(value, Mapping):
+        raise BadValueError("a table from code to severity is expected")
+    chosen: dict[str, Severity] = {}
+    for word, severity in sorted(value.items(), key=lambda item: len(str(item[0]))):
+        if severity not in SEVERITY_ORDER:
+            raise BadValueError(f"{severity!r} is no severity; choose from {', '.join(SEVERITY_ORDER)}")
+        prefix = code_prefix(str(word))
+        chosen |= {rule.code: severity for rule in ALL if rule.code.startswith(prefix)}
+    return chosen
+
+
+PARSERS: dict[str, Callable[[object], Any]] = {
+    "select": _prefixes,
+    "ignore": _prefixes,
+    "severity": _severities,
+    "hints": _flag,
+    "exclude": _strings,
+}
+
+
+def _has_section(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return SECTION in file.read()
+    except OSError:
+        return False
+
+
+def _nearest(word: str, known: Any) -> str:
+    from difflib import get_close_matches
+
+    nearest = get_close_matches(word, list(known), n=1)
+    return f" (did you mean {nearest[0]})" if nearest else ""
