@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradsight.interp.autograd import Autograd
 from gradsight.interp.machine import assumption_of
 from gradsight.interp.shapes import certainly_not_scalar
 from gradsight.interp.sites import Site
 from gradsight.interp.tensors import Cut, Edge, Maybe, Node, Saved, Tensor, Write, leaves_of
 from gradsight.interp.values import AbsentGrad, Mapping, Seq, Unknown, tensors_in
+from gradsight.interp.writes import Writer
 from gradsight.model.events import Step
 
 
@@ -33,7 +33,7 @@ class BackwardRun:
         """The graph has parts that are not known."""
 
 
-class Backward(Autograd):
+class Backward(Writer):
     """The engine that runs gradients."""
 
     def run_backward(
@@ -143,7 +143,7 @@ class Backward(Autograd):
 
     def saved_is_stale(self, node: Node, saved: Saved, site: Site, how: str, assumption: str) -> None:
         """A kept tensor has another version: torch refuses."""
-        if not saved.certain or _weak(node):
+        if not saved.certain or _weak(node) or saved.role.startswith("self.running"):
             return
         writes = [
             write
@@ -170,7 +170,7 @@ class Backward(Autograd):
 
     def saved_is_changed(self, node: Node, saved: Saved, site: Site, how: str, assumption: str) -> None:
         """A kept tensor has other content under the same version: torch does not notice."""
-        if not saved.certain or _weak(node):
+        if not saved.certain or _weak(node) or saved.role.startswith("self.running"):
             return
         writes = [
             write for write in saved.storage.writes

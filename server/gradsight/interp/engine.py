@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradsight.interp.machine import PathEnded, Program, RaisedError
+from gradsight.interp.machine import Program
 from gradsight.interp.protocol import Protocol
 from gradsight.interp.sites import Frame, Unit
 from gradsight.interp.tensors import Maybe, Tensor
@@ -21,6 +21,9 @@ class Machine(Protocol):
 
     def __init__(self, program: Program, module: PythonModule, script: list[bool], budget: int) -> None:
         super().__init__(program, module, script, budget)
+        self.expressions = self.expression_table()
+        self.simple_statements = self.simple_table()
+        self.compound_statements = self.compound_table()
         self.retaining = []
         self.gradient_ticks = {}
         self.live_gradient_ticks = {}

@@ -31,16 +31,20 @@ from gradsight.interp.values import (
 from gradsight.model.events import Event
 from gradsight.model.source import Source
 
-TRIGGER = re.compile(
-    r"_\(|[-+*/@%|&^]=|\]\s*=[^=]|inplace|out=|backward|detach|\.data\b|\.grad\b|\.item\(|tensor\(|no_grad|requires_grad|"
-    r"inference_mode|grad_enabled|numpy\(|zero_grad|\.step\(|Parameter\(|ModuleList|\[\s*nn\.|Function|retain_graph|checkpoint|"
-    r"softmax|sigmoid|save_for_backward|argmax|\.round\(|\.sign\(|\.floor\(|super\(|deepcopy|append\("
+WRITES = re.compile(
+    r"[a-z0-9]_\(|[-+*/@%|&^]=|\]\s*=[^=]|inplace|out=|\.data\b|detach|\.item\(|tensor\(|no_grad|inference_mode|numpy\(|"
+    r"Parameter\(|softmax|sigmoid|argmax|round\(|sign\(|floor\(|nn\.[A-Z]|checkpoint|grad"
 )
-SCRIPT_BUDGET = 150_000
-ENTRY_BUDGET = 2_500
-PER_LINE = 60
+"""What a forward or a loss must contain to be worth executing by itself."""
+TRAINS = re.compile(r"backward\(|\.grad\b|zero_grad|autograd|requires_grad|\.apply\(|grad_enabled|\[\s*nn\.|register_hook")
+"""What any other function must contain."""
+SCRIPT_BUDGET = 40_000
+SHARED_BUDGET = 12_000
+PER_LINE = 10
+ENTRY_BUDGET = 1_500
+ENTRY_PER_LINE = 30
 MOST_PATHS = 10
-WORLD_NAMES = ("loss", "criterion", "objective", "penalty")
+LOSS_NAMES = ("loss", "criterion", "objective", "penalty")
 
 Finder = Callable[[str, int, str], Source | None]
 
@@ -109,7 +113,11 @@ PYTHON_METHODS = {"items", "keys", "values", "get", "pop", "append", "update", "
 
 
 class Explorer:
-    """Executes entries and gathers their events."""
+    """Executes entries and gathers their events.
+
+    The script has a budget of its own; the functions and classes it did not reach share one that grows with the length
+    of the file, so that the cost of an analysis stays linear.
+    """
 
     def __init__(self, program: Program, path: str, units: list[Unit]) -> None:
         self.program = program
@@ -119,21 +127,27 @@ class Explorer:
         self.seen: set[Any] = set()
         self.executed: set[int] = set()
         self.namespace: dict[str, Any] = {}
+        self.lines = sum(unit.text.count("\n") + 1 for unit in units)
+        self.shared = SHARED_BUDGET + PER_LINE * self.lines
 
     def run(self) -> list[Event]:
-        lines = sum(unit.text.count("\n") + 1 for unit in self.units)
-        self.explore(self.run_script, SCRIPT_BUDGET + PER_LINE * lines, MOST_PATHS)
+        self.explore(self.run_script, SCRIPT_BUDGET + PER_LINE * self.lines, MOST_PATHS)
+        classes = []
+        functions = []
         for value in list(self.namespace.values()):
             if isinstance(value, Function) and value.unit.path == self.path:
-                self.run_function(value)
+                functions.append(value)
             elif isinstance(value, ClassValue) and value.unit is not None and value.unit.path == self.path:
-                self.run_class(value)
+                classes.append(value)
+        for cls in classes:
+            self.run_class(cls)
+        for function in functions:
+            self.run_function(function)
         return self.events
 
-    def explore(
-        self, body: Callable[[EntryMachine], None], budget: int, most_paths: int, context: str = "script"
-    ) -> None:
-        """Run one entry along its paths."""
+    def explore(self, body: Callable[[EntryMachine], None], budget: int, most_paths: int, context: str = "script") -> int:
+        """Run one entry along its paths; returns what was spent."""
+        given = budget
         pending: list[list[bool]] = [[]]
         covered: set[tuple[int, bool, bool]] = set()
         paths = 0
@@ -164,6 +178,7 @@ class Explorer:
                 if flipped not in covered:
                     covered.add(flipped)
                     pending.append([d.choice for d in machine.decisions[:index]] + [not decision.choice])
+        return given - max(0, budget)
 
     def collect(self, events: list[Event]) -> None:
         for event in events:
@@ -180,49 +195,51 @@ class Explorer:
 
     # -- functions and classes that the script did not reach ---------------------------------------------------------
 
-    def wants(self, node: Any, unit: Unit) -> bool:
+    def wants(self, node: Any, unit: Unit, context: str) -> bool:
         """Whether a function is worth executing by itself."""
-        if id(node) in self.executed:
+        if id(node) in self.executed or self.shared <= 0:
             return False
         first, last = node.lineno, node.end_lineno or node.lineno
         text = "\n".join(unit.line(number) for number in range(first, last + 1))
-        return TRIGGER.search(text) is not None
+        return (WRITES if context != "function" else TRAINS).search(text) is not None
 
     def budget_for(self, node: Any) -> int:
-        return ENTRY_BUDGET + PER_LINE * ((node.end_lineno or node.lineno) - node.lineno)
+        return min(self.shared, ENTRY_BUDGET + ENTRY_PER_LINE * ((node.end_lineno or node.lineno) - node.lineno))
+
+    def context_of(self, function: Function, cls: ClassValue | None) -> str:
+        if cls is not None and cls.kind == "module" and function.name == "forward":
+            return "forward"
+        name = function.name.lower()
+        return "loss" if any(word in name for word in LOSS_NAMES) else "function"
 
     def run_function(self, function: Function) -> None:
-        if isinstance(function.node, ast.Lambda) or not self.wants(function.node, function.unit):
+        context = self.context_of(function, None)
+        if isinstance(function.node, ast.Lambda) or not self.wants(function.node, function.unit, context):
             return
-        context = "loss" if any(word in function.name.lower() for word in WORLD_NAMES) else "function"
 
         def body(machine: EntryMachine) -> None:
             self.call_alone(machine, function, [], context)
 
-        self.explore(body, self.budget_for(function.node), 4, context)
+        self.shared -= self.explore(body, self.budget_for(function.node), 4, context)
 
     def run_class(self, cls: ClassValue) -> None:
-        methods = [
-            value for value in cls.namespace.values()
-            if isinstance(value, Function) and not isinstance(value.node, ast.Lambda) and self.wants(value.node, value.unit)
-        ]  # fmt: skip
-        if not methods or cls.node is None or cls.unit is None:
+        if cls.kind == "autograd" or cls.node is None or cls.unit is None:
             return
-        if cls.kind == "autograd":
-            return
-        for method in methods:
-            context = (
-                "forward"
-                if cls.kind == "module" and method.name == "forward"
-                else "loss"
-                if "loss" in method.name.lower()
-                else "function"
-            )
+        for method in list(cls.namespace.values()):
+            if not isinstance(method, Function) or isinstance(method.node, ast.Lambda):
+                continue
+            context = self.context_of(method, cls)
+            if not self.wants(method.node, method.unit, context):
+                continue
 
             def body(machine: EntryMachine, method: Function = method, context: str = context) -> None:
                 self.call_method_alone(machine, cls, method, context)
 
-            self.explore(body, self.budget_for(method.node) * 2, 4, context)
+            budget = self.budget_for(method.node)
+            init, _ = cls.find("__init__")
+            if isinstance(init, Function) and method.name != "__init__":
+                budget = min(self.shared, budget + self.budget_for(init.node))
+            self.shared -= self.explore(body, budget, 4, context)
 
     def call_method_alone(
         self, machine: EntryMachine, cls: ClassValue, method: Function, context: str
@@ -232,7 +249,6 @@ class Explorer:
         receiver = self.make_receiver(machine, cls)
         if method.name == "__init__":
             return
-        machine.budget = max(machine.budget, ENTRY_BUDGET)
         self.call_alone(
             machine,
             method,

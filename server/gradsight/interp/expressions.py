@@ -80,43 +80,42 @@ class Expressions(Statements):
             self.spend(0)
         return self.expressions[type(node)](node)
 
-    @property
-    def expressions(self) -> dict[type, Any]:
-        table = self.__dict__.get("_expressions")
-        if table is None:
-            table = self._expressions = {
-                ast.Constant: self.constant,
-                ast.Name: self.load_name,
-                ast.Attribute: self.attribute,
-                ast.Call: self.evaluate_call,
-                ast.BinOp: self.binary,
-                ast.UnaryOp: self.unary,
-                ast.BoolOp: self.boolean,
-                ast.Compare: self.compare,
-                ast.Subscript: self.subscript,
-                ast.Tuple: self.display,
-                ast.List: self.display,
-                ast.Set: self.display,
-                ast.Dict: self.mapping,
-                ast.IfExp: self.conditional,
-                ast.Lambda: self.make_function,
-                ast.ListComp: self.comprehension,
-                ast.SetComp: self.comprehension,
-                ast.GeneratorExp: self.comprehension,
-                ast.DictComp: self.dict_comprehension,
-                ast.JoinedStr: self.formatted,
-                ast.FormattedValue: self.formatted_value,
-                ast.NamedExpr: self.named,
-                ast.Starred: self.starred,
-                ast.Slice: self.slice_of,
-                ast.Await: self.awaited,
-                ast.Yield: self.inner_yield,
-                ast.YieldFrom: self.inner_yield,
-            }
-            for name in ("TemplateStr", "Interpolation"):
-                kind = getattr(ast, name, None)
-                if kind is not None:
-                    table[kind] = self.template
+    expressions: dict[type, Any]
+
+    def expression_table(self) -> dict[type, Any]:
+        table: dict[type, Any] = {
+            ast.Constant: self.constant,
+            ast.Name: self.load_name,
+            ast.Attribute: self.attribute,
+            ast.Call: self.evaluate_call,
+            ast.BinOp: self.binary,
+            ast.UnaryOp: self.unary,
+            ast.BoolOp: self.boolean,
+            ast.Compare: self.compare,
+            ast.Subscript: self.subscript,
+            ast.Tuple: self.display,
+            ast.List: self.display,
+            ast.Set: self.display,
+            ast.Dict: self.mapping,
+            ast.IfExp: self.conditional,
+            ast.Lambda: self.make_function,
+            ast.ListComp: self.comprehension,
+            ast.SetComp: self.comprehension,
+            ast.GeneratorExp: self.comprehension,
+            ast.DictComp: self.dict_comprehension,
+            ast.JoinedStr: self.formatted,
+            ast.FormattedValue: self.formatted_value,
+            ast.NamedExpr: self.named,
+            ast.Starred: self.starred,
+            ast.Slice: self.slice_of,
+            ast.Await: self.awaited,
+            ast.Yield: self.inner_yield,
+            ast.YieldFrom: self.inner_yield,
+        }
+        for name in ("TemplateStr", "Interpolation"):
+            kind = getattr(ast, name, None)
+            if kind is not None:
+                table[kind] = self.template
         return table
 
     def constant(self, node: ast.Constant) -> Any:

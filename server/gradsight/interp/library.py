@@ -107,7 +107,7 @@ class Library(CustomFunctions):
             elif node.level:
                 inner = self.find_module(f"{name}.{alias.name}" if name else alias.name, node.level)
                 self.bind(
-                    target, inner if inner is not None else Unknown(f"imported from outside what is known")
+                    target, inner if inner is not None else Unknown("imported from outside what is known")
                 )
             elif alias.name == "*":
                 self.star_import(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradsight.interp.autograd import bind
+from gradsight.interp.cases import bind
 from gradsight.interp.layers import CONTAINERS, constructor_options, make_tensors
 from gradsight.interp.shapes import numel
 from gradsight.interp.tensor_api import TensorApi
@@ -28,6 +28,7 @@ from gradsight.interp.values import (
     Unknown,
     tensors_in,
 )
+from gradsight.ops.fact import OpFact
 
 MODULE_METHODS = {
     "parameters", "named_parameters", "buffers", "named_buffers", "children", "named_children", "modules", "named_modules",
@@ -610,15 +611,16 @@ class Modules(TensorApi):
         if fact is None or layer.options.get("unknown"):
             return self.unknown_layer_result(layer, args, node)
         bound = bind(fact, inputs, {key: self.assume_input(value) for key, value in kwargs.items()})
-        for key, kind in layer.module.registered.items():
-            value = layer.attributes.get(key)
-            if isinstance(value, Tensor):
-                bound[f"self.{key}"] = value
+        if mentions_parameters(fact):
+            own = [layer.attributes[key] for key in layer.module.registered if isinstance(layer.attributes.get(key), Tensor)]
+            bound["self.parameters"] = Seq("list", own)
+        else:
+            for key in layer.module.registered:
+                value = layer.attributes.get(key)
+                if isinstance(value, Tensor):
+                    bound[f"self.{key}"] = value
         settings = {**layer.options, "training": layer.module.training}
         case, certain = self.select_case(fact, bound, settings)
-        shaped = dict(bound)
-        for key, value in layer.options.items():
-            shaped.setdefault(key, value)
         result = self.record(name.rpartition(".")[2], case, bound, node, certain)
         self.shape_of_layer(layer, result, inputs)
         self.layer_called(layer, bound, result, node)
@@ -688,6 +690,11 @@ class Modules(TensorApi):
         for tensor in inputs:
             result.cuts = result.cuts | tensor.cuts
         return result
+
+
+def mentions_parameters(fact: OpFact) -> bool:
+    """Whether the fact speaks of the layer's parameters as a whole."""
+    return any(save.what == "self.parameters" for case in fact.cases for save in case.saves)
 
 
 def kind_of(value: Any) -> str:

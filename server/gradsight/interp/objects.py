@@ -296,7 +296,7 @@ class Objects(Iteration):
             owner.items[key] = value
             return value
         if key is MISSING and owner.items:
-            return next(iter(owner.items.values()))
+            return next(iter(owner.items.values()), None)
         if owner.rest:
             return owner.rest[-1]
         return Unknown("item of a dict under an unknown key")

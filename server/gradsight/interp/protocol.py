@@ -338,6 +338,12 @@ class Protocol(Flow):
     def judge_registration(self, module: Any) -> None:
         if not isinstance(module, Instance) or module.module is None or module.open:
             return
+        registered_names = module.module.registered
+        if not any(
+            isinstance(value, (Seq, Mapping, Tensor)) and name not in registered_names
+            for name, value in module.attributes.items()
+        ):
+            return
         held = {tensor for optimizer in self.optimizers for tensor in self.parameters_of(optimizer)}
         registered = {id(inner) for _, inner in self.modules_in(module)} | {
             id(t) for _, t in self.tensors_of(module, "parameter")

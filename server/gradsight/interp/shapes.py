@@ -257,7 +257,7 @@ def _expand(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
 
 
 def _stack(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
-    items = next(value for value in bound.values() if isinstance(value, Seq))
+    items = next((value for value in bound.values() if isinstance(value, Seq)), None)
     shapes = [item.shape for item in items.items if isinstance(item, Tensor)]
     if not shapes or shapes[0] is None:
         return None
@@ -268,7 +268,7 @@ def _stack(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
 
 
 def _cat(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
-    items = next(value for value in bound.values() if isinstance(value, Seq))
+    items = next((value for value in bound.values() if isinstance(value, Seq)), None)
     shapes = [item.shape for item in items.items if isinstance(item, Tensor)]
     if not shapes or any(entry is None for entry in shapes):
         return None

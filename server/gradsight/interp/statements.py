@@ -91,49 +91,46 @@ class Statements(MachineState):
                 return status
         return None
 
-    @property
-    def simple_statements(self) -> dict[type, Any]:
-        table = self.__dict__.get("_simple")
-        if table is None:
-            table = self._simple = {
-                ast.Assign: self.do_assign,
-                ast.AugAssign: self.do_augmented,
-                ast.AnnAssign: self.do_annotated,
-                ast.Return: self.do_return,
-                ast.Pass: self.do_nothing,
-                ast.Import: self.do_import,
-                ast.ImportFrom: self.do_import_from,
-                ast.FunctionDef: self.do_function,
-                ast.AsyncFunctionDef: self.do_function,
-                ast.ClassDef: self.do_class,
-                ast.Delete: self.do_delete,
-                ast.Global: self.do_global,
-                ast.Nonlocal: self.do_nothing,
-                ast.Assert: self.do_assert,
-                ast.Raise: self.do_raise,
-                ast.Break: self.do_break,
-                ast.Continue: self.do_continue,
-            }
+    simple_statements: dict[type, Any]
+    compound_statements: dict[type, Any]
+
+    def simple_table(self) -> dict[type, Any]:
+        table: dict[type, Any] = {
+            ast.Assign: self.do_assign,
+            ast.AugAssign: self.do_augmented,
+            ast.AnnAssign: self.do_annotated,
+            ast.Return: self.do_return,
+            ast.Pass: self.do_nothing,
+            ast.Import: self.do_import,
+            ast.ImportFrom: self.do_import_from,
+            ast.FunctionDef: self.do_function,
+            ast.AsyncFunctionDef: self.do_function,
+            ast.ClassDef: self.do_class,
+            ast.Delete: self.do_delete,
+            ast.Global: self.do_global,
+            ast.Nonlocal: self.do_nothing,
+            ast.Assert: self.do_assert,
+            ast.Raise: self.do_raise,
+            ast.Break: self.do_break,
+            ast.Continue: self.do_continue,
+        }
         return table
 
-    @property
-    def compound_statements(self) -> dict[type, Any]:
-        table = self.__dict__.get("_compound")
-        if table is None:
-            table = self._compound = {
-                ast.Expr: self.do_expression,
-                ast.If: self.do_if,
-                ast.For: self.do_for,
-                ast.AsyncFor: self.do_for,
-                ast.While: self.do_while,
-                ast.With: self.do_with,
-                ast.AsyncWith: self.do_with,
-                ast.Try: self.do_try,
-                ast.Match: self.do_match,
-            }
-            star = getattr(ast, "TryStar", None)
-            if star is not None:
-                table[star] = self.do_try
+    def compound_table(self) -> dict[type, Any]:
+        table: dict[type, Any] = {
+            ast.Expr: self.do_expression,
+            ast.If: self.do_if,
+            ast.For: self.do_for,
+            ast.AsyncFor: self.do_for,
+            ast.While: self.do_while,
+            ast.With: self.do_with,
+            ast.AsyncWith: self.do_with,
+            ast.Try: self.do_try,
+            ast.Match: self.do_match,
+        }
+        star = getattr(ast, "TryStar", None)
+        if star is not None:
+            table[star] = self.do_try
         return table
 
     # -- simple statements -------------------------------------------------------------------------------------------
@@ -527,7 +524,10 @@ class Statements(MachineState):
         if frame.stale is not None:
             frame.stale.pop(name, None)
         if frame.global_names is not None and name in frame.global_names:
-            frame.scope_globals()[name] = value
+            outermost = frame.scope
+            while outermost.outer is not None:
+                outermost = outermost.outer
+            outermost.names[name] = value
             return
         nonlocals = getattr(frame.function, "attributes", None)
         if nonlocals and name in nonlocals.get("nonlocal", ()):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradsight.interp.autograd import INTEGRAL, bind, dtype_name, short_name
+from gradsight.interp.autograd import INTEGRAL
 from gradsight.interp.backward import Backward, overlaps
+from gradsight.interp.cases import DUNDER, bind, dtype_name, is_basic_index, parts_of, short_name
 from gradsight.interp.expressions import BINARY
-from gradsight.interp.machine import assumption_of
 from gradsight.interp.shapes import index_shape, numel
 from gradsight.interp.sites import Site
 from gradsight.interp.tensors import IGNORANT, NO_CUTS, Cut, Maybe, Node, Tensor, any_requires_grad
@@ -207,7 +207,10 @@ class TensorApi(Backward):
             )
         if isinstance(other, Instance):
             return self.instance_operator(name.strip("_"), tensor, other, node)
-        result = self.apply_operator(f"Tensor.{name}", args, {}, node)
+        full = f"Tensor.{name}"
+        if self.table.find(full) is None:
+            full = f"Tensor.{DUNDER.get(name.strip('_'), name)}"
+        result = self.apply_operator(full, args, {}, node)
         if other is not MISSING:
             self.term_added(name, tensor, other, result, node)
         return result
@@ -266,7 +269,7 @@ class TensorApi(Backward):
 
     def tensor_item(self, tensor: Tensor, index: Any, node: ast.AST) -> Any:
         """`tensor[index]`: a view for a basic index, a copy for an advanced one."""
-        basic = is_basic(index)
+        basic = is_basic_index(index)
         shape = index_shape(tensor.shape, index)
         self.note_read(tensor, node) if tensor.snapshot == "grad" else None
         if basic is None:
@@ -355,7 +358,7 @@ class TensorApi(Backward):
         self.check_item_writable(tensor, index, site, recording)
         grad_node = self.write_tensor(tensor, "index_put_", site, others, recording, cuts, region=region)
         if grad_node is not None:
-            grad_node.holds = "never" if is_basic(index) else "sometimes"
+            grad_node.holds = "never" if is_basic_index(index) else "sometimes"
             from gradsight.interp.tensors import Saved
 
             for part in parts_of(index):
@@ -737,30 +740,6 @@ def derived_from(tensor: Tensor | None, ancestor: Tensor) -> bool:
         tensor = tensor.source
         steps += 1
     return False
-
-
-def parts_of(index: Any) -> list[Any]:
-    """The entries of an index."""
-    return list(index.items) if isinstance(index, Seq) and index.kind == "tuple" else [index]
-
-
-def is_basic(index: Any) -> bool | None:
-    """True for a basic index (view), False for an advanced one (copy), None where it cannot be told."""
-    verdict: bool | None = True
-    for part in parts_of(index):
-        if part is None or part is Ellipsis or isinstance(part, (int, Slice)) and not isinstance(part, bool):
-            continue
-        if isinstance(part, Number):
-            continue
-        if isinstance(part, Unknown):
-            if part.hint == "number":
-                continue
-            verdict = None
-            continue
-        if isinstance(part, Tensor) and part.shape == () and part.dtype == "int":
-            return False
-        return False
-    return verdict
 
 
 def region_of(index: Any) -> Any:

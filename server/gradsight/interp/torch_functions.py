@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradsight.interp.autograd import INTEGRAL, dtype_name
+from gradsight.interp.autograd import INTEGRAL
+from gradsight.interp.cases import dtype_name
 from gradsight.interp.layers import CONTAINERS, SIGNATURES
 from gradsight.interp.modes import MODES, SETTERS
 from gradsight.interp.shapes import sizes_of

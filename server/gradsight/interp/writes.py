@@ -1,0 +1,217 @@
+"""Writing: in-place changes, what torch refuses at once, and how a write moves history from a view to its base."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.autograd import INTEGRAL, Recorder, holds_of
+from gradsight.interp.sites import Site
+from gradsight.interp.tensors import NO_CUTS, Cut, Maybe, Node, RequiresGrad, Tensor, Write, any_requires_grad
+from gradsight.model.events import Step
+from gradsight.ops.fact import Case
+
+
+class Writer(Recorder):
+    """Changes tensors in place."""
+
+    def record_write(
+        self,
+        op: str,
+        case: Case,
+        bound: dict[str, Any],
+        targets: list[Tensor],
+        operands: list[tuple[str, Tensor]],
+        flags: dict[str, RequiresGrad],
+        recording: RequiresGrad,
+        cuts: frozenset[Cut],
+        site: Site,
+        certain: bool,
+    ) -> Any:
+        """An operator that writes into its arguments."""
+        result: Any = targets[0]
+        for target in targets:
+            others = [tensor for _, tensor in operands if tensor is not target]
+            mode = "no_grad" if case.no_grad else ""
+            node = self.write_tensor(target, op, site, others, False if mode else recording, cuts, mode)
+            if node is not None:
+                node.holds = holds_of(case, flags, certain)
+                self.keep_saved(node, case, {**bound, "result": target}, flags, [target], certain)
+        return result
+
+    def write_tensor(
+        self,
+        target: Tensor,
+        op: str,
+        site: Site,
+        others: list[Tensor],
+        recording: RequiresGrad,
+        cuts: frozenset[Cut] = NO_CUTS,
+        mode: str = "",
+        region: Any = None,
+        bumps: bool = True,
+    ) -> Node | None:
+        """Change the content of a tensor; with grad mode on, its history too.  Returns the new node, if any."""
+        if target.overlapping and not mode:
+            self.overlap_written(target, op, site)
+        if recording is not False and not mode:
+            self.check_writable(target, op, site, recording)
+        if (
+            self.grad_mode
+            and not mode
+            and target.is_leaf
+            and target.requires_grad is True
+            and recording is False
+        ):
+            recording = True
+        storage = target.storage
+        storage.epoch += 1
+        if bumps:
+            target.counter.version += 1
+        kind = mode or ("graph" if recording is not False else "no_grad")
+        if not bumps:
+            kind = "silent"
+        write = Write(site, op, target, kind, target.counter, region if region is not None else target.region)
+        write.tick = self.tick
+        storage.writes.append(write)
+        if cuts:
+            target.cuts = target.cuts | cuts
+            if target.base is not None:
+                target.base.cuts = target.base.cuts | cuts
+        if kind == "graph" or (kind == "no_grad" and not self.grad_mode):
+            self.after_write(target, op, site, write, others)
+        if recording is False or mode:
+            if recording is False and not mode and others:
+                self.cut_by_write(target, op, site, others)
+            return None
+        node = Node(op, site, [], recording, self.tick)
+        node.operands = [target, *others]
+        edge = target.edge() if not (target.is_leaf and target.requires_grad is not False) else None
+        if edge is not None and op not in OVERWRITES_ALL:
+            node.inputs.append(edge)
+        for tensor in others:
+            other = tensor.edge()
+            if other is not None and tensor.dtype not in INTEGRAL:
+                node.inputs.append(other)
+        base = target.base
+        if base is not None:
+            previous = base.edge() if not (base.is_leaf and base.requires_grad is not False) else None
+            slices = Node("CopySlices", site, [node], recording, self.tick)
+            if previous is not None:
+                slices.inputs.append(previous)
+            base.node = slices
+            base.requires_grad = any_requires_grad([base.requires_grad, recording])
+            base.rebases += 1
+            target.seen_rebases = base.rebases
+        if not (target.is_leaf and target.requires_grad is True):
+            target.node = node
+            target.requires_grad = any_requires_grad([target.requires_grad, recording])
+        return node
+
+    def cut_by_write(self, target: Tensor, op: str, site: Site, others: list[Tensor]) -> None:
+        """A write without grad mode takes data from tensors with a graph."""
+        found = (
+            self.mode_cut(op, [("", tensor) for tensor in others], site) if not self.grad_mode else NO_CUTS
+        )
+        if found:
+            target.cuts = target.cuts | found
+
+    def check_writable(self, target: Tensor, op: str, site: Site, recording: RequiresGrad) -> None:
+        """What torch refuses at once."""
+        text = self.text_of_target(site)
+        base = target.base
+        if target.one_of_many and base is not None:
+            assumption = recording.reason if isinstance(recording, Maybe) else ""
+            if not (isinstance(recording, Maybe) and recording.weak):
+                steps = [
+                    Step(
+                        "made", target.site, f"{target.one_of_many} returns several views of one tensor here"
+                    )
+                ]
+                self.emit(
+                    "shared-view-written",
+                    site,
+                    steps,
+                    assumption,
+                    op=op,
+                    view=target.one_of_many,
+                    target=text,
+                    reason="many",
+                )
+            return
+        owner = base if base is not None else target
+        if owner.is_leaf and owner.requires_grad is True and not owner.rebases:
+            steps = [Step("made", owner.site, "the leaf that requires grad is made here")]
+            steps += self.call_steps(site)
+            self.emit(
+                "leaf-written",
+                site,
+                steps,
+                op=op,
+                target=text or owner.label,
+                leaf=owner.label or text,
+                view=base is not None,
+            )
+        elif owner.is_leaf and isinstance(owner.requires_grad, Maybe) and owner.leaf_made:
+            if not owner.requires_grad.weak:
+                self.emit(
+                    "leaf-written",
+                    site,
+                    [],
+                    owner.requires_grad.reason,
+                    op=op,
+                    target=text,
+                    leaf=text,
+                    view=base is not None,
+                )
+
+    def overlap_written(self, target: Tensor, op: str, site: Site) -> None:
+        steps = [
+            Step(
+                "made",
+                target.site,
+                f"{target.overlapping} makes several elements share one memory location here",
+            )
+        ]
+        text = self.text_of_target(site)
+        self.emit(
+            "shared-view-written", site, steps, op=op, view=target.overlapping, target=text, reason="overlap"
+        )
+
+    def call_steps(self, site: Site) -> list[Step]:
+        """The calls that led to a place inside a function."""
+        return [Step("call", caller, "called from here") for caller in site.callers()[:3]]
+
+    def text_of_target(self, site: Site) -> str:
+        """The source text of what is being written, short enough to speak of."""
+        node = site.node
+        target: Any = node
+        if isinstance(node, ast.AugAssign):
+            target = node.target
+        elif isinstance(node, ast.Call):
+            target = (
+                node.func.value
+                if isinstance(node.func, ast.Attribute)
+                else (node.args[0] if node.args else node.func)
+            )
+            if (
+                isinstance(node.func, ast.Attribute)
+                and isinstance(target, ast.Name)
+                and node.args
+                and target.id in ("F", "torch", "init", "nn")
+            ):
+                target = node.args[0]
+        try:
+            text = ast.unparse(target)
+        except Exception:
+            return ""
+        return text if len(text) <= 40 else text[:37] + "..."
+
+    def after_write(self, target: Tensor, op: str, site: Site, write: Write, others: list[Tensor]) -> None:
+        """Hook: a tensor was written by an operator."""
+
+
+
+
+OVERWRITES_ALL = {"zero_", "fill_", "copy_", "normal_", "uniform_", "zeros_", "ones_", "constant_", "bernoulli_", "exponential_"}
+"""In-place operators whose result does not depend on the old value."""
