@@ -146,6 +146,29 @@ y.backward()  # cause
     )
 
 
+def test_freed_custom_function_names_the_passes_too() -> None:
+    check(
+        """
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, value):
+        ctx.save_for_backward(value)
+        return value * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        (saved,) = ctx.saved_tensors  # cause
+        return grad * 2
+
+y = Double.apply(torch.ones(3, requires_grad=True)).sum()
+y.backward()  # cause
+y.backward()  # cause
+""",
+        "raises",
+        "freed",
+    )
+
+
 def test_pass_that_keeps_the_graph_is_no_cause() -> None:
     check(
         """

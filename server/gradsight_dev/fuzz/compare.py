@@ -54,9 +54,9 @@ def explains(finding: Finding, failure: Failure) -> bool:
 
 
 def stands_right(finding: Finding, failure: Failure) -> bool:
-    """Whether it stands on a line that causes the failure."""
+    """Whether it stands on a line that causes the failure; any line will do where no cause could be found."""
     lines = failure.causes | failure.carried if finding.code in CARRIED_CODES else failure.causes
-    return finding.span.line in lines
+    return not failure.causes or finding.span.line in lines
 
 
 def _compare_failures(truth: Truth, findings: Sequence[Finding]) -> Comparison:

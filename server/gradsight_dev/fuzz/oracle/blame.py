@@ -67,7 +67,7 @@ def writers_of_stale_saves(
 
 
 def earlier_passes(code: CodeType, text: str, steering: Steering) -> tuple[frozenset[int], frozenset[int]]:
-    """The lines of the passes that freed what the failing pass needs, and the lines that carried it over.
+    """The lines of the failing pass and of those that freed what it needs, and the lines that carried it over.
 
     Carried over: made in a graph that is gone, or made of such a thing.
     """
@@ -89,12 +89,12 @@ def earlier_passes(code: CodeType, text: str, steering: Steering) -> tuple[froze
     nodes, line = last[0]
     if freed and freed[-1][0] == line and len(freed) > 1 and freed[-1][1] == set(nodes):
         freed.pop()
-    lines = {freeing for freeing, theirs in freed if theirs & set(nodes)}
+    lines = {line, *(freeing for freeing, theirs in freed if theirs & set(nodes))}
     shared = set(nodes) & set().union(*(theirs for _, theirs in freed)) if freed else set()
     entering = {
         node for node in nodes if node not in shared and any(old in shared for old, _ in node.next_functions)
     }
-    carried = {line for node in shared | entering for line in _made_at(node, code.co_filename)}
+    carried = {made for node in shared | entering for made in _made_at(node, code.co_filename)}
     return frozenset(lines), frozenset(carried | _stores_of_names_bound_at(text, carried))
 
 
