@@ -14,10 +14,20 @@ from gradsight.agent.faults import Fault, Ledger, step_at
 from gradsight.agent.graph import Node, has_hidden_saves, leaf_of, root_nodes, untracked, walk
 from gradsight.agent.marks import mark_faults
 from gradsight.agent.naming import name_leaves
-from gradsight.agent.oplog import OpLog
+from gradsight.agent.oplog import Operation, OpLog
 from gradsight.agent.recorder import Situation
 from gradsight.agent.shadow import Shadow
-from gradsight.agent.sites import Stack, capture, line_of, place_of, same_line, text_of
+from gradsight.agent.sites import (
+    FrameKey,
+    Stack,
+    capture,
+    feeds_itself,
+    line_of,
+    place_of,
+    same_line,
+    statement_of,
+    text_of,
+)
 from gradsight.agent.training import Training
 
 _KEPT_BACKWARDS = 64
@@ -70,6 +80,7 @@ class Backwards:
         self.wants_graph = False
         self.around: Callable[[], Any] | None = None
         self.on_gradients: Callable[[list[Node]], None] | None = None
+        self.stored_at: Callable[[int], Stack] | None = None
 
     def install(self) -> None:
         """Takes the place of torch's call into the engine, in whichever form this torch has it."""
@@ -172,7 +183,7 @@ class Backwards:
         event = self.shadow.event("create_graph", "autograd.grad", stack, reach.reached)
         for gradient in result if isinstance(result, (list, tuple)) else (result,):
             if isinstance(gradient, torch.Tensor) and not gradient.requires_grad:
-                self.shadow.write(gradient, reach.reached, 1 << event.bit, live=False)
+                self.shadow.write(gradient, reach.reached, 1 << event.bit, 0)
 
     def _mask_of(self, inputs: Any) -> int:
         assert self.shadow is not None
@@ -247,11 +258,14 @@ class Backwards:
     ) -> tuple[Node | None, Fault | None]:
         if not stack:
             return None, None
-        freed = [node for node in nodes if _is_freed(node)]
+        # This backward has freed nodes of its own before it failed: only what an earlier one freed counts.
+        freed = [node for node in nodes if _is_freed(node) and self._first_backward(node) is not None]
         node = max(freed, key=_number, default=None)
         first = self._first_backward(node)
         maker = self.log.maker(node) if node is not None else None
         carried = self._crossing(nodes, set(freed), first) if first is not None else None
+        # A part made once before the loop is shared; one that the loop makes anew each time is carried over.
+        is_loop_state = maker is not None and first is not None and self.log.ran_since(maker.stack, first.clock)
         place = place_of(stack[0])
         steps: list[Any] = []
         if maker is not None:
@@ -260,11 +274,10 @@ class Backwards:
             steps += step_at("call", "the first backward frees it", first.stack)
         steps += step_at("needed", "the second backward needs it again", stack)
         evidence = {"torch": message, "node": node.name() if node is not None else ""}
-        if first is not None and carried is not None and same_line(first.stack, stack):
-            frames = [key for key in carried.stack if key.code is stack[0].code] or list(carried.stack[:1])
-            place = place_of(frames[0])
+        if first is not None and carried is not None and is_loop_state and same_line(first.stack, stack):
+            place = place_of(self._carrying_frame(*carried))
             text = f"`{text_of(place)}` carries the graph of the iteration before, which backward has freed"
-            steps += step_at("read", "the old graph enters the new one here", carried.stack)
+            steps += step_at("read", "the old graph enters the new one here", carried[0].stack)
             return node, Fault("GS403", text, place, tuple(steps), "error", evidence)
         where = (
             f" (freed by the backward on line {line_of(first.stack[0])})"
@@ -281,6 +294,8 @@ class Backwards:
         for past in reversed(self.past):
             if number in past.numbers:
                 return past
+        if self.shadow is not None:
+            return None
         maker = self.log.maker(node)
         since = maker.clock if maker is not None else -1
         for past in self.past:
@@ -288,8 +303,20 @@ class Backwards:
                 return past
         return None
 
-    def _crossing(self, nodes: list[Node], freed: set[Node], first: PastBackward) -> Any:
-        """The operation that took a tensor of the freed graph into the new one."""
+    def _carrying_frame(self, operation: Operation, old: Node) -> FrameKey:
+        """The line that keeps the old graph: where it was put into a collection, or where a name feeds itself."""
+        stored = self.stored_at(_number(old)) if self.stored_at is not None else ()
+        if stored:
+            return stored[0]
+        for key in reversed(operation.stack):
+            if feeds_itself(statement_of(key)):
+                return key
+        return operation.stack[0]
+
+    def _crossing(
+        self, nodes: list[Node], freed: set[Node], first: PastBackward
+    ) -> tuple[Operation, Node] | None:
+        """The operation that took a tensor of the freed graph into the new one, and the node it took."""
         for node in sorted(nodes, key=_number):
             maker = self.log.maker(node)
             if node in freed or maker is None or maker.clock <= first.clock or not maker.stack:
@@ -299,7 +326,7 @@ class Backwards:
                     continue
                 below = self.log.maker(successor)
                 if successor in freed or (below is not None and below.clock <= first.clock):
-                    return maker
+                    return maker, successor
         return None
 
     def _add(self, fault: Fault, nodes: list[Node], broken: Node | None) -> None:

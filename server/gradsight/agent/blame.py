@@ -105,7 +105,7 @@ class Blame:
             (r"can't optimize a non-leaf Tensor", self._non_leaf_optimizer),
             (r"optimizer got an empty parameter list", self._empty_optimizer),
             (
-                r"One of the differentiated Tensors (appears to not have been used|does not require grad)",
+                r"differentiated Tensors?.* (appears? to not have been used|does not require grad)",
                 self._unused_input,
             ),
             (r"Only Tensors created explicitly by the user", self._deepcopy),
@@ -196,7 +196,7 @@ class Blame:
         if self.shadow is None or root is None:
             return self._no_graph_plain(scene, root)
         name_leaves(self.shadow)
-        deps, events = self.shadow.read(root)
+        deps, _, events = self.shadow.read(root)
         found = cutting_events(self.shadow, deps, events) if deps else []
         mode_off = self._mode_left_off(scene)
         if mode_off is not None:
@@ -268,7 +268,7 @@ class Blame:
             if made is not None:
                 steps += step_at("made", "this tensor is not on the way to the output", made.stack)
             if self.shadow is not None and roots and isinstance(roots[0], torch.Tensor):
-                deps, events = self.shadow.read(roots[0])
+                deps, _, events = self.shadow.read(roots[0])
                 leaf = self.shadow.known_leaf(unused[0])
                 if leaf is not None and deps >> leaf.bit & 1:
                     for event, _ in cutting_events(self.shadow, 1 << leaf.bit, events):

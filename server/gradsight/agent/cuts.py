@@ -65,7 +65,7 @@ def reach_of(
     deps = events = 0
     for root in roots:
         if isinstance(root, torch.Tensor):
-            more, passed = shadow.read(root)
+            more, _, passed = shadow.read(root)
             deps |= more
             events |= passed
     reached = _leaves_among(nodes, shadow)

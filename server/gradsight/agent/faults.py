@@ -10,6 +10,7 @@ from typing import Any
 
 from gradsight.agent.sites import FrameKey, Place, Stack, place_of
 
+
 @dataclass(frozen=True)
 class Step:
     """One place of the trail: made, saved, written, needed, cut, read or called here."""

@@ -17,7 +17,7 @@ import torch
 
 from gradsight.agent.faults import Fault, Ledger, step_at
 from gradsight.agent.oplog import OpLog, Write, operator_label
-from gradsight.agent.sites import Place, Stack, line_of, place_of, statement_of, text_of
+from gradsight.agent.sites import FrameKey, Place, Stack, line_of, place_of, statement_of, text_of
 
 _MOST_HOLDS = 64
 
@@ -36,6 +36,7 @@ class _Watched:
     reference: weakref.ref[torch.Tensor]
     holds: list[Hold] = field(default_factory=list)
     fresh_line: tuple[int, int] = (0, 0)
+    fetched: int = 0
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,11 @@ class GradWatch:
         self.none_reads: list[NoneRead] = []
         self.none_read_ids: set[int] = set()
 
-    def fetched(self, grad: torch.Tensor, stack: Stack, directly: bool) -> None:
+    def fetched(self, grad: torch.Tensor, stack: Stack, directly: bool, always: bool = False) -> None:
         """`.grad` returned this tensor on this line; `directly` when the user's own code asked for it."""
         watched = self.watched.get(id(grad))
         if watched is None or watched.reference() is not grad:
-            if not directly:
+            if not directly and not always:
                 return
             watched = self.watched[id(grad)] = _Watched(weakref.ref(grad))
             if len(self.watched) > 4096:
@@ -72,7 +73,9 @@ class GradWatch:
                     key: item for key, item in self.watched.items() if item.reference() is not None
                 }
         if stack:
-            watched.fresh_line = (id(stack[0].code), line_of(stack[0]))
+            line = (id(stack[0].code), line_of(stack[0]))
+            watched.fetched = watched.fetched + 1 if line == watched.fresh_line else 1
+            watched.fresh_line = line
         if directly and stack:
             self._hold(watched, stack)
 
@@ -86,13 +89,19 @@ class GradWatch:
         if len(watched.holds) < _MOST_HOLDS:
             watched.holds.append(Hold(stack, self.log.clock, keeps))
 
-    def used(self, tensor: torch.Tensor, stack: Stack, in_place: bool) -> None:
-        """A function was called with a watched tensor."""
+    def used(self, tensor: torch.Tensor, stack: Stack, in_place: bool, directly: bool) -> None:
+        """A function was called with a watched tensor.
+
+        On a line that fetched `.grad`, as many uses are fresh as there were fetches; what an in-place method returns is
+        the same tensor again and costs nothing.
+        """
         watched = self.watched.get(id(tensor))
         if watched is None or watched.reference() is not tensor or not stack:
             return
         if watched.fresh_line == (id(stack[0].code), line_of(stack[0])):
-            return
+            if watched.fetched > 0 or not directly:
+                watched.fetched -= directly and not in_place
+                return
         if in_place:
             for hold in watched.holds:
                 hold.clock = self.log.clock + 1
@@ -113,7 +122,12 @@ class GradWatch:
         return None
 
     def finish(self) -> None:
-        """At the end: collections that hold one overwritten gradient several times."""
+        """At the end: gradients of non-leaves that nobody kept, and collections of one overwritten gradient."""
+        for read in self.none_reads:
+            if read.is_leaf or read.retains or not read.backwards or not read.stack:
+                continue
+            if not _asks_for_none(read.stack[0]):
+                self._report_non_leaf(read)
         for watched in self.watched.values():
             tensor = watched.reference()
             kept = [hold for hold in watched.holds if hold.keeps]
@@ -123,6 +137,13 @@ class GradWatch:
             if write is None or not _is_in_collections(tensor):
                 continue
             self._report(kept[0], write, ())
+
+    def _report_non_leaf(self, read: NoneRead) -> None:
+        place = place_of(read.stack[0])
+        made = self.log.maker(read.made_by) if read.made_by is not None else None
+        message = f"`{text_of(place)}` is None: the tensor is computed, and only leaves keep their gradient"
+        steps = step_at("made", f"computed here by `{operator_label(made.name)}`", made.stack) if made is not None else ()
+        self.ledger.add(Fault("GS301", message, place, steps, "warning", {}))
 
     def _report(self, hold: Hold, write: Write, reader: Stack) -> None:
         place = place_of(hold.stack[0])
@@ -155,6 +176,27 @@ class GradWatch:
 def _grad_expression(place: Place) -> str:
     text = text_of(place)
     return f"`{text}`" if text.endswith(".grad") else ""
+
+
+def _asks_for_none(key: FrameKey) -> bool:
+    """Whether the read is a question (`x.grad is None`, `if x.grad`) and no use."""
+    place = place_of(key)
+    statement = statement_of(key)
+    for node in ast.walk(statement) if statement is not None else ():
+        tests: list[ast.expr] = []
+        if isinstance(node, ast.Compare) and any(
+            isinstance(item, ast.Constant) and item.value is None for item in (node.left, *node.comparators)
+        ):
+            tests = [node]
+        elif isinstance(node, (ast.If, ast.IfExp, ast.While, ast.Assert)):
+            tests = [node.test]
+        for test in tests:
+            if test.lineno <= place.row <= (test.end_lineno or 0) and any(
+                isinstance(item, ast.Attribute) and item.attr == "grad" and item.lineno == place.row
+                for item in ast.walk(test)
+            ):
+                return True
+    return False
 
 
 _REBINDS = (ast.Assign, ast.AnnAssign, ast.AugAssign)

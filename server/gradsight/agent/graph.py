@@ -19,6 +19,14 @@ class Geometry(NamedTuple):
     item_size: int
 
 
+def storage_key(tensor: torch.Tensor) -> int:
+    """The identity of a tensor's storage; 0 for tensors that have none (sparse, wrapped by a function transform)."""
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except (RuntimeError, NotImplementedError):
+        return 0
+
+
 def geometry_of(tensor: torch.Tensor) -> Geometry:
     """The elements this tensor covers."""
     return Geometry(

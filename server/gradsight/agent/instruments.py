@@ -74,6 +74,7 @@ class Instruments:
             self.surface.on_collection = self.snapshots.collected
             self.backwards = Backwards(self.log, ledger, self.situation, self.shadow, self.training)
             self.backwards.on_gradients = self._measure
+            self.backwards.stored_at = self.snapshots.stored_at
         self.blame = Blame(self.log, self.shadow, self.surface, self.grads, self.backwards, self.modules)
 
     # Installing.
@@ -146,7 +147,7 @@ class Instruments:
             result = original(array)
             deps, events = origins.of(array)
             if deps:
-                shadow.write(result, deps, events, live=False)
+                shadow.write(result, deps, events, 0)
             return result
 
         torch.from_numpy = from_numpy

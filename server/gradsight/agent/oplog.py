@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from gradsight.agent.graph import Geometry, Node
+from gradsight.agent.graph import Geometry, Node, storage_key
 from gradsight.agent.sites import Stack
 
 _KEPT_OPERATIONS = 400_000
@@ -151,6 +151,16 @@ class OpLog:
                 best = found
         return best
 
+    def ran_since(self, stack: Stack, clock: int) -> bool:
+        """Whether the place of this stack was executed again after that time."""
+        for track in self._tracks.values():
+            for operations in reversed(track.operations):
+                if operations[-1].clock <= clock:
+                    break
+                if any(item.stack[:1] == stack[:1] for item in operations):
+                    return True
+        return False
+
     def latest(self, name: str) -> Operation | None:
         """The latest operation with this name."""
         wanted = _bare(name)
@@ -166,20 +176,21 @@ class OpLog:
 
     def note_write(self, tensor: torch.Tensor, write: Write) -> None:
         """Remembers a write to the storage of this tensor."""
-        storage = tensor.untyped_storage()
-        key = storage._cdata
+        key = storage_key(tensor)
+        if not key:
+            return
         entries = self._writes.get(key)
         if entries is None:
             entries = self._writes[key] = deque(maxlen=_KEPT_WRITES)
             # While the weak reference lives the address of the storage is not reused for another one.
-            self._alive[key] = StorageWeakRef(storage)
+            self._alive[key] = StorageWeakRef(tensor.untyped_storage())
             if len(self._writes) > _KEPT_STORAGES:
                 self._forget_dead_storages()
         entries.append(write)
 
     def writes_to(self, tensor: torch.Tensor) -> deque[Write] | None:
         """The writes to the storage of this tensor, oldest first."""
-        return self._writes.get(tensor.untyped_storage()._cdata)
+        return self._writes.get(storage_key(tensor))
 
     def all_writes(self) -> list[Write]:
         """Every write that is still remembered, oldest first."""

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from gradsight.agent.graph import geometry_of
 from gradsight.agent.oplog import OpLog, Operation, Write, next_number
 from gradsight.agent.origins import Origins
-from gradsight.agent.shadow import Mask, Shadow
+from gradsight.agent.shadow import Event, Mask, Shadow
 from gradsight.agent.sites import Stack, capture
 from gradsight.agent.traits import Trait, trait_of, written_tensors
 
@@ -33,6 +33,20 @@ class Situation:
         self.quiet = 0
         self.alias_kind = "detach"
         self.grad_writes: Any = None
+        # The function of the API that was called last: what runs below it is its own business.
+        self.call: Any = None
+        self.checkpoint: Stack = ()
+        self.custom_functions = 0
+        # Tensors that a function transform differentiates by and that nobody has used yet.
+        self.unused: set[int] | None = None
+        self.inference: Stack = ()
+
+    def is_in_place(self, operator: str) -> bool:
+        """Whether the user asked for this write, rather than a composite function that tidies its own temporaries."""
+        name = getattr(self.call, "__name__", "")
+        if not name or name == "__setitem__" or (name.endswith("_") and not name.endswith("__")):
+            return True
+        return name.startswith("__i") or operator.endswith(f"::{name}_")
 
 
 class Recorder(TorchDispatchMode):
@@ -119,6 +133,47 @@ class Recorder(TorchDispatchMode):
         """Runs the operator and lets the shadow of its inputs fall on its outputs."""
         shadow = self.shadow
         assert shadow is not None
+        inputs, numbers = self._inputs(args, kwargs)
+        targets = list(written_tensors(trait, args, kwargs)) if trait.writes else []
+        if targets and not grad_enabled and targets[0].is_leaf and targets[0].requires_grad:
+            # An initialisation or a manual update of a parameter: its new value starts a new life.
+            return self._run(trait, func, args, kwargs)
+        deps, events = numbers
+        live: Mask = 0
+        for tensor in inputs:
+            more, reached, passed = shadow.read(tensor)
+            deps |= more
+            live |= reached
+            events |= passed
+        if targets:
+            self._soil_graph_values(trait, targets, grad_enabled, stack)
+        result = self._run(trait, func, args, kwargs)
+        if not deps or trait.overwrites:
+            return result
+        outputs = _tensors_in(result)
+        if not live:
+            for output in (*outputs, *targets):
+                shadow.write(output, deps, events, 0)
+            return result
+        if trait.detaches:
+            self._follow_detach(trait, inputs, outputs, (deps, live, events), grad_enabled, stack)
+            return result
+        if not grad_enabled:
+            if _current_node() is None:
+                events |= 1 << self._unrecorded(trait, live, stack).bit
+            live = 0
+        elif trait.adds:
+            events |= self._dead_term(inputs, outputs, numbers, stack)
+        for output in (*outputs, *targets):
+            if live and not (output.is_floating_point() or output.is_complex()):
+                cut = shadow.event("non-diff", trait.name, stack or capture(3), live)
+                shadow.write(output, deps, events | 1 << cut.bit, 0)
+            else:
+                shadow.write(output, deps, events, live)
+        return result
+
+    def _inputs(self, args: Any, kwargs: Any) -> tuple[list[torch.Tensor], tuple[Mask, Mask]]:
+        """The tensors of a call, and the origin of its numbers."""
         inputs: list[torch.Tensor] = []
         deps: Mask = 0
         events: Mask = 0
@@ -133,58 +188,40 @@ class Recorder(TorchDispatchMode):
                 events |= passed
         if kwargs:
             inputs.extend(value for value in kwargs.values() if isinstance(value, torch.Tensor))
-        writes = trait.writes
-        targets = list(written_tensors(trait, args, kwargs)) if writes else []
-        if targets and not grad_enabled and targets[0].is_leaf and targets[0].requires_grad:
-            # An initialisation or a manual update of a parameter: its new value starts a new life.
-            return self._run(trait, func, args, kwargs)
-        connected: Mask = 0
-        numbers = (deps, events)
-        for tensor in inputs:
-            more, passed = shadow.read(tensor)
-            if more:
-                deps |= more
-                events |= passed
-                if tensor.requires_grad:
-                    connected |= more
-        # Whether autograd will record this call is known before it runs.
-        if targets:
-            self._soil_graph_values(trait, targets, grad_enabled, stack)
-        result = self._run(trait, func, args, kwargs)
-        if not deps or trait.overwrites:
-            return result
-        outputs = (
-            [result]
-            if isinstance(result, torch.Tensor)
-            else [item for item in result if isinstance(item, torch.Tensor)]
-            if isinstance(result, (list, tuple))
-            else []
-        )
-        live = False
-        if connected:
-            if trait.detaches:
-                kind = self.situation.alias_kind if grad_enabled else "no_grad"
-                if kind == "ignore":
-                    return result
-                cut = shadow.event(kind, trait.name, stack or capture(3), connected)
-                self._remember_source(cut, inputs)
-                for output in outputs:
-                    shadow.write_alias(output, deps, events, 1 << cut.bit)
-                return result
-            if not grad_enabled:
-                if _current_node() is None:
-                    events |= 1 << shadow.event("no_grad", trait.name, stack or capture(3), connected).bit
-            elif outputs and not any(item.is_floating_point() or item.is_complex() for item in outputs):
-                events |= 1 << shadow.event("non-diff", trait.name, stack or capture(3), connected).bit
-            else:
-                live = True
-                if trait.adds:
-                    events |= self._dead_term(inputs, outputs, numbers, stack)
+        return inputs, (deps, events)
+
+    def _follow_detach(
+        self,
+        trait: Trait,
+        inputs: list[torch.Tensor],
+        outputs: list[torch.Tensor],
+        shade: tuple[Mask, Mask, Mask],
+        grad_enabled: bool,
+        stack: Stack | None,
+    ) -> None:
+        shadow = self.shadow
+        assert shadow is not None
+        deps, live, events = shade
+        kind = self.situation.alias_kind
+        if kind == "ignore":
+            return
+        if not grad_enabled:
+            cut = self._unrecorded(trait, live, stack)
+        else:
+            cut = shadow.event(kind, trait.name, stack or capture(4), live)
+        node = inputs[0].grad_fn if inputs else None
+        if node is not None and hasattr(node, "_sequence_nr"):
+            cut.source_number = node._sequence_nr()
         for output in outputs:
-            shadow.write(output, deps, events, live)
-        for tensor in targets:
-            shadow.write(tensor, deps, events, live)
-        return result
+            shadow.write_alias(output, deps, events, 1 << cut.bit)
+
+    def _unrecorded(self, trait: Trait, live: Mask, stack: Stack | None) -> Event:
+        """The event of an operator that ran with grad mode off: by the user's choice, or inside a checkpoint."""
+        shadow = self.shadow
+        assert shadow is not None
+        if self.situation.checkpoint:
+            return shadow.event("checkpoint", "checkpoint", self.situation.checkpoint, live)
+        return shadow.event("no_grad", trait.name, stack or capture(4), live)
 
     def _soil_graph_values(
         self, trait: Trait, targets: list[torch.Tensor], grad_enabled: bool, stack: Stack | None
@@ -195,7 +232,14 @@ class Recorder(TorchDispatchMode):
         for tensor in targets:
             if tensor.layout is not torch.strided or (grad_enabled and tensor.requires_grad):
                 continue
-            if self.situation.backwards_running or not shadow.is_graph_value(tensor):
+            situation = self.situation
+            if (
+                situation.backwards_running
+                or situation.custom_functions
+                or not situation.is_in_place(trait.name)
+            ):
+                continue
+            if not shadow.is_graph_value(tensor):
                 continue
             kind = "dirty-no-grad"
             if not tensor.requires_grad:
@@ -217,7 +261,7 @@ class Recorder(TorchDispatchMode):
         mask, inner = numbers
         for tensor in inputs:
             if not tensor.requires_grad:
-                deps, events = shadow.read(tensor)
+                deps, _, events = shadow.read(tensor)
                 mask |= deps
                 inner |= events
         if not inner:
@@ -226,7 +270,10 @@ class Recorder(TorchDispatchMode):
         event.inner |= inner
         return 1 << event.bit
 
-    def _remember_source(self, cut: Any, inputs: list[torch.Tensor]) -> None:
-        node = inputs[0].grad_fn if inputs else None
-        if node is not None and hasattr(node, "_sequence_nr"):
-            cut.source_number = node._sequence_nr()
+
+def _tensors_in(result: Any) -> list[torch.Tensor]:
+    if isinstance(result, torch.Tensor):
+        return [result]
+    if isinstance(result, (list, tuple)):
+        return [item for item in result if isinstance(item, torch.Tensor)]
+    return []

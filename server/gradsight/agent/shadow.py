@@ -8,13 +8,14 @@ value of the graph was changed behind its back.  At a backward the shadow of the
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from gradsight.agent.graph import Geometry, geometry_of, overlaps
+from gradsight.agent.graph import Geometry, geometry_of, overlaps, storage_key
 from gradsight.agent.sites import Stack
 
 _KEPT_STORAGES = 20_000
@@ -66,7 +67,8 @@ class _Entry:
         self.alias_events: Mask = 0
         # Writes that autograd did not record, seen only by those who read the graph tensor afterwards.
         self.dirty: list[tuple[Event, Geometry]] = []
-        self.live = False
+        # The leaves that autograd still reaches from the graph tensor of this storage.
+        self.live: Mask = 0
         self.is_leaf = False
         self.reference = StorageWeakRef(storage)
 
@@ -83,6 +85,7 @@ class Shadow:
     _aliases: dict[int, tuple[weakref.ref[torch.Tensor], Mask]] = field(default_factory=dict)
     latest_alias_cut: Mask = 0
     _passages: int = 0
+    adopt: Callable[[torch.Tensor], tuple[Mask, Mask]] | None = None
 
     def leaf(self, tensor: torch.Tensor) -> Leaf | None:
         """The record of a leaf; made when the leaf is first met."""
@@ -97,9 +100,11 @@ class Shadow:
         self._bits[id(tensor)] = leaf
         if tensor.layout is torch.strided:
             entry = self._entry(tensor)
-            leaf.made_from = entry.deps
-            entry.deps |= 1 << leaf.bit
-            entry.is_leaf = True
+            if entry is not None:
+                leaf.made_from = entry.deps
+                entry.deps |= 1 << leaf.bit
+                entry.live = 1 << leaf.bit
+                entry.is_leaf = True
         return leaf
 
     def known_leaf(self, tensor: torch.Tensor) -> Leaf | None:
@@ -107,44 +112,52 @@ class Shadow:
         leaf = self._bits.get(id(tensor))
         return leaf if leaf is not None and leaf.reference() is tensor else None
 
-    def read(self, tensor: torch.Tensor) -> tuple[Mask, Mask]:
-        """The leaves this value depends on, and the events on the way."""
+    def read(self, tensor: torch.Tensor) -> tuple[Mask, Mask, Mask]:
+        """The leaves this value depends on, those of them that autograd reaches, and the events on the way."""
         if tensor.layout is not torch.strided:
-            return 0, 0
+            return 0, 0, 0
         needs_grad = tensor.requires_grad
         if needs_grad and tensor.is_leaf and not tensor._is_view():
             leaf = self._bits.get(id(tensor))
             if leaf is None or leaf.reference() is not tensor:
                 self.leaf(tensor)
-        entry = self._entries.get(tensor.untyped_storage()._cdata)
+        entry = self._entries.get(storage_key(tensor))
         if entry is None:
-            return 0, 0
+            return self._adopt(tensor) if self.adopt is not None else (0, 0, 0)
         events = entry.events
         if not needs_grad:
             own = self._aliases.get(id(tensor)) if self._aliases else None
             events |= own[1] if own is not None and own[0]() is tensor else entry.alias_events
-        elif entry.dirty and not tensor.is_leaf:
+            return entry.deps, 0, events
+        if entry.dirty and not tensor.is_leaf:
             here = geometry_of(tensor)
             for event, written in entry.dirty:
                 if overlaps(here, written):
                     events |= 1 << event.bit
-        return entry.deps, events
+        return entry.deps, entry.live, events
 
-    def write(self, tensor: torch.Tensor, deps: Mask, events: Mask, live: bool) -> None:
+    def _adopt(self, tensor: torch.Tensor) -> tuple[Mask, Mask, Mask]:
+        """A storage that nobody saw being made: its values may be numbers that came from the graph."""
+        assert self.adopt is not None
+        deps, events = self.adopt(tensor)
+        if deps:
+            self.write(tensor, deps, events, 0)
+        return deps, 0, events
+
+    def write(self, tensor: torch.Tensor, deps: Mask, events: Mask, live: Mask) -> None:
         """This value now also depends on these leaves."""
-        if tensor.layout is not torch.strided:
-            return
         entry = self._entry(tensor)
+        if entry is None:
+            return
         entry.deps |= deps
         entry.events |= events
-        if live:
-            entry.live = True
+        entry.live |= live
 
     def write_alias(self, tensor: torch.Tensor, deps: Mask, events: Mask, cut: Mask) -> None:
         """A detached alias of a storage: the cut counts for the alias alone."""
-        if tensor.layout is not torch.strided:
-            return
         entry = self._entry(tensor)
+        if entry is None:
+            return
         entry.deps |= deps
         entry.events |= events
         entry.alias_events = cut
@@ -161,14 +174,14 @@ class Shadow:
 
     def soil(self, tensor: torch.Tensor, event: Event) -> None:
         """Notes that a graph value was changed without autograd knowing."""
-        entry = self._entries.get(tensor.untyped_storage()._cdata)
+        entry = self._entries.get(storage_key(tensor))
         if entry is not None and len(entry.dirty) < _MOST_DIRTY:
             entry.dirty.append((event, geometry_of(tensor)))
 
     def is_graph_value(self, tensor: torch.Tensor) -> bool:
         """Whether this storage holds a value of the graph that is no leaf."""
-        entry = self._entries.get(tensor.untyped_storage()._cdata)
-        return entry is not None and entry.live and not entry.is_leaf
+        entry = self._entries.get(storage_key(tensor))
+        return entry is not None and entry.live != 0 and not entry.is_leaf
 
     def alias_kind(self, tensor: torch.Tensor) -> str:
         """How this alias of a graph value was made: the kind of its cut, or nothing when it is no alias."""
@@ -176,7 +189,7 @@ class Shadow:
         if own is not None and own[0]() is tensor:
             mask = own[1]
         else:
-            entry = self._entries.get(tensor.untyped_storage()._cdata)
+            entry = self._entries.get(storage_key(tensor))
             mask = entry.alias_events if entry is not None else 0
         return self.events[mask.bit_length() - 1].kind if mask else ""
 
@@ -206,13 +219,14 @@ class Shadow:
             mask ^= low
         return found
 
-    def _entry(self, tensor: torch.Tensor) -> _Entry:
-        storage = tensor.untyped_storage()
-        key = storage._cdata
+    def _entry(self, tensor: torch.Tensor) -> _Entry | None:
+        key = storage_key(tensor) if tensor.layout is torch.strided else 0
+        if not key:
+            return None
         entry = self._entries.get(key)
         if entry is None:
             # The weak reference keeps the address from being reused while the entry is in the table.
-            entry = self._entries[key] = _Entry(storage)
+            entry = self._entries[key] = _Entry(tensor.untyped_storage())
             if len(self._entries) > _KEPT_STORAGES:
                 self._entries = {k: e for k, e in self._entries.items() if not e.reference.expired()}
         return entry

@@ -276,3 +276,28 @@ def statement_at(filename: str, line: int) -> ast.stmt | None:
 def statement_of(key: FrameKey) -> ast.stmt | None:
     """The statement that a frame is executing."""
     return statement_at(key.code.co_filename, line_of(key))
+
+
+def feeds_itself(statement: ast.stmt | None) -> bool:
+    """Whether a statement binds a name that it also reads: `h = cell(x, h)`, `total += loss`."""
+    if isinstance(statement, ast.AugAssign):
+        return True
+    if not isinstance(statement, ast.Assign):
+        return False
+    bound = {ast.dump(node) for target in statement.targets for node in _stores_in(target)}
+    read = {
+        ast.dump(node).replace("Load()", "Store()")
+        for node in ast.walk(statement.value)
+        if isinstance(node, (ast.Name, ast.Attribute))
+    }
+    return bool({text.replace("Load()", "Store()") for text in bound} & read)
+
+
+def _stores_in(target: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(target, (ast.Tuple, ast.List)):
+        for item in target.elts:
+            yield from _stores_in(item)
+    elif isinstance(target, ast.Starred):
+        yield from _stores_in(target.value)
+    else:
+        yield target

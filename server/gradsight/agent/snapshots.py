@@ -5,26 +5,21 @@
 
 from __future__ import annotations
 
+import ast
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from gradsight.agent.faults import Fault, Ledger, step_at
-from gradsight.agent.graph import untracked
+from gradsight.agent.graph import storage_key, untracked
 from gradsight.agent.oplog import OpLog, operator_label
-from gradsight.agent.sites import Stack, capture, place_of, text_of
+from gradsight.agent.sites import Stack, capture, place_of, statement_of, text_of
 
 _MOST_STORED = 10_000
 _MOST_ENTRIES = 10_000
-
-# Their results are new tensors; a statement that drops one has no effect.
-_COPIES = frozenset(
-    ("detach", "to", "cuda", "cpu", "float", "double", "half", "bfloat16", "long", "int", "bool", "clone", "view",
-     "reshape", "permute", "expand", "contiguous", "type", "flatten", "masked_select")
-)  # fmt: skip
-
 
 @dataclass
 class _Stored:
@@ -40,14 +35,25 @@ class Snapshots:
         self.ledger = ledger
         self._stored: dict[int, _Stored] = {}
         self._states: dict[int, tuple[int, Stack]] = {}
+        self._numbers: dict[int, Stack] = {}
+        self.on_store: Callable[[torch.Tensor, Stack], None] | None = None
+        self.on_call: Callable[[Any, str, Stack], None] | None = None
 
     def store(self, value: Any) -> Any:
         """Called by `items.append(value)` of the user's code; hands the value through."""
-        if isinstance(value, torch.Tensor):
+        stack: Stack = ()
+        for tensor in _tensors_in(value, 2):
+            stack = stack or capture(2)
             with untracked():
-                if not value.is_inference():
-                    self._remember(value, capture(2))
+                if not tensor.is_inference():
+                    self._remember(tensor, stack)
+                    if self.on_store is not None:
+                        self.on_store(tensor, stack)
         return value
+
+    def stored_at(self, number: int) -> Stack:
+        """The line that put the tensor of this graph node into a collection."""
+        return self._numbers.get(number, ())
 
     def _remember(self, tensor: torch.Tensor, stack: Stack) -> None:
         stored = self._stored.get(id(tensor))
@@ -59,21 +65,25 @@ class Snapshots:
             stored = self._stored[id(tensor)] = _Stored(weakref.ref(tensor))
         if len(stored.times) < 64:
             stored.times.append((self.log.clock, tensor._version, stack))
+        node = tensor.grad_fn
+        if node is not None and hasattr(node, "_sequence_nr") and len(self._numbers) < _MOST_STORED:
+            self._numbers[node._sequence_nr()] = stack
 
     def collected(self, tensors: Any, reader: Stack) -> None:
         """A list of tensors is read as one (`stack`, `cat`): entries that are one and the same tensor."""
-        if not self._stored or not isinstance(tensors, (list, tuple)) or len(tensors) > _MOST_ENTRIES:
+        if not isinstance(tensors, (list, tuple)) or len(tensors) > _MOST_ENTRIES:
             return
         seen: set[int] = set()
         for tensor in tensors:
             if id(tensor) in seen:
-                self._judge(tensor, reader)
+                self._judge(tensor, reader, sum(1 for item in tensors if item is tensor))
                 return
             seen.add(id(tensor))
 
-    def _judge(self, tensor: torch.Tensor, reader: Stack) -> None:
+    def _judge(self, tensor: torch.Tensor, reader: Stack, count: int) -> None:
         stored = self._stored.get(id(tensor))
         if stored is None or stored.reference() is not tensor or len(stored.times) < 2:
+            self._judge_collected(tensor, reader, count)
             return
         first_clock, first_version, first_stack = stored.times[0]
         last_version = stored.times[-1][1]
@@ -84,11 +94,12 @@ class Snapshots:
         ]
         if not writes:
             return
-        place = place_of(writes[0].stack[0])
+        # In one function the write is what to change; when another function owns the buffer, storing it is.
+        together = writes[0].stack[0].code is first_stack[0].code
+        place = place_of(writes[0].stack[0] if together else first_stack[0])
         entry = text_of(place_of(first_stack[0]))
-        message = (
-            f"`{text_of(place)}` changes the tensor that `{entry}` has stored: every entry is the same tensor"
-        )
+        changed = text_of(place_of(writes[0].stack[0]))
+        message = f"`{changed}` changes the tensor that `{entry}` has stored: every entry is the same tensor"
         steps = (
             *step_at("made", "stored here without a copy", first_stack),
             *step_at("written", f"changed here by `{operator_label(writes[0].name)}`", writes[0].stack),
@@ -97,16 +108,31 @@ class Snapshots:
         evidence = {"entries": len(stored.times), "versions": [first_version, last_version]}
         self.ledger.add(Fault("GS107", message, place, steps, "warning", evidence))
 
-    def dropped(self, owner: Any, name: str, value: Any) -> Any:
-        """Called by `x.clamp(0)` as a statement of the user's code; hands the value through."""
+    def _judge_collected(self, tensor: torch.Tensor, reader: Stack, count: int) -> None:
+        """Entries that came out of a generator or a comprehension: as many writes as entries tell the same story."""
+        writes = [write for write in self.log.writes_to(tensor) or () if write.stack and not write.by_optimizer]
+        lines = [write for write in writes if write.stack[:1] == writes[-1].stack[:1]]
+        if count < 2 or len(lines) < count or not reader or _repeats_a_list(statement_of(reader[0])):
+            return
+        place = place_of(lines[-1].stack[0])
+        message = (
+            f"`{text_of(place)}` refills a tensor that was collected {count} times: every entry is the same tensor"
+        )
+        steps = step_at("read", "all entries have the last value", reader)
+        self.ledger.add(Fault("GS107", message, place, steps, "warning", {"entries": count}))
+
+    def called(self, owner: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Stands for `owner.method(...)` as a statement of the user's code; the result of a pure method is lost."""
+        value = getattr(owner, method)(*args, **kwargs)
         if isinstance(owner, torch.Tensor) and isinstance(value, torch.Tensor) and value is not owner:
-            if name in _COPIES or hasattr(torch.Tensor, name + "_"):
-                stack = capture(2)
-                if stack:
-                    place = place_of(stack[0])
-                    message = f"the result of `{text_of(place)}` is dropped: `{name}` does not change the tensor itself"
-                    twin = f"{name}_" if hasattr(torch.Tensor, name + "_") else ""
-                    self.ledger.add(Fault("GS209", message, place, (), "warning", {"in_place_form": twin}))
+            stack = capture(2)
+            if stack:
+                place = place_of(stack[0])
+                message = f"the result of `{text_of(place)}` is dropped: `{method}` does not change the tensor itself"
+                twin = f"{method}_" if hasattr(torch.Tensor, method + "_") else ""
+                self.ledger.add(Fault("GS209", message, place, (), "warning", {"in_place_form": twin}))
+        elif self.on_call is not None and not isinstance(owner, torch.Tensor):
+            self.on_call(owner, method, capture(2))
         return value
 
     def install(self) -> None:
@@ -143,7 +169,7 @@ class Snapshots:
             tensor = own.get(name)
             if not isinstance(value, torch.Tensor) or tensor is None or tensor.layout is not torch.strided:
                 continue
-            if value.untyped_storage()._cdata != tensor.untyped_storage()._cdata:
+            if storage_key(value) != storage_key(tensor):
                 continue
             taken = self._states.get(id(value))
             if taken is None or not taken[1]:
@@ -161,3 +187,23 @@ class Snapshots:
             )
             self.ledger.add(Fault("GS107", message, place, steps, "warning", {"entry": name}))
             return
+
+
+def _tensors_in(value: Any, depth: int) -> list[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if depth and isinstance(value, (list, tuple)) and len(value) < 32:
+        return [tensor for item in value for tensor in _tensors_in(item, depth - 1)]
+    if depth and isinstance(value, dict) and len(value) < 32:
+        return [tensor for item in value.values() for tensor in _tensors_in(item, depth - 1)]
+    return []
+
+
+def _repeats_a_list(statement: ast.stmt | None) -> bool:
+    """`[x] * 4` asks for one tensor many times."""
+    return statement is not None and any(
+        isinstance(node.op, ast.Mult) and isinstance(side, (ast.List, ast.Tuple))
+        for node in ast.walk(statement)
+        if isinstance(node, ast.BinOp)
+        for side in (node.left, node.right)
+    )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -17,7 +17,7 @@ from gradsight.agent.oplog import OpLog, Write
 from gradsight.agent.origins import Origins
 from gradsight.agent.recorder import Situation
 from gradsight.agent.shadow import Shadow
-from gradsight.agent.sites import Stack, capture, is_user_file
+from gradsight.agent.sites import Stack, capture, is_user_file, same_line
 
 _Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
@@ -38,6 +38,10 @@ class Surface(TorchFunctionMode):
         self.grad_switched_off: Stack = ()
         self.frozen_at: dict[int, Stack] = {}
         self.on_grad_set: Callable[[torch.Tensor, Any], None] | None = None
+        self.on_gradient_use: Callable[[Stack], None] | None = None
+        self.on_gradient_read: Callable[[torch.Tensor], None] | None = None
+        self.on_shared: Callable[[torch.Tensor], None] | None = None
+        self.follows_library: Callable[[], bool] | None = None
         self.on_collection: Callable[[Any, Stack], None] | None = None
         self._table = self._handlers()
 
@@ -78,36 +82,63 @@ class Surface(TorchFunctionMode):
         return table
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.situation.call = func
         handler = self._table.get(func)
         if handler is not None:
             return handler(func, args, kwargs or {})
         if self.grads.watched:
             self._notice_use(func, args)
+        if self.situation.unused:
+            self.situation.unused.difference_update(map(id, args))
         if kwargs:
             return func(*args, **kwargs)
         return func(*args)
 
+    def listen(self, func: Any, heard: Callable[[tuple[Any, ...], dict[str, Any]], None]) -> None:
+        """Calls `heard` with the arguments before this function of the API runs."""
+        before = self._table.get(func)
+
+        def handle(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            if self.grads.watched:
+                self._notice_use(function, args)
+            if self.situation.unused:
+                self.situation.unused.difference_update(map(id, args))
+            heard(args, kwargs)
+            return before(function, args, kwargs) if before is not None else function(*args, **kwargs)
+
+        self._table[func] = handle
+
     def _notice_use(self, func: Any, args: tuple[Any, ...]) -> None:
         watched = self.grads.watched
+        directly = is_user_file(sys._getframe(2).f_code.co_filename)
+        if self.on_gradient_use is not None and any(
+            id(item) in watched
+            for value in args
+            for item in (value if isinstance(value, (list, tuple)) else (value,))
+        ):
+            self.on_gradient_use(capture(3))
         for value in args:
             if isinstance(value, torch.Tensor):
                 if id(value) in watched:
                     name = getattr(func, "__name__", "")
                     in_place = value is args[0] and name.endswith("_") and not name.endswith("__")
-                    self.grads.used(value, capture(3), in_place or name == "__setitem__")
+                    self.grads.used(value, capture(3), in_place or name == "__setitem__", directly)
             elif isinstance(value, (list, tuple)):
                 for item in value:
                     if isinstance(item, torch.Tensor) and id(item) in watched:
                         name = getattr(func, "__name__", "")
-                        self.grads.used(item, capture(3), name.endswith("_"))
+                        self.grads.used(item, capture(3), name.endswith("_"), directly)
 
     def _get_grad(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         grad = func(*args)
         owner = args[0]
         caller = sys._getframe(2)
         directly = is_user_file(caller.f_code.co_filename)
+        if directly and self.on_gradient_read is not None and owner.is_leaf:
+            self.on_gradient_read(owner)
         if grad is not None:
-            self.grads.fetched(grad, capture(3), directly)
+            always = self.follows_library is not None and self.follows_library()
+            self.grads.fetched(grad, capture(3), directly, always)
         elif directly:
             node = owner.grad_fn if owner.requires_grad else None
             self.grads.none_reads.append(
@@ -163,7 +194,7 @@ class Surface(TorchFunctionMode):
 
     def false_leaf(self, tensor: torch.Tensor, kind: str, stack: Stack) -> None:
         """A tensor that was computed from leaves starts a graph of its own."""
-        deps, events = self.shadow.read(tensor)
+        deps, _, events = self.shadow.read(tensor)
         leaf = self.shadow.leaf(tensor)
         if leaf is None:
             return
@@ -172,28 +203,43 @@ class Surface(TorchFunctionMode):
             return
         event = self.shadow.event(kind, kind, stack, origin)
         event.inner |= events
-        self.shadow.write(tensor, 0, 1 << event.bit, live=False)
+        self.shadow.write(tensor, 0, 1 << event.bit, 0)
 
     def _escape(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         owner = args[0]
         if self.grads.watched:
             self._notice_use(func, args)
-        deps, events = self.shadow.read(owner)
+        deps, _, events = self.shadow.read(owner)
         self.situation.alias_kind = "ignore"
         try:
             result = func(*args, **kwargs)
         finally:
             self.situation.alias_kind = "detach"
+        name = func.__name__.strip("_")
+        if name in ("numpy", "array") and self.on_shared is not None:
+            self.on_shared(owner)
         if not deps:
             return result
-        name = func.__name__.strip("_")
-        if owner.requires_grad or not events:
-            events |= (
-                1 << self.shadow.event("number" if name != "numpy" else "numpy", name, capture(3), deps).bit
-            )
+        if owner.requires_grad or not events or self._cut_on_this_line(events):
+            kind = "numpy" if name in ("numpy", "array") else "number"
+            events |= 1 << self.shadow.event(kind, name, capture(3), deps).bit
         traced = self.origins.traced(result, (deps, events))
         # `float()` and `np.asarray()` insist on the exact type; their value is remembered all the same.
         return traced if name in ("item", "tolist", "numpy") else result
+
+    def _cut_on_this_line(self, events: int) -> bool:
+        """`x.detach().numpy()` is one step out of the graph, not two."""
+        here = capture(4)
+        return any(same_line(event.stack, here) for event in self.shadow.events_in(events))
+
+    def traced_float(self, value: Any) -> float:
+        """Stands for `float(value)` in the user's code: the number keeps its origin through arithmetic."""
+        number = float(value)
+        if isinstance(value, torch.Tensor) and self.origins:
+            origin = self.origins.of(number)
+            if origin[0]:
+                return cast(float, self.origins.traced(number, origin))
+        return number
 
     def _show(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self.grads.watched:
@@ -218,22 +264,21 @@ class Surface(TorchFunctionMode):
             else kwargs.get("data")
         )
         if isinstance(result, torch.Tensor) and result is not data:
-            deps, events = self._sources(data, func, capture(3))
+            shares = func in (torch.as_tensor, torch.asarray) and isinstance(data, torch.Tensor)
+            deps, events = (0, 0) if shares else self._sources(data, func, capture(3))
             if deps:
                 if result.requires_grad and not isinstance(data, torch.Tensor):
                     leaf = self.shadow.leaf(result)
                     if leaf is not None:
                         leaf.made_from |= deps
-                self.shadow.write(result, deps, events, live=False)
+                self.shadow.write(result, deps, events, 0)
         return result
 
     def _sources(self, data: Any, func: Any, stack: Stack) -> tuple[int, int]:
         """What the data of a constructor depends on; a tensor in it is cut here."""
         deps = events = 0
         if isinstance(data, torch.Tensor):
-            if func is torch.as_tensor:
-                return 0, 0
-            more, passed = self.shadow.read(data)
+            more, _, passed = self.shadow.read(data)
             if more:
                 deps |= more
                 events |= passed

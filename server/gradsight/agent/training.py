@@ -13,7 +13,7 @@ import torch
 
 from gradsight.agent.cuts import UNINTENDED, Reach, cut_fault, cutting_events, label
 from gradsight.agent.faults import Fault, Ledger, step_at
-from gradsight.agent.graph import geometry_of
+from gradsight.agent.graph import geometry_of, storage_key
 from gradsight.agent.naming import name_leaves
 from gradsight.agent.oplog import OpLog, Write
 from gradsight.agent.recorder import Situation
@@ -95,7 +95,7 @@ class Training:
             tensor = leaf.tensor()
             grad = tensor.grad if tensor is not None else None
             if grad is not None and grad.layout is torch.strided:
-                self._grad_owner[grad.untyped_storage()._cdata] = leaf.bit
+                self._grad_owner[storage_key(grad)] = leaf.bit
 
     # Clearing.
 
@@ -112,7 +112,7 @@ class Training:
         """Somebody wrote to a storage; when it is a gradient, it may have been cleared or taken over by hand."""
         if not self._grad_owner or node:
             return
-        bit = self._grad_owner.get(tensor.untyped_storage()._cdata)
+        bit = self._grad_owner.get(storage_key(tensor))
         if bit is not None and (trait.overwrites or trait.name in ("aten::copy_", "aten::_foreach_zero_")):
             self._clear(bit, stack)
 

@@ -10,7 +10,6 @@ import ast
 import importlib.abc
 import importlib.machinery
 import importlib.util
-import sys
 import weakref
 from collections.abc import Sequence
 from types import CodeType, ModuleType
@@ -24,15 +23,50 @@ from gradsight.agent.sites import is_user_file
 NOTE = "__gradsight_note__"
 STORE = "__gradsight_store__"
 DROP = "__gradsight_drop__"
+FLOAT = "__gradsight_float__"
 _MOST_FACTS = 20_000
+# Methods of tensors that give a new tensor, and whose result a statement may have dropped by mistake; and methods of
+# NumPy arrays that change the array.
+_PURE_METHODS = frozenset(
+    name for name in dir(torch.Tensor) if not name.startswith("_") and hasattr(torch.Tensor, name + "_")
+) | frozenset(
+    ("detach", "to", "cuda", "cpu", "float", "double", "half", "bfloat16", "long", "int", "bool", "clone", "view",
+     "reshape", "permute", "expand", "contiguous", "type", "flatten", "masked_select", "sort", "put", "partition")
+)  # fmt: skip
 
 
 def instrument(source: str | bytes, filename: str) -> CodeType:
     """The code of a module that reports its bindings; plain code when the tree cannot be instrumented."""
     tree = ast.parse(source, filename)
+    if not _rebinds(tree, "float"):
+        _TracedFloats().visit(tree)
     _Instrumenter().visit(tree)
     ast.fix_missing_locations(tree)
     return compile(tree, filename, "exec", dont_inherit=True)
+
+
+def _rebinds(tree: ast.Module, name: str) -> bool:
+    """Whether a module gives a builtin name a meaning of its own."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load):
+            return True
+        if isinstance(node, ast.arg) and node.arg == name:
+            return True
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)) and node.name == name:
+            return True
+        if isinstance(node, ast.alias) and (node.asname or node.name) in (name, "*"):
+            return True
+    return False
+
+
+class _TracedFloats(ast.NodeTransformer):
+    """`float(x)` keeps where its number comes from."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id == "float" and len(node.args) == 1 and not node.keywords:
+            node.func = ast.copy_location(ast.Name(id=FLOAT, ctx=ast.Load()), node.func)
+        return node
 
 
 class _Instrumenter(ast.NodeTransformer):
@@ -74,7 +108,7 @@ class _Instrumenter(ast.NodeTransformer):
         for statement in block:
             self.visit(statement)
             result.append(_with_marks(statement))
-            result.extend(_reports(statement, _bound_names(statement)))
+            result.extend(_reports(statement, _bound_names(statement), _changes(statement)))
         return result
 
 
@@ -99,6 +133,13 @@ def _bound_names(statement: ast.stmt) -> list[str]:
     return []
 
 
+def _changes(statement: ast.stmt) -> bool:
+    """Whether the statement may change a value in place rather than bind a new one."""
+    if isinstance(statement, ast.Assign):
+        return any(isinstance(target, ast.Subscript) for target in statement.targets)
+    return isinstance(statement, (ast.AugAssign, ast.Expr))
+
+
 def _stored(target: ast.expr) -> list[str]:
     if isinstance(target, ast.Name):
         return [target.id]
@@ -116,13 +157,18 @@ def _base(target: ast.expr) -> list[str]:
     return [target.id] if isinstance(target, ast.Name) else []
 
 
-def _reports(at: ast.AST, names: Sequence[str]) -> list[ast.stmt]:
+def _reports(at: ast.AST, names: Sequence[str], changed: bool = False) -> list[ast.stmt]:
     line = getattr(at, "lineno", 0)
     reports = []
     for name in dict.fromkeys(names):
         call = ast.Call(
             func=ast.Name(id=NOTE, ctx=ast.Load()),
-            args=[ast.Constant(value=line), ast.Constant(value=name), ast.Name(id=name, ctx=ast.Load())],
+            args=[
+                ast.Constant(value=line),
+                ast.Constant(value=name),
+                ast.Name(id=name, ctx=ast.Load()),
+                ast.Constant(value=changed),
+            ],
             keywords=[],
         )
         reports.append(ast.copy_location(ast.Expr(value=call), at))
@@ -139,9 +185,11 @@ def _with_marks(statement: ast.stmt) -> ast.stmt:
     if call.func.attr in ("append", "appendleft") and len(call.args) == 1 and not call.keywords:
         if not isinstance(call.args[0], ast.Starred):
             call.args = [_wrapped(STORE, [call.args[0]], call.args[0])]
-    elif isinstance(call.func.value, ast.Name) and not call.func.attr.endswith("_"):
-        owner = ast.Name(id=call.func.value.id, ctx=ast.Load())
-        statement.value = _wrapped(DROP, [owner, ast.Constant(value=call.func.attr), call], call)
+    elif call.func.attr in _PURE_METHODS:
+        # The call goes through a function of ours, which knows the owner and sees the result.
+        arguments = [call.func.value, ast.Constant(value=call.func.attr), *call.args]
+        passed = ast.Call(func=ast.Name(id=DROP, ctx=ast.Load()), args=arguments, keywords=call.keywords)
+        statement.value = ast.copy_location(passed, call)
     return statement
 
 
@@ -152,23 +200,20 @@ def _wrapped(name: str, arguments: list[ast.expr], at: ast.expr) -> ast.expr:
 
 
 class Visits:
-    """Collects the facts; `note` is what instrumented code calls."""
+    """Collects the facts."""
 
     def __init__(self, with_norms: bool = True) -> None:
         self.with_norms = with_norms
         self._facts: dict[tuple[str, int, str], _Fact] = {}
 
-    def note(self, line: int, name: str, value: Any) -> None:
-        if not isinstance(value, torch.Tensor):
-            return
-        key = (sys._getframe(1).f_code.co_filename, line, name)
+    def note(self, key: tuple[str, int, str], value: torch.Tensor) -> None:
+        """A line bound a name to this tensor."""
         fact = self._facts.get(key)
         if fact is None:
             if len(self._facts) >= _MOST_FACTS:
                 return
             fact = self._facts[key] = _Fact()
-        with torch._C.DisableTorchFunction():
-            fact.visit(value, self.with_norms)
+        fact.visit(value, self.with_norms)
 
     def as_json(self) -> list[dict[str, Any]]:
         """Every fact, in reading order."""

@@ -21,23 +21,51 @@ from gradsight.probe.sarif import sarif_of
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options come before the program; what follows the program belongs to it."""
     parser.usage = "gradsight run [options] SCRIPT [ARGS…]  |  -m MODULE [ARGS…]  |  -c CODE [ARGS…]"
-    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT", help="a script or notebook, and its arguments")
+    parser.add_argument(
+        "program", nargs=argparse.REMAINDER, metavar="SCRIPT", help="a script or notebook, and its arguments"
+    )
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module, as python -m does")
     parser.add_argument("-c", dest="code", nargs=argparse.REMAINDER, help="run this code, as python -c does")
-    parser.add_argument("--python", default=sys.executable, metavar="PATH", help="the interpreter that has torch")
+    parser.add_argument(
+        "--python", default=sys.executable, metavar="PATH", help="the interpreter that has torch"
+    )
     parser.add_argument("--format", choices=("text", "json", "sarif"), default="text", dest="form")
-    parser.add_argument("--steps", type=_count, default=0, metavar="N", help="stop cleanly after N optimizer steps (or backward calls)")
-    parser.add_argument("--timeout", type=_seconds, default=0.0, metavar="S", help="stop after S seconds of the program")
-    parser.add_argument("--memory", type=_count, default=0, metavar="MB", help="limit of the program's memory")
+    parser.add_argument(
+        "--steps",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="stop cleanly after N optimizer steps (or backward calls)",
+    )
+    parser.add_argument(
+        "--timeout", type=_seconds, default=0.0, metavar="S", help="stop after S seconds of the program"
+    )
+    parser.add_argument(
+        "--memory", type=_count, default=0, metavar="MB", help="limit of the program's memory"
+    )
     parser.add_argument("--seed", type=int, default=None, help="seed random, numpy and torch")
-    parser.add_argument("--threads", type=_count, default=1, metavar="N", help="threads for torch; 0 leaves torch's choice")
-    parser.add_argument("--graph", type=Path, default=None, metavar="FILE", help="draw the graph around the first fault (.svg or .dot)")
+    parser.add_argument(
+        "--threads", type=_count, default=1, metavar="N", help="threads for torch; 0 leaves torch's choice"
+    )
+    parser.add_argument(
+        "--graph",
+        type=Path,
+        default=None,
+        metavar="FILE",
+        help="draw the graph around the first fault (.svg or .dot)",
+    )
     parser.add_argument("--cpu", action="store_true", help="map CUDA to the CPU where there is no GPU")
-    parser.add_argument("--nproc", type=_count, default=0, metavar="N", help="run N processes under torch.distributed.run")
+    parser.add_argument(
+        "--nproc", type=_count, default=0, metavar="N", help="run N processes under torch.distributed.run"
+    )
     attention = parser.add_mutually_exclusive_group()
     attention.add_argument("--fast", action="store_true", help="blame for errors only, at the lowest cost")
-    attention.add_argument("--deep", action="store_true", help="also compare contents and gradients; runs the program again")
-    attention.add_argument("--fake", action="store_true", help="run without memory and arithmetic, for huge models")
+    attention.add_argument(
+        "--deep", action="store_true", help="also compare contents and gradients; runs the program again"
+    )
+    attention.add_argument(
+        "--fake", action="store_true", help="run without memory and arithmetic, for huge models"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -89,7 +117,11 @@ def _request(args: argparse.Namespace, chosen: dict[str, Any]) -> ProbeRequest:
 
 
 def _execute(request: ProbeRequest, args: argparse.Namespace) -> Outcome:
-    streams = Streams(sys.stdout.fileno(), sys.stderr.fileno()) if args.form == "text" and _has_descriptors() else Streams()
+    streams = (
+        Streams(sys.stdout.fileno(), sys.stderr.fileno())
+        if args.form == "text" and _has_descriptors()
+        else Streams()
+    )
     line = ProgressLine(sys.stderr)
     cancel = threading.Event()
     try:

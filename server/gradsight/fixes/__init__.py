@@ -1,1 +1,39 @@
-"""Edits that keep the formatting of the user (libcst lives here, imported lazily)."""
+"""Edits that keep the formatting of the user (libcst lives here, imported lazily).
+
+`drafts` gives the candidates for a finding; nothing here knows whether a candidate helps: that is verified by whoever
+can analyse the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradsight.fixes import inplace
+from gradsight.fixes.draft import Builder, Case, Draft
+from gradsight.fixes.rewriting import rewrites
+from gradsight.fixes.suppress import suppression
+from gradsight.fixes.tree import Tree
+from gradsight.model.finding import Finding
+
+__all__ = ["BUILDERS", "drafts", "rewrites", "suppression"]
+
+BUILDERS: dict[str, Builder] = {
+    "GS101": inplace.saved_overwritten,
+    "GS102": inplace.leaf_written,
+    "GS103": inplace.shared_view_written,
+    "GS104": inplace.saved_changed_silently,
+    "GS105": inplace.written_without_grad,
+    "GS106": inplace.step_before_backward,
+    "GS107": inplace.alias_changed,
+    "GS190": inplace.recorded,
+}
+
+
+def drafts(tree: Tree, finding: Finding, findings: tuple[Finding, ...]) -> Iterator[Draft]:
+    """The candidates for one finding, the best first."""
+    build = BUILDERS.get(finding.code)
+    node = tree.node_at(finding.span)
+    statement = tree.statement(node)
+    if build is None or node is None or statement is None:
+        return
+    yield from build(Case(tree, finding, node, statement, findings))

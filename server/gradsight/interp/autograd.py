@@ -82,7 +82,9 @@ class Recorder(CaseSelection):
             return nested(case.structure, results)
         if len(results) == 1 and case.returns != "tuple":
             return results[0]
-        return Seq("tuple", list(results), True, site)
+        several = Seq("tuple", list(results), True, site)
+        several.fields = FIELDS.get(op) or (("values", "indices") if len(results) == 2 else None)
+        return several
 
     def check_refused(self, op: str, case: Case, flags: dict[str, RequiresGrad], site: Site) -> None:
         """Hook: an argument that must not require grad."""
@@ -446,6 +448,11 @@ def nested(structure: str, results: list[Any]) -> Seq:
 
 DENSE_VIEWS = {"view", "reshape", "flatten", "unflatten", "unsqueeze", "squeeze", "detach", "data", "view_as", "ravel", "alias"}
 KEEPS_LAYOUT = {"add", "sub", "mul", "div", "clone", "relu", "exp", "tanh", "sigmoid", "dropout", "neg", "abs"}
+FIELDS = {
+    "svd": ("U", "S", "Vh"), "eigh": ("eigenvalues", "eigenvectors"), "eig": ("eigenvalues", "eigenvectors"),
+    "slogdet": ("sign", "logabsdet"), "qr": ("Q", "R"), "lstsq": ("solution", "residuals", "rank", "singular_values"),
+}  # fmt: skip
+"""Names of the parts of a result; a pair is `values` and `indices` unless told otherwise."""
 CUT_KINDS = {"detach": "detach", "detach_": "detach", "data": "data"}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any
 
 from gradsight.interp.machine import assumption_of
@@ -12,6 +13,9 @@ from gradsight.interp.tensors import Cut, Edge, Maybe, Node, Saved, Tensor, Writ
 from gradsight.interp.values import AbsentGrad, Mapping, Seq, Unknown, tensors_in
 from gradsight.interp.writes import Writer
 from gradsight.model.events import Step
+
+INFERENCE_NAMES = re.compile(r"predict|infer|eval|valid|test|generat|sampl|score|metric|embed|encode", re.IGNORECASE)
+"""Functions with such names run without grad mode on purpose."""
 
 
 class BackwardRun:
@@ -80,6 +84,7 @@ class Backward(Writer):
         todo: list[tuple[Edge, bool]] = [(edge, False) for edge in edges]
         twice: Node | None = None
         is_open = False
+        grown: Node | None = None
         while todo:
             edge, dead = todo.pop()
             if isinstance(edge, Tensor):
@@ -90,6 +95,10 @@ class Backward(Writer):
             if (edge, dead) in seen or (dead and (edge, False) in seen):
                 continue
             seen.add((edge, dead))
+            if edge.walked is not None and edge.freed is None and how == "backward" and grown is None:
+                if self.from_earlier_round(edge, site):
+                    grown = edge
+            edge.walked = site
             is_open = is_open or edge.open or (isinstance(edge.requires, Maybe) and edge.requires.weak)
             if edge.freed is not None and edge.holds == "always":
                 if twice is None or edge.tick > twice.tick:
@@ -107,6 +116,8 @@ class Backward(Writer):
                 todo.append((inner, below))
         if twice is not None and how != "assumed":
             self.graph_already_freed(twice, loss, site, how)
+        if grown is not None:
+            self.emit("graph-grows", site, [Step("saved", grown.site, "recorded in an earlier round here")])
         run = BackwardRun(site, loss, leaves, cuts, self.tick)
         run.zero_leaves = leaves - live
         run.open = is_open
@@ -166,7 +177,7 @@ class Backward(Writer):
         steps += [step for step in self.call_steps(write.site)]
         self.emit("saved-overwritten", write.site, steps, premise, op=node.op, write=write.op, target=name,
                   what=kept, by_step=by_step, mode=write.mode, how=how, written=self.text_of_target(write.site),
-                  is_parameter=saved.tensor.is_parameter, key=None)  # fmt: skip
+                  is_parameter=saved.tensor.is_parameter or (saved.tensor.is_leaf and saved.tensor.requires_grad is True), key=None)  # fmt: skip
 
     def saved_is_changed(self, node: Node, saved: Saved, site: Site, how: str, assumption: str) -> None:
         """A kept tensor has other content under the same version: torch does not notice."""
@@ -189,7 +200,7 @@ class Backward(Writer):
         steps += [step for step in self.call_steps(write.site)]
         self.emit("saved-changed-silently", write.site, steps, premise, op=node.op, write=write.op, target=name,
                   written=self.text_of_target(write.site), by_step=write.mode == "silent" and "step" in write.op,
-                  is_parameter=saved.tensor.is_parameter)  # fmt: skip
+                  is_parameter=saved.tensor.is_parameter or (saved.tensor.is_leaf and saved.tensor.requires_grad is True))  # fmt: skip
 
     def graph_already_freed(self, node: Node, loss: Tensor, site: Site, how: str) -> None:
         if _weak(node) or node.freed is None:
@@ -264,13 +275,14 @@ class Backward(Writer):
         causes = [cut for cut in cuts if any(True for _ in cut.edges)]
         certain = [cut for cut in causes if not isinstance(cut.source.requires_grad, Maybe)]
         if certain:
-            cut = min(certain, key=lambda cut: cut.tick)
+            cut = max(certain, key=lambda cut: cut.tick)
+            place = self.place_of_cut(cut, site)
             steps = [
                 Step("made", cut.source.site, "the value with a graph is made here"),
                 Step("needed", site, f"this {how} finds no graph"),
                 *self.call_steps(cut.site),
             ]
-            self.emit("backward-without-graph", cut.site, steps, cut=cut.kind, op=cut.op, loss=text,
+            self.emit("backward-without-graph", place, steps, cut=self.word_for(cut), op=cut.op, loss=text,
                       source=cut.source.label, key=None)  # fmt: skip
         elif not causes and loss.requires_grad is False and loss.leaf_made and loss.node is None:
             self.emit("backward-without-graph", site, [Step("made", loss.site, "made here")], cut="leaf", op="", loss=text,
@@ -278,6 +290,23 @@ class Backward(Writer):
         elif not causes and self.known_without_graph(loss):
             self.emit("backward-without-graph", site, [Step("made", loss.site, "made here, from tensors that need no gradient")],
                       cut="none", op="", loss=text, source=loss.label)  # fmt: skip
+
+    def word_for(self, cut: Cut) -> str:
+        """`left-off` for grad mode that a call of set_grad_enabled switched off for good; else the kind of the cut."""
+        node = cut.site.node
+        if cut.kind == "no_grad" and isinstance(node, ast.Call) and "set_grad_enabled" in ast.unparse(node.func):
+            return "left-off"
+        return cut.kind
+
+    def place_of_cut(self, cut: Cut, site: Site) -> Site:
+        """Where to repair a cut: a helper that is meant to run without grad mode is right, calling it for a loss is not."""
+        function = cut.site.frame.function
+        owner = getattr(function, "name", "")
+        if cut.kind in ("no_grad", "inference") and INFERENCE_NAMES.search(owner) and cut.site.frame is not site.frame:
+            for caller in cut.site.callers():
+                if caller.frame is site.frame:
+                    return caller
+        return cut.site
 
     def known_without_graph(self, loss: Tensor) -> bool:
         return loss.requires_grad is False and loss.dtype not in ("?",)
@@ -398,7 +427,9 @@ class Backward(Writer):
         return Seq("tuple", results, exact)
 
     def check_in_graph(self, outputs: list[Tensor], wanted: Tensor, site: Site) -> None:
-        """autograd.grad refuses a tensor that the output does not depend on."""
+        """autograd.grad refuses a tensor that the output does not depend on, or that needs no gradient."""
+        if wanted.needs_grad() is False and not wanted.cuts:
+            self.emit("grad-of-unused", site, [Step("made", wanted.site, "made here, without requires_grad")], target=wanted.label)
         if wanted.needs_grad() is not True:
             return
         target = wanted.edge()
@@ -437,17 +468,42 @@ class Backward(Writer):
 
 def overlaps(write_region: Any, read_region: Any) -> bool:
     """Whether two regions of a storage may share elements; unknown regions do."""
-    if write_region is None or read_region is None:
+    if write_region is None or read_region is None or write_region == read_region:
         return True
+    if write_region[0] != read_region[0]:
+        return True
+    if write_region[0] == "part":
+        return bool(write_region[1] == read_region[1])
+    return not any(apart(first, second) for first, second in zip(write_region[1], read_region[1]))
+
+
+def surely_overlap(write_region: Any, read_region: Any) -> bool:
+    """Whether two known regions certainly share elements."""
+    if write_region is None or read_region is None or write_region[0] != read_region[0]:
+        return False
     if write_region == read_region:
         return True
-    if (
-        isinstance(write_region, tuple)
-        and isinstance(read_region, tuple)
-        and write_region[:1] == read_region[:1]
-    ):
-        return not (write_region[0] in ("part", "index") and write_region[1] != read_region[1])
-    return True
+    return write_region[0] == "index" and all(
+        meet(first, second) for first, second in zip(write_region[1], read_region[1])
+    )
+
+
+def apart(first: Any, second: Any) -> bool:
+    """Two intervals of one dimension without a common index."""
+    if first is None or second is None or first == second:
+        return False
+    if first[0] == "end" or second[0] == "end":
+        return bool(first[0] == second[0])
+    return (first[1] is not None and first[1] <= second[0]) or (second[1] is not None and second[1] <= first[0])
+
+
+def meet(first: Any, second: Any) -> bool:
+    """Two intervals of one dimension with a common index for certain."""
+    if first is None or second is None or first == second:
+        return True
+    if first[0] == "end" or second[0] == "end":
+        return False
+    return not apart(first, second)
 
 
 def _weak(node: Node) -> bool:

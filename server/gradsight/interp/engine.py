@@ -50,8 +50,11 @@ class Machine(Protocol):
     def run_units(self, units: list[Unit], namespace: dict[str, Any]) -> None:
         """Execute a module's top level."""
         scope = Scope(namespace, None)
+        frame: Frame | None = None
         for unit in units:
-            frame = Frame("<module>", unit, namespace, scope, 0)
+            if frame is None:
+                frame = Frame("<module>", unit, namespace, scope, 0)
+            frame.unit = unit
             self.frame = frame
             self.execute(unit.tree)
 

@@ -44,7 +44,7 @@ class Flow(Library):
                 return
             causes = [cut for cut in run.cuts if parameter in self.leaves_behind(cut)]
             if causes:
-                self.report_cut(min(causes, key=lambda cut: cut.tick), parameter, run)
+                self.report_cut(max(causes, key=lambda cut: cut.tick), parameter, run)
                 return
 
     def leaves_behind(self, cut: Cut) -> set[Tensor]:
@@ -188,12 +188,9 @@ class Flow(Library):
                 continue
             if cut.source is partner or cut.source.node is not None and cut.source.node is partner.node:
                 continue
-            if (
-                partner.node is not None
-                and cut.source.node is not None
-                and self.reaches(partner.node, cut.source.node)
-            ):
-                continue
+            if cut.kind != "grad" and partner.node is not None and cut.source.node is not None:
+                if self.reaches(partner.node, cut.source.node):
+                    continue
             kind = "penalty-without-graph" if cut.kind == "grad" else "term-cut"
             steps = [
                 Step("read", site, "added to the loss here"),
@@ -214,7 +211,7 @@ class Flow(Library):
             current = todo.pop()
             if current is wanted:
                 return True
-            if isinstance(current, Node) and current not in seen:
+            if isinstance(current, Node) and current not in seen and current.op in LINEAR:
                 seen.add(current)
                 todo.extend(current.inputs)
         return False
@@ -274,20 +271,18 @@ class Flow(Library):
                 return
 
     def do_assign(self, node: ast.Assign) -> Any:
-        start = self.tick
         status = super().do_assign(node)
-        value = node.value
-        if isinstance(value, ast.Name) or len(node.targets) > 1:
+        if isinstance(node.value, ast.Name) or len(node.targets) > 1:
             self.note_names(node)
-        if isinstance(value, ast.Call) and self.tick > start and isinstance(node.targets[0], ast.Name):
-            result = self.frame.namespace.get(node.targets[0].id)
-            if (
-                isinstance(result, Tensor)
-                and result.storage.writes
-                and result.storage.writes[-1].tick > start
-            ):
-                self.check_mutated_argument(value, node.targets[0].id, result, start)
         return status
+
+    def call_function(self, function: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        start = self.tick
+        result = super().call_function(function, args, kwargs, node)
+        if isinstance(result, Tensor) and result.storage.writes and result.storage.writes[-1].tick > start:
+            if isinstance(node, ast.Call) and not function.name.endswith("_"):
+                self.check_mutated_argument(node, result, start)
+        return result
 
     def note_names(self, node: ast.Assign) -> None:
         """`a = b` and `a = b = value`: two names for one tensor."""
@@ -302,20 +297,18 @@ class Flow(Library):
 
     same_tensor: list[Any]
 
-    def do_augmented(self, node: ast.AugAssign) -> Any:
-        status = super().do_augmented(node)
-        if self.same_tensor and isinstance(node.target, ast.Name):
-            self.other_names_changed(node.target.id, node)
-        return status
+    def after_write(self, target: Tensor, op: str, site: Site, write: Any, others: list[Tensor]) -> None:
+        super().after_write(target, op, site, write, others)
+        if self.same_tensor and site.frame is self.frame:
+            name = written_name(site.node)
+            if name:
+                self.other_names_changed(name, write)
 
-    def other_names_changed(self, name: str, node: ast.AST) -> None:
+    def other_names_changed(self, name: str, write: Any) -> None:
         """An in-place write under one name changes what the other names mean."""
         frame = self.frame
         tensor = frame.namespace.get(name)
-        if not isinstance(tensor, Tensor) or not tensor.storage.writes:
-            return
-        write = tensor.storage.writes[-1]
-        if write.site.node is not node:
+        if not isinstance(tensor, Tensor):
             return
         for owner, same, names, site in self.same_tensor:
             if owner is frame and same is tensor and name in names:
@@ -325,26 +318,19 @@ class Flow(Library):
                             frame.stale = {}
                         frame.stale[other] = (write, site, name)
 
-    def check_mutated_argument(self, call: ast.Call, target: str, result: Tensor, start: int) -> None:
+    def check_mutated_argument(self, call: ast.Call, result: Tensor, start: int) -> None:
         """`y = f(x)` where f wrote into x and returned it: both names now mean the changed tensor."""
-        namespace = self.frame.namespace
+        frame = self.frame
         for argument in call.args:
-            if not isinstance(argument, ast.Name) or argument.id == target:
+            given = frame.namespace.get(argument.id) if isinstance(argument, ast.Name) else None
+            if not isinstance(given, Tensor) or given.storage is not result.storage:
                 continue
-            given = namespace.get(argument.id)
-            if isinstance(given, Tensor) and given.storage is result.storage:
-                write = next(
-                    (
-                        w
-                        for w in result.storage.writes
-                        if w.tick > start and w.site.frame.depth > self.frame.depth
-                    ),
-                    None,
-                )
-                if write is not None and write.mode in ("graph", "no_grad"):
-                    if self.frame.stale is None:
-                        self.frame.stale = {}
-                    self.frame.stale[argument.id] = (write, self.site(call), target)
+            for write in result.storage.writes:
+                if write.tick > start and write.site.frame.depth > frame.depth and write.mode in ("graph", "no_grad"):
+                    if frame.stale is None:
+                        frame.stale = {}
+                    frame.stale[argument.id] = (write, self.site(call), "the result")
+                    break
 
     def stale_name_read(self, name: str, node: ast.AST) -> None:
         frame = self.frame
@@ -387,6 +373,18 @@ KIND_WORDS = {
     "slice": "this slice",
     "grad": ".grad",
 }
+
+
+def written_name(node: ast.AST) -> str:
+    """The name that an in-place statement writes: `a` in `a += 1`, `a[0] = 1`, `a.mul_(2)`."""
+    target: Any = node
+    if isinstance(node, ast.AugAssign):
+        target = node.target
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        target = node.func.value
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    return target.id if isinstance(target, ast.Name) else ""
 
 
 def named_alias(writer: Tensor | None, source: Tensor) -> Tensor | None:

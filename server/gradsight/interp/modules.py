@@ -573,6 +573,11 @@ class Modules(TensorApi):
             return None
         return self.gap(f"method {name} of a base class from outside what is known", node)
 
+    write_place: Any = None
+    """Where an in-place layer is made: the place to change when its write does harm."""
+    last_inference = -1
+    """When a layer was last applied without grad mode."""
+
     # -- calling -----------------------------------------------------------------------------------------------------
 
     def call_module(self, instance: Instance, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
@@ -621,7 +626,11 @@ class Modules(TensorApi):
                     bound[f"self.{key}"] = value
         settings = {**layer.options, "training": layer.module.training}
         case, certain = self.select_case(fact, bound, settings)
+        before, self.write_place = self.write_place, layer.site
         result = self.record(name.rpartition(".")[2], case, bound, node, certain)
+        self.write_place = before
+        if not self.grad_mode:
+            self.last_inference = self.tick
         self.shape_of_layer(layer, result, inputs)
         self.layer_called(layer, bound, result, node)
         return self.run_forward_hooks(layer, args, result, node)

@@ -229,7 +229,8 @@ class Protocol(Flow):
                 isinstance(inner, Layer) and ("Dropout" in inner.name or "BatchNorm" in inner.name)
                 for _, inner in self.modules_in(action.subject)
             )
-            if earlier and sensitive:
+            inferred = self.last_inference > action.tick
+            if (earlier or inferred) and sensitive:
                 self.emit(
                     "eval-left-on",
                     action.site,
@@ -495,16 +496,8 @@ class Protocol(Flow):
     def check_activated(self, loss: str, tensor: Tensor, node: ast.AST) -> None:
         grad_node = tensor.node
         if grad_node is not None and grad_node.op in TAKES_LOGITS[loss]:
-            self.emit(
-                "softmax-before-loss",
-                grad_node.site,
-                [
-                    Step("needed", self.site(node), f"{loss} applies it again"),
-                    *self.call_steps(grad_node.site),
-                ],
-                op=grad_node.op,
-                loss=loss,
-            )
+            steps = [Step("made", grad_node.site, f"{grad_node.op} is applied here"), *self.call_steps(self.site(node))]
+            self.emit("softmax-before-loss", self.site(node), steps, op=grad_node.op, loss=loss)
 
 
 def container_word(value: Any) -> str:

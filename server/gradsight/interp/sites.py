@@ -76,7 +76,7 @@ class Frame:
 class Site:
     """A place in the source, at one moment of one path."""
 
-    __slots__ = ("frame", "guards", "loops", "node", "unit")
+    __slots__ = ("call", "frame", "guards", "loops", "node", "unit")
 
     def __init__(self, node: ast.AST, frame: Frame) -> None:
         self.node = node
@@ -84,6 +84,8 @@ class Site:
         self.frame = frame
         self.guards = frame.guards
         self.loops = frame.loops
+        self.call: Site | None = None
+        """For a place that stands for a layer: where the layer was applied."""
 
     @property
     def path(self) -> str:
@@ -107,6 +109,8 @@ class Site:
     def callers(self) -> list[Site]:
         """The calls that led here, innermost first."""
         calls = []
+        if self.call is not None:
+            return [self.call, *self.call.callers()]
         site = self.frame.call_site
         while site is not None:
             calls.append(site)

@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from gradsight.interp.autograd import INTEGRAL
-from gradsight.interp.backward import Backward, overlaps
+from gradsight.interp.backward import Backward, overlaps, surely_overlap
 from gradsight.interp.cases import DUNDER, bind, dtype_name, is_basic_index, parts_of, short_name
 from gradsight.interp.expressions import BINARY
 from gradsight.interp.shapes import index_shape, numel
@@ -659,7 +659,7 @@ class TensorApi(Backward):
                 self.emit("grad-alias-overwritten", tensor.site, steps, target=tensor.grad_of.label, write=write.op, alias=tensor.label)  # fmt: skip
             return
         if kind == "slice":
-            writes = [write for write in writes if write.region is not None and write.region == tensor.region]
+            writes = [write for write in writes if surely_overlap(write.region, tensor.region)]
         self.snapshot_read(tensor, writes, kind, site)
 
     def snapshot_read(self, tensor: Tensor, writes: list[Any], kind: str, site: Site) -> None:
@@ -743,13 +743,18 @@ def derived_from(tensor: Tensor | None, ancestor: Tensor) -> bool:
 
 
 def region_of(index: Any) -> Any:
-    """A comparable description of a fully known basic index."""
-    parts = []
+    """A comparable description of a fully known basic index: per dimension an interval, or None for all of it."""
+    parts: list[Any] = []
     for part in parts_of(index):
         if isinstance(part, int) and not isinstance(part, bool):
-            parts.append(part)
-        elif isinstance(part, Slice) and part.start is None and part.stop is None and part.step is None:
-            parts.append(":")
+            parts.append((part, part + 1) if part >= 0 else ("end", part))
+        elif isinstance(part, Slice) and part.step is None:
+            if part.start is None and part.stop is None:
+                parts.append(None)
+            elif all(bound is None or (isinstance(bound, int) and bound >= 0) for bound in (part.start, part.stop)):
+                parts.append((part.start or 0, part.stop))
+            else:
+                return None
         else:
             return None
     return ("index", tuple(parts))

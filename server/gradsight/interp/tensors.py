@@ -139,6 +139,7 @@ class Node:
         "site",
         "tick",
         "zero",
+            "walked",
     )
 
     def __init__(self, op: str, site: Site, inputs: list[Edge], requires: RequiresGrad, tick: int) -> None:
@@ -152,6 +153,7 @@ class Node:
         self.zero = False
         self.tick = tick
         self.operands: list[Tensor] = []
+        self.walked: Site | None = None
         self.open = False
         """An operand is unknown and may bring a graph of its own."""
 

@@ -15,6 +15,8 @@ from gradsight.ops.fact import Case
 class Writer(Recorder):
     """Changes tensors in place."""
 
+    write_place: Any = None
+
     def record_write(
         self,
         op: str,
@@ -30,6 +32,10 @@ class Writer(Recorder):
     ) -> Any:
         """An operator that writes into its arguments."""
         result: Any = targets[0]
+        if self.write_place is not None and self.write_place.node is not site.node:
+            call = site
+            site = Site(self.write_place.node, self.write_place.frame)
+            site.guards, site.loops, site.call = call.guards, call.loops, call
         for target in targets:
             others = [tensor for _, tensor in operands if tensor is not target]
             mode = "no_grad" if case.no_grad else ""

@@ -57,12 +57,14 @@ class Save:
     `operands:itself` = if the element itself does.
     `when`: `sometimes` = depends on shape or value in a way no condition tells.
     `contiguous`: only a contiguous tensor is kept itself; of any other torch keeps a copy.
+    `noticed`: False where backward does not see a later write and silently gives a wrong gradient.
     """
 
     what: str
     needs: tuple[str, ...] = ()
     when: When = "always"
     contiguous: bool = False
+    noticed: bool = True
 
 
 @dataclass(frozen=True, slots=True)

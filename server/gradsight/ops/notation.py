@@ -141,7 +141,7 @@ def _decode_condition(text: str) -> Condition:
 def _decode_save(text: str) -> Save:
     what, _, needs = text.partition(" if ")
     when: When = "sometimes" if "?" in what else "always"
-    return Save(what.rstrip("?~"), tuple(needs.split()), when, "~" in what)
+    return Save(what.rstrip("?~!"), tuple(needs.split()), when, "~" in what, "!" not in what)
 
 
 def _decode_output(text: str) -> Output:
@@ -184,7 +184,8 @@ def _rename(case: Case, renamed: Mapping[str, str]) -> Case:
     return Case(
         tuple(Condition(spell(each.argument), each.kind, each.value) for each in case.when),
         tuple(
-            Save(spell(each.what), spell_all(each.needs), each.when, each.contiguous) for each in case.saves
+            Save(spell(each.what), spell_all(each.needs), each.when, each.contiguous, each.noticed)
+            for each in case.saves
         ),
         tuple(_rename_output(each, renamed, spell_all) for each in case.outputs),
         spell_all(case.writes),
@@ -271,9 +272,10 @@ def _encode_case(case: Mapping[str, Any]) -> dict[str, Any]:
         body["saves"] = [
             what
             + ("?" if when == "sometimes" else "")
-            + ("~" if layout else "")
+            + ("~" if "contiguous" in marks else "")
+            + ("!" if "unnoticed" in marks else "")
             + (" if " + " ".join(needs) if needs else "")
-            for what, needs, when, *layout in case["saves"]
+            for what, needs, when, *marks in case["saves"]
         ]
     if case.get("outputs"):
         body["out"] = [_encode_output(each) for each in case["outputs"]]

@@ -12,6 +12,18 @@ from gradsight.ops.notation import decode_fact
 
 FORMAT = 1
 SHIPPED = os.path.join(os.path.dirname(__file__), "facts.txt")
+_LOOKED_IN = (
+    "torch.",
+    "Tensor.",
+    "nn.functional.",
+    "nn.",
+    "linalg.",
+    "special.",
+    "fft.",
+    "optim.",
+    "nn.init.",
+    "nn.utils.",
+)
 _ROOMS = ("Tensor", "nn", "linalg", "special", "fft", "optim", "autograd", "utils")
 
 
@@ -60,26 +72,13 @@ class Table:
         """Public names without a fact, each with the reason."""
         return dict(self._missing)
 
+    def reason_missing(self, name: str) -> str:
+        """Why a public name has no fact; empty for a name that torch does not have."""
+        return next((self._missing[each] for each in _spellings(name) if each in self._missing), "")
+
     def lookup(self, name: str) -> OpFact | None:
         """As `find`, but a bare name (`exp`, `Dropout`) is looked for in the usual namespaces."""
-        if name.startswith("F."):
-            name = "nn.functional." + name[2:]
-        for prefix in (
-            "",
-            "torch.",
-            "Tensor.",
-            "nn.functional.",
-            "nn.",
-            "linalg.",
-            "special.",
-            "fft.",
-            "optim.",
-            "nn.init.",
-        ):
-            fact = self.find(prefix + name)
-            if fact is not None:
-                return fact
-        return None
+        return next((fact for each in _spellings(name) if (fact := self.find(each)) is not None), None)
 
     def suggest(self, name: str, count: int = 5) -> list[str]:
         """Names that look most like an unknown one."""
@@ -126,6 +125,12 @@ def canonical(name: str) -> str:
     if name.startswith("torch.") and name.split(".", 2)[1] in _ROOMS:
         return name[6:]
     return name
+
+
+def _spellings(name: str) -> list[str]:
+    if name.startswith("F."):
+        name = "nn.functional." + name[2:]
+    return [canonical(name), *[room + name for room in _LOOKED_IN]]
 
 
 def _read_header(line: str) -> dict[str, Any]:

@@ -30,7 +30,9 @@ def document_of(outcome: Outcome) -> Document:
     if report.get("stopped"):
         notes.append(f"stopped after {report['stopped']}")
     if report.get("internal_error"):
-        notes.append(f"a fault of gradsight kept part of the report back: {_last_line(report['internal_error'])}")
+        notes.append(
+            f"a fault of gradsight kept part of the report back: {_last_line(report['internal_error'])}"
+        )
     return {
         "outcome": kind_of(outcome),
         "error": error,

@@ -136,8 +136,14 @@ class _Gathering:
                 if any(rank.report is not None for rank in self.ranks):
                     return self._conclude(log)
                 if not self.ranks:
-                    return CouldNotRun(f"the launcher ended with status {process.returncode}", output=_tail(log))
-                return Died(f"the ranks ended without a report (launcher status {process.returncode})", None, _tail(log))
+                    return CouldNotRun(
+                        f"the launcher ended with status {process.returncode}", output=_tail(log)
+                    )
+                return Died(
+                    f"the ranks ended without a report (launcher status {process.returncode})",
+                    None,
+                    _tail(log),
+                )
 
     def _poll(self, patience: float) -> None:
         for key, _ in self.selector.select(patience):
@@ -198,7 +204,10 @@ class _Gathering:
         assert merged is not None
         missing = [rank.number for rank in self.ranks if rank.report is None]
         if missing:
-            merged = {**merged, "notes": [*merged["notes"], f"no report from rank {', '.join(map(str, missing))}"]}
+            merged = {
+                **merged,
+                "notes": [*merged["notes"], f"no report from rank {', '.join(map(str, missing))}"],
+            }
         if merged["error"] is not None:
             return Raised(merged, _tail(log))
         return Observed(merged, _tail(log))

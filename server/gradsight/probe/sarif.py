@@ -55,7 +55,16 @@ def _result(fault: Mapping[str, Any]) -> dict[str, Any]:
             for index, step in enumerate(steps)
         ],
         "codeFlows": [
-            {"threadFlows": [{"locations": [{"location": {**_location(step), "message": {"text": step["message"]}}} for step in steps]}]}
+            {
+                "threadFlows": [
+                    {
+                        "locations": [
+                            {"location": {**_location(step), "message": {"text": step["message"]}}}
+                            for step in steps
+                        ]
+                    }
+                ]
+            }
         ]
         if steps
         else [],

@@ -199,7 +199,10 @@ class _Zygote:
             self._ready.set()
         elif kind == wire.STARTED and (conversation := self._waiting.get(int(message["probe"]))) is not None:
             conversation.group = int(message["pid"])
-        elif kind == wire.EXITED and (conversation := self._waiting.pop(int(message["probe"]), None)) is not None:
+        elif (
+            kind == wire.EXITED
+            and (conversation := self._waiting.pop(int(message["probe"]), None)) is not None
+        ):
             conversation.status = int(message["status"])
 
     def close(self) -> None:

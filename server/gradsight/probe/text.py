@@ -108,14 +108,20 @@ def _marks_of(fault: Mapping[str, Any], style: str) -> list[Mark]:
         label = step["message"] or _WORDS[step["role"]]
         if step["role"] == "call":
             label = f"{label}"
-        if where == (main.filename, main.cell, main.row) and not main.label and step["role"] in ("written", "cut", "made", "read"):
+        if (
+            where == (main.filename, main.cell, main.row)
+            and not main.label
+            and step["role"] in ("written", "cut", "made", "read")
+        ):
             main = _mark(fault, label, style)
             continue
         if (where, label) in taken:
             continue
         taken.add((where, label))
         marks.append(_mark(step, label, "bold blue"))
-    return sorted([main, *marks], key=lambda mark: (mark.filename != main.filename, mark.filename, mark.cell, mark.row))
+    return sorted(
+        [main, *marks], key=lambda mark: (mark.filename != main.filename, mark.filename, mark.cell, mark.row)
+    )
 
 
 def _mark(place: Mapping[str, Any], label: str, style: str) -> Mark:
@@ -155,7 +161,9 @@ def print_excerpt(marks: Sequence[Mark], console: Console, sources: Sources) -> 
         end = mark.end_column if mark.end_row == mark.row else len(source) + 1
         length = max(1, min(end, len(source) + 1) - mark.column)
         under = " " * (mark.column - 1) + ("^" if mark.style != "bold blue" else "-") * length
-        console.print(Text.assemble((f"{' ' * width} | ", "bold blue"), (f"{under} {mark.label}".rstrip(), mark.style)))
+        console.print(
+            Text.assemble((f"{' ' * width} | ", "bold blue"), (f"{under} {mark.label}".rstrip(), mark.style))
+        )
 
 
 def _print_error(document: Document, console: Console, sources: Sources) -> None:
@@ -165,7 +173,9 @@ def _print_error(document: Document, console: Console, sources: Sources) -> None
     explained = any(fault["evidence"].get("torch") == error["message"] for fault in document["faults"])
     if explained:
         return
-    console.print(Text.assemble((f"{error['type']}", "bold red"), (f": {_shorten(error['message'])}", "bold")))
+    console.print(
+        Text.assemble((f"{error['type']}", "bold red"), (f": {_shorten(error['message'])}", "bold"))
+    )
     if error.get("location") is not None and error.get("filename"):
         place = {"end_location": error["location"], **error}
         print_excerpt([_mark(place, "", "bold red")], console, sources)

@@ -1,4 +1,96 @@
-"""A write through one name changes a value that is read later under another."""
+"""A write through one name changes a value that is read later under another.
+
+## What goes wrong silently
+
+Assignment, indexing by slice, `view`, `detach`, `append` and `state_dict()` copy nothing. A later write in place changes everything that shares the memory, and autograd has no objection: the graph is consistent, only the values are not the expected ones.
+
+```python
+import torch
+
+state = torch.zeros(3)
+states = []
+for step in range(3):
+    state += 1
+    states.append(state)  # warning: GS107
+assert [entry[0].item() for entry in states] == [3.0, 3.0, 3.0]  # 1, 2, 3 was meant
+```
+
+A `state_dict()` holds the parameters' own memory.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=1.0)
+best = net.state_dict()  # warning: GS107
+net(torch.ones(1, 2)).sum().backward()
+optimizer.step()
+net.load_state_dict(best)
+assert best["weight"].data_ptr() == net.weight.data_ptr()  # nothing is restored
+```
+
+## Use instead
+
+Copy where the value is meant to stay.
+
+```python
+import torch
+
+state = torch.zeros(3)
+states = []
+for step in range(3):
+    state += 1
+    states.append(state.clone())
+assert [entry[0].item() for entry in states] == [1.0, 2.0, 3.0]
+```
+
+```python
+import copy
+
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=1.0)
+best = copy.deepcopy(net.state_dict())
+net(torch.ones(1, 2)).sum().backward()
+optimizer.step()
+assert not torch.equal(best["weight"], net.weight)
+net.load_state_dict(best)
+assert torch.equal(best["weight"], net.weight)
+```
+
+## Not reported
+
+A write out of place makes a new tensor, and the old one stays.
+
+```python
+import torch
+
+state = torch.zeros(3)
+states = []
+for step in range(3):
+    state = state + 1
+    states.append(state)
+assert [entry[0].item() for entry in states] == [1.0, 2.0, 3.0]
+```
+
+A view that is written in order to change its base is meant that way.
+
+```python
+import torch
+
+grid = torch.zeros(4, 4)
+inner = grid[1:3, 1:3]
+inner += 1
+assert grid.sum() == 4
+```
+
+## Fix safety
+
+`.clone()` where the value is kept is safe: nothing else changes. In a graph `clone` is differentiable.
+"""
 
 from __future__ import annotations
 

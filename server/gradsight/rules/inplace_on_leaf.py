@@ -1,4 +1,102 @@
-"""An in-place write to a leaf that requires grad."""
+"""An in-place write to a leaf that requires grad.
+
+## Why torch refuses
+
+A leaf holds the value that the gradient is taken at. If a recorded operation could overwrite it, that value would be gone, so torch refuses at once.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+x += 1  # error: GS102  # raises: a leaf Variable that requires grad is being used in an in-place operation
+```
+
+Writing to a part of a leaf is writing through a view of it, and is refused as well.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+x[0] = 5.0  # error: GS102  # raises: a view of a leaf Variable that requires grad is being used in an in-place operation
+```
+
+The write may be in a function that was handed the leaf.
+
+```python
+import torch
+
+
+def scale(values, weight):
+    return values.mul_(weight)  # error: GS102  # raises: a leaf Variable that requires grad
+
+
+x = torch.ones(3, requires_grad=True)
+y = scale(x, torch.tensor([1.0, 2.0, 3.0]))
+```
+
+## Use instead
+
+Make a new tensor; it is no leaf, and the gradient flows back to the old one.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+x = x + 1
+```
+
+To change the value of a parameter, as an optimizer does, switch recording off.
+
+```python
+import torch
+
+weight = torch.ones(3, requires_grad=True)
+(weight * 2).sum().backward()
+with torch.no_grad():
+    weight -= 0.1 * weight.grad
+assert weight.is_leaf
+```
+
+## Not reported
+
+A leaf that needs no gradient is plain memory.
+
+```python
+import torch
+
+x = torch.ones(3)
+x += 1
+x.requires_grad_()
+(x * x).sum().backward()
+```
+
+A result is no leaf.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+y = x.clone()
+y[0] = 5.0
+y.sum().backward()
+assert x.grad.tolist() == [0.0, 1.0, 1.0]
+```
+
+`nn.init` and every other function that writes under `no_grad` is how a leaf is meant to be filled.
+
+```python
+import torch
+from torch import nn
+
+layer = nn.Linear(2, 2)
+nn.init.zeros_(layer.bias)
+layer(torch.ones(1, 2)).sum().backward()
+```
+
+## Fix safety
+
+Writing out of place (`x = x + 1`) is unsafe: `x` then names a result, so its `.grad` stays `None` and an optimizer that holds the leaf does not see the change. Around an update by hand, a `torch.no_grad()` block is offered, which is safe.
+"""
 
 from __future__ import annotations
 

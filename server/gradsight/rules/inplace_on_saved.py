@@ -1,4 +1,107 @@
-"""An in-place write destroys a value that backward still needs."""
+"""An in-place write destroys a value that backward still needs.
+
+## Why torch refuses
+
+Many operators keep a tensor for backward: some their input (`sin`, `pow`, `matmul`), some their result (`exp`, `sigmoid`, `tanh`, `softmax`, `relu`).
+Every in-place write raises the version of its tensor, and backward refuses a kept tensor whose version has changed.
+The error comes from `backward` and does not name the line that wrote.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+y = x.exp()
+y *= 2  # error: GS101
+y.sum().backward()  # raises: modified by an inplace operation
+```
+
+A view shares memory and version with its base, so a write to the base reaches what was kept through the view.
+
+```python
+import torch
+
+x = torch.ones(4, requires_grad=True)
+y = x * 2
+half = y[:2]
+z = half * half
+y.add_(1)  # error: GS101
+z.sum().backward()  # raises: modified by an inplace operation
+```
+
+In a module it is often an activation that works in place on the result of another one.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(2, 2), nn.Sigmoid(), nn.ReLU(inplace=True))
+out = net(torch.randn(4, 2))  # error: GS101
+out.sum().backward()  # raises: modified by an inplace operation
+```
+
+## Use instead
+
+Write the result to a new tensor; the kept one stays as it was.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+y = x.exp()
+y = y * 2
+y.sum().backward()
+```
+
+## Not reported
+
+What nobody kept may be overwritten: multiplying by a number keeps nothing, so the gradient is exact.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+y = x * 2
+y *= 3
+y.sum().backward()
+assert x.grad.tolist() == [6.0, 6.0, 6.0]
+```
+
+`exp` keeps its result and not its input, so its input may be overwritten.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+y = x * 2
+z = y.exp()
+y.zero_()
+z.sum().backward()
+```
+
+`Linear` keeps its input and its weight, and `ReLU` keeps its own result, so this common chain is fine.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(2, 4), nn.ReLU(inplace=True), nn.Linear(4, 2), nn.ReLU(inplace=True))
+net(torch.randn(4, 2)).sum().backward()
+```
+
+Nothing is lost when no backward goes through the operator that kept the value.
+
+```python
+import torch
+
+x = torch.ones(3)
+y = x.exp()
+y *= 2
+```
+
+## Fix safety
+
+The fix writes out of place: `y = y * 2`. It is safe when no other name is read later that shares memory with the written tensor; otherwise only the unsafe form is offered, because those other names would no longer see the change.
+"""
 
 from __future__ import annotations
 

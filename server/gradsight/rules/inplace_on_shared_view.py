@@ -1,4 +1,80 @@
-"""An in-place write to one of several views, or to overlapping memory."""
+"""An in-place write to one of several views, or to overlapping memory.
+
+## Why torch refuses
+
+`unbind`, `chunk`, `split` and iteration over a tensor return several views at once. Autograd cannot record a write to one of them.
+
+```python
+import torch
+
+x = torch.ones(4, requires_grad=True)
+left, right = (x * 2).chunk(2)
+left += 1  # error: GS103  # raises: is a view and is being modified inplace
+```
+
+In an expanded tensor several elements are one place in memory, and a write would mean something else for each.
+
+```python
+import torch
+
+x = torch.ones(1)
+wide = x.expand(4)
+wide += 1  # error: GS103  # raises: refers to a single memory location
+```
+
+## Use instead
+
+Write out of place.
+
+```python
+import torch
+
+x = torch.ones(4, requires_grad=True)
+left, right = (x * 2).chunk(2)
+left = left + 1
+```
+
+`clone()` gives an expanded tensor memory of its own.
+
+```python
+import torch
+
+x = torch.ones(1)
+wide = x.expand(4).clone()
+wide += 1
+assert wide.tolist() == [2.0, 2.0, 2.0, 2.0]
+```
+
+## Not reported
+
+A single view may be written; the write is recorded for its base.
+
+```python
+import torch
+
+x = torch.ones(4, requires_grad=True)
+y = x * 2
+head = y[:2]
+head *= 3
+y.sum().backward()
+assert x.grad.tolist() == [6.0, 6.0, 2.0, 2.0]
+```
+
+Without a graph, one of several views is plain memory.
+
+```python
+import torch
+
+table = torch.zeros(2, 3)
+for row in table:
+    row += 1
+assert table.sum() == 6
+```
+
+## Fix safety
+
+Writing out of place is safe when the base is not read later: the base no longer sees the change. Otherwise it is unsafe.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,76 @@
-"""A write through `.data` or NumPy changes a value that backward needs, unnoticed."""
+"""A write through `.data` or NumPy changes a value that backward needs, unnoticed.
+
+## What goes wrong silently
+
+`.data` shares the memory of its tensor and has a version counter of its own, and NumPy knows no versions at all. A write through either is invisible to autograd: backward computes with the changed value.
+
+```python
+import torch
+
+x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+y = x * x
+x.data.mul_(10)  # warning: GS104
+y.sum().backward()
+assert x.grad.tolist() == [20.0, 40.0, 60.0]  # the gradient of y was 2, 4, 6
+```
+
+```python
+import torch
+
+x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+h = x + 1
+y = h.sin()
+values = h.detach().numpy()
+values += 1  # warning: GS104
+y.sum().backward()
+assert not torch.allclose(x.grad, torch.cos(torch.tensor([2.0, 3.0, 4.0])))
+```
+
+## Use instead
+
+Run backward before the value is changed, and change it under `no_grad`, where autograd sees the write.
+
+```python
+import torch
+
+x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+y = x * x
+y.sum().backward()
+with torch.no_grad():
+    x.mul_(10)
+assert x.grad.tolist() == [2.0, 4.0, 6.0]
+```
+
+## Not reported
+
+A write that comes after the backward, or to a value that no operator kept.
+
+```python
+import torch
+
+x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+y = x * 2
+x.data.mul_(10)
+y.sum().backward()
+assert x.grad.tolist() == [2.0, 2.0, 2.0]
+```
+
+```python
+import torch
+
+weight = torch.ones(3, requires_grad=True)
+for _ in range(2):
+    (weight * weight).sum().backward()
+    weight.data -= 0.1 * weight.grad
+    weight.grad = None
+```
+
+`detach()` shares the version counter, so torch itself notices a write through it: that is reported as `inplace-on-saved`.
+
+## Fix safety
+
+No fix is offered: whether the backward or the write should come first is for the author to say.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,125 @@
-"""A parameter is updated between a forward pass and its backward."""
+"""A parameter is updated between a forward pass and its backward.
+
+## Why torch refuses
+
+A layer keeps its weight for backward. `optimizer.step()` writes the weight in place, so a backward through the older forward pass finds another version.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.randn(4, 2)
+first = net(x).mean()
+second = net(x).pow(2).mean()
+first.backward()
+optimizer.step()  # error: GS106
+second.backward()  # raises: modified by an inplace operation
+```
+
+An update by hand does the same.
+
+```python
+import torch
+
+weight = torch.ones(3, requires_grad=True)
+first = (weight * 2).sum()
+second = (weight * weight).sum()
+first.backward()
+with torch.no_grad():
+    weight -= 0.1 * weight.grad  # error: GS106
+second.backward()  # raises: modified by an inplace operation
+```
+
+With `fused=True` the step does not raise the version: torch does not notice, and the gradient is that of the new weight.
+
+```python
+import torch
+
+weight = torch.ones(3, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=0.5, fused=True)
+first = (weight * 2).sum()
+second = (weight * weight).sum()
+first.backward()
+optimizer.step()  # warning: GS106
+optimizer.zero_grad()
+second.backward()
+assert weight.grad.tolist() == [0.0, 0.0, 0.0]  # the gradient of second was 2
+```
+
+## Use instead
+
+Run all backward passes first, then step.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.randn(4, 2)
+first = net(x).mean()
+second = net(x).pow(2).mean()
+first.backward()
+second.backward()
+optimizer.step()
+```
+
+Or compute the second loss after the step.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.randn(4, 2)
+net(x).mean().backward()
+optimizer.step()
+optimizer.zero_grad()
+net(x).pow(2).mean().backward()
+optimizer.step()
+```
+
+## Not reported
+
+A single layer on plain input does not keep its weight, because no gradient has to flow through it to anything before.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.randn(4, 2)
+first = net(x).mean()
+second = net(x).mean()
+first.backward()
+optimizer.step()
+second.backward()
+```
+
+Nor is a step of an optimizer that holds other parameters than the later backward needs.
+
+```python
+import torch
+from torch import nn
+
+actor, critic = nn.Linear(2, 2), nn.Linear(2, 1)
+actor_optimizer = torch.optim.SGD(actor.parameters(), lr=0.1)
+x = torch.randn(4, 2)
+actor_loss = actor(x).pow(2).mean()
+critic_loss = critic(x).pow(2).mean()
+actor_loss.backward()
+actor_optimizer.step()
+critic_loss.backward()
+```
+
+## Fix safety
+
+Moving the step behind the last backward is unsafe: both gradients are then applied in one step.
+"""
 
 from __future__ import annotations
 

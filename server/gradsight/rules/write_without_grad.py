@@ -1,4 +1,66 @@
-"""A tensor of the graph is written under no_grad, and its gradient does not know."""
+"""A tensor of the graph is written under no_grad, and its gradient does not know.
+
+## What goes wrong silently
+
+Under `no_grad` a write changes the value and is not recorded. Whatever is computed from the tensor later sees the new value, and its gradient is that of the old one.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+y = x * 2
+with torch.no_grad():
+    y.mul_(5)  # warning: GS105
+y.sum().backward()
+assert y.tolist() == [10.0, 10.0, 10.0]
+assert x.grad.tolist() == [2.0, 2.0, 2.0]  # the value was multiplied by 10, the gradient by 2
+```
+
+## Use instead
+
+Let the write be recorded, or write out of place.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+y = x * 2
+y = y * 5
+y.sum().backward()
+assert x.grad.tolist() == [10.0, 10.0, 10.0]
+```
+
+## Not reported
+
+Updating a leaf is what `no_grad` is for.
+
+```python
+import torch
+
+weight = torch.ones(3, requires_grad=True)
+(weight * 2).sum().backward()
+with torch.no_grad():
+    weight -= 0.1 * weight.grad
+```
+
+Nor is a write to a tensor without a graph, or to a copy that is cut off.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+y = x * 2
+shown = y.detach().clone()
+with torch.no_grad():
+    shown.mul_(5)
+y.sum().backward()
+assert x.grad.tolist() == [2.0, 2.0, 2.0]
+```
+
+## Fix safety
+
+Writing out of place is unsafe: it changes the gradient, which is what the author may or may not have wanted.
+"""
 
 from __future__ import annotations
 

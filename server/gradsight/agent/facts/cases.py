@@ -146,6 +146,8 @@ def _saves(table: _Values, strided: _Values) -> list[list[Any]]:
             found.append([what, [] if len(surely) == len(relations) else spelled, "always"])
             if any(False in strided.distinct("saved", what, each) for each in surely):
                 found[-1].append("contiguous")
+            if table.any("unnoticed", what):
+                found[-1].append("unnoticed")
         if maybe:
             everything = len(maybe) == len(relations)
             found.append([what, [] if everything else [_relation(what, each) for each in maybe], "sometimes"])

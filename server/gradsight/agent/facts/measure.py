@@ -194,9 +194,10 @@ def _note_storage(seen: Observation, run: Run) -> None:
         if changed:
             seen.hard["quiet", key] = not moved
     for name, result in run.results.items():
-        seen.hard["alias", name] = next(
-            (base(place) for place, tensor in run.arguments.items() if share_storage(result, tensor)), ""
-        )
+        owners = [place for place, tensor in run.arguments.items() if share_storage(result, tensor)]
+        # Parts of a sparse tensor are several: its values matter more than its indices.
+        owners.sort(key=lambda place: not can_require_grad(run.arguments[place]))
+        seen.hard["alias", name] = base(owners[0]) if owners else ""
         seen.hard["same", name] = next(
             (base(place) for place, tensor in run.arguments.items() if result is tensor), ""
         )
@@ -356,6 +357,10 @@ def _saved_by_both(seen: Observation, target: Any, call: Call, walked: Run, patt
     for place in sorted(tried):
         seen.checks += 1
         if refused[place] != (place in by_walk):
+            if place in by_walk and changes_gradient(target, call, pattern, place):
+                seen.hard["unnoticed", base(place)] = True
+                refused[place] = True
+                continue
             says = "keeps" if place in by_walk else "does not keep"
             does = "refuses" if refused[place] else "accepts"
             seen.disagreements.append(
@@ -363,6 +368,23 @@ def _saved_by_both(seen: Observation, target: Any, call: Call, walked: Run, patt
                 f"backward {does} a bumped {place}"
             )
     return {place for place in by_walk if place not in tried} | {p for p in tried if refused[p]}
+
+
+def changes_gradient(target: Any, call: Call, pattern: Pattern, place: str) -> bool:
+    """Does backward silently give another gradient after the content of `place` was changed behind its counter?"""
+    gradients = []
+    for changed in (False, True):
+        run = target.run(call, pattern)
+        tensor = run.arguments.get(place, run.results.get(place))
+        if tensor is None:
+            return False
+        if changed:
+            tensor.data.add_(1)
+        gradients.append(backward(differentiable_results(run), list(run.leaves.values())))
+    return any(
+        one is not None and other is not None and not torch.allclose(one, other)
+        for one, other in zip(*gradients)
+    )
 
 
 def refused_places(target: Any, call: Call, pattern: Pattern) -> tuple[dict[str, bool], bool]:

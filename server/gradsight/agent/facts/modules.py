@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from gradsight.agent.facts.measure import CallFailed, Observation, measure
-from gradsight.agent.facts.observe import Call, Pattern, Run, fresh_arguments, named_results
+from gradsight.agent.facts.observe import Call, Pattern, Run, fresh_arguments, named_results, seed_cpu
 from gradsight.agent.facts.signatures import Signature, signature_from_text, signature_of_python
 from gradsight.agent.facts.torch_samples import seed_everything
 
@@ -81,7 +81,7 @@ class ModuleTarget:
         contents: dict[str, Tensor] = {}
         if keep_contents:
             contents = {place: tensor.detach().clone() for place, tensor in arguments.items()}
-        torch.manual_seed(seed)
+        seed_cpu(seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             outcome = module(*positional, **keywords)
@@ -126,7 +126,7 @@ def observe_module(kind: type[torch.nn.Module], constructions: list[Construction
 
 def _made(kind: type[torch.nn.Module], construction: Construction, training: bool) -> torch.nn.Module:
     arguments, options = construction.options
-    torch.manual_seed(0)
+    seed_cpu(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         module = kind(*arguments, **options)

@@ -61,11 +61,16 @@ class Target:
         contents = (
             {place: tensor.detach().clone() for place, tensor in arguments.items()} if keep_contents else {}
         )
-        torch.manual_seed(seed)
+        seed_cpu(seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             outcome = self.function(*positional, **keywords)
         return Run(arguments, leaves, outcome, dict(named_results(outcome)), versions, contents)
+
+
+def seed_cpu(seed: int) -> None:
+    """Seed the CPU generator alone: `torch.manual_seed` asks every device, which takes longer than most operators."""
+    torch.default_generator.manual_seed(seed)
 
 
 def fresh_arguments(

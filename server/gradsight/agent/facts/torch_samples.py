@@ -13,7 +13,7 @@ from typing import Any, Callable
 import torch
 from torch.overrides import TorchFunctionMode
 
-from gradsight.agent.facts.observe import Call
+from gradsight.agent.facts.observe import Call, seed_cpu
 
 SAMPLES_PER_ENTRY = 60
 DTYPES = (
@@ -184,7 +184,7 @@ def seed_everything(seed: int) -> None:
     import random
 
     random.seed(seed)
-    torch.manual_seed(seed)
+    seed_cpu(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed(seed)

@@ -1,0 +1,86 @@
+"""Functional transforms over a function that never looks at the parameters it is given."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import torch
+
+from gradsight.agent.faults import Fault, Ledger
+from gradsight.agent.recorder import Situation
+from gradsight.agent.sites import Stack, capture, place_of, text_of
+
+_TRANSFORMS = ("grad", "grad_and_value", "jacrev", "jacfwd")
+
+
+class Transforms:
+    """Wraps `torch.func` so that the arguments a derivative is taken of are seen to be used, or not."""
+
+    def __init__(self, ledger: Ledger, situation: Situation) -> None:
+        self.ledger = ledger
+        self.situation = situation
+
+    def install(self) -> None:
+        """Replaces the transforms that take a derivative by their first arguments."""
+        func: Any = getattr(torch, "func", None)
+        if func is None:
+            return
+        for name in _TRANSFORMS:
+            if hasattr(func, name):
+                setattr(func, name, self._wrapped(getattr(func, name)))
+
+    def _wrapped(self, original: Any) -> Any:
+        watch = self
+
+        @functools.wraps(original)
+        def transform(function: Any, argnums: Any = 0, *args: Any, **kwargs: Any) -> Any:
+            calls: list[Stack] = []
+
+            @functools.wraps(function)
+            def watched(*inputs: Any, **options: Any) -> Any:
+                return watch._run(function, argnums, inputs, options, calls)
+
+            inner = original(watched, argnums, *args, **kwargs)
+
+            @functools.wraps(inner)
+            def called(*inputs: Any, **options: Any) -> Any:
+                calls.append(capture(2))
+                return inner(*inputs, **options)
+
+            return called
+
+        return transform
+
+    def _run(self, function: Any, argnums: Any, inputs: Any, options: Any, calls: list[Stack]) -> Any:
+        chosen = argnums if isinstance(argnums, tuple) else (argnums,)
+        given = {
+            id(tensor) for number in chosen if number < len(inputs) for tensor in _tensors_in(inputs[number])
+        }
+        if not given:
+            return function(*inputs, **options)
+        outer = self.situation.unused
+        unused = self.situation.unused = set(given)
+        try:
+            result = function(*inputs, **options)
+        finally:
+            self.situation.unused = outer
+        if unused == given:
+            self._report(calls[-1] if calls else (), getattr(function, "__name__", "the function"))
+        return result
+
+    def _report(self, stack: Stack, name: str) -> None:
+        if stack:
+            place = place_of(stack[0])
+            message = f"`{text_of(place)}` differentiates `{name}`, which never uses the parameters it is given"
+            self.ledger.add(Fault("GS407", message, place, (), "warning", {"function": name}))
+
+
+def _tensors_in(value: Any) -> list[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        return [tensor for item in value.values() for tensor in _tensors_in(item)]
+    if isinstance(value, (list, tuple)):
+        return [tensor for item in value for tensor in _tensors_in(item)]
+    return []

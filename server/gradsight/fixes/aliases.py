@@ -1,0 +1,393 @@
+"""Who else can see a tensor: other names, views, containers, callers.
+
+Writing out of place rebinds one name.  Whoever else holds the tensor keeps the old value, so such a rewrite keeps the
+meaning of the program only when nobody else looks.  *Root*: the name at the bottom of an expression that shares memory
+with it (`x` of `x[0].view(-1)`).  Calls are taken to return new tensors, except the views listed here.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from gradsight.fixes.names import own_nodes, parameters
+from gradsight.fixes.tree import LOOPS, Scope, Tree
+
+VIEWS = frozenset(
+    """view view_as reshape reshape_as transpose t permute squeeze unsqueeze expand expand_as narrow select chunk split
+    split_with_sizes tensor_split unbind detach flatten unflatten diagonal unfold as_strided real imag swapaxes swapdims
+    movedim moveaxis contiguous to float double half bfloat16 cpu cuda type type_as requires_grad_ retain_grad values
+    items keys parameters named_parameters buffers named_buffers state_dict children modules ravel atleast_1d
+    atleast_2d atleast_3d hsplit vsplit dsplit as_tensor asarray from_numpy numpy squeeze_ unsqueeze_ zip enumerate
+    reversed list tuple iter next get pop""".split()
+)
+STORES = frozenset("append appendleft add insert extend put setdefault update".split())
+
+
+@dataclass(slots=True)
+class Standing:
+    """What is known about who sees the tensor behind a name at a write.
+
+    `reasons` says why the name is not its only holder; `read_later` whether the name itself is used after the write.
+    """
+
+    reasons: list[str] = field(default_factory=list)
+    argument: bool = False
+    read_later: bool = False
+
+    @property
+    def is_private(self) -> bool:
+        return not self.reasons and not self.argument
+
+
+def root(node: ast.AST | None) -> ast.AST | None:
+    """The name or attribute at the bottom of a chain of views and items; None when a call made the value anew."""
+    while node is not None:
+        if isinstance(node, (ast.Name, ast.Attribute)) and not _is_view_attribute(node):
+            return node
+        if isinstance(node, (ast.Subscript, ast.Starred, ast.Attribute)):
+            node = node.value
+        elif isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute) and (
+                node.func.attr in VIEWS or is_inplace_name(node.func.attr)
+            ):
+                base = node.func.value
+                is_library = isinstance(base, ast.Name) and base.id in ("torch", "F", "np")
+                node = (node.args[0] if node.args else None) if is_library else base
+            elif isinstance(node.func, ast.Name) and node.func.id in VIEWS:
+                node = node.args[0] if node.args else None
+            else:
+                return None
+        else:
+            return None
+    return None
+
+
+def _is_view_attribute(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr in ("T", "mT", "H", "mH", "data", "real", "imag")
+
+
+def is_inplace_name(name: str) -> bool:
+    """Whether a method's name says that it writes its tensor."""
+    return name.endswith("_") and not name.startswith("_") and not name.endswith("__")
+
+
+def roots(node: ast.AST | None) -> list[ast.AST]:
+    """Everything an expression may share memory with."""
+    if isinstance(node, ast.IfExp):
+        return roots(node.body) + roots(node.orelse)
+    if isinstance(node, ast.BoolOp):
+        return [one for value in node.values for one in roots(value)]
+    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+        return [one for value in node.elts for one in roots(value)]
+    if isinstance(node, ast.Dict):
+        return [one for value in node.values for one in roots(value)]
+    if isinstance(node, ast.NamedExpr):
+        return roots(node.value)
+    if isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.SetComp)):
+        return [one for generator in node.generators for one in roots(generator.iter)] + roots(node.elt)
+    if isinstance(node, ast.DictComp):
+        return [one for generator in node.generators for one in roots(generator.iter)]
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("zip", "enumerate")
+    ):
+        return [one for value in node.args for one in roots(value)]
+    found = root(node)
+    return [found] if found is not None else []
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """One place that may have given a name its value: `value` is what it was made from, None when that is unknown."""
+
+    place: ast.AST
+    value: ast.AST | None
+
+
+def standing(
+    tree: Tree, name: str, write: ast.stmt, is_spared: Callable[[ast.AST | None], bool] = lambda alias: False
+) -> Standing:
+    """Who sees the tensor that `name` holds when the statement `write` changes it.
+
+    `is_spared` knows the views that share no element with what is written: they do not count.
+    """
+    scope = tree.scope(write)
+    result = Standing(read_later=is_read_after(tree, name, write, scope))
+    since: dict[str, int] = {}
+    around = _trace_back(tree, name, write, scope, since, result)
+    _look_for_holders(tree, scope, write, since, around, is_spared, result)
+    for other in sorted(since.keys() - {name}):
+        if is_read_after(tree, other, write, scope):
+            _note(result, f"{other} shares its memory and is read later")
+    return result
+
+
+def _trace_back(
+    tree: Tree, name: str, write: ast.stmt, scope: Scope, since: dict[str, int], result: Standing
+) -> ast.AST | None:
+    """Follow the tensor back to where it was made, through the names it was a view of.
+
+    `since` receives each such name with the offset from which it names the tensor.  Returns the outermost loop that
+    had to be crossed: in it, what stands below the write has already happened in an earlier round.
+    """
+    waiting: list[tuple[str, ast.stmt]] = [(name, write)]
+    seen: set[tuple[str, ast.stmt]] = set()
+    around: ast.AST | None = None
+    while waiting:
+        known, place = waiting.pop()
+        if (known, place) in seen:
+            continue
+        seen.add((known, place))
+        bindings, crossed, argument = reaching(tree, known, place, scope)
+        around = crossed or around
+        result.argument = result.argument or argument
+        if not bindings and not argument:
+            _note(result, f"{known} is made elsewhere")
+        first = 0 if argument else min((tree.start(one.place) for one in bindings), default=0)
+        since[known] = min(first, since.get(known, first))
+        for binding in bindings:
+            if binding.value is None:
+                _note(result, f"{known} is bound in a way that is not followed")
+            for base in roots(binding.value):
+                statement = tree.statement(binding.place)
+                if isinstance(base, ast.Name) and statement is not None:
+                    waiting.append((base.id, statement))
+                else:
+                    _note(result, f"{known} is part of {ast.unparse(base)}")
+    return around
+
+
+def _look_for_holders(
+    tree: Tree,
+    scope: Scope,
+    write: ast.stmt,
+    since: dict[str, int],
+    around: ast.AST | None,
+    is_spared: Callable[[ast.AST | None], bool],
+    result: Standing,
+) -> None:
+    """Other names and containers that were given the tensor before the write, or earlier in the same loop."""
+    before = tree.start(write)
+    nodes = sorted(
+        (
+            node for node in own_nodes(scope)
+            if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.Call, ast.Yield)) and node is not write
+            and (tree.start(node) < before or (around is not None and _is_inside(tree, node, around)))
+        ),
+        key=tree.start,
+    )  # fmt: skip
+    grown = True
+    while grown:
+        grown = False
+        for node in nodes:
+            place = tree.start(node)
+            looped = around is not None and _is_inside(tree, node, around)
+            if not any(
+                isinstance(one, ast.Name) and one.id in since and (looped or since[one.id] <= place)
+                for one in _given(node)
+            ):
+                continue
+            if is_spared(getattr(node, "value", None)):
+                continue
+            for holder in _holders(node):
+                if not isinstance(holder, ast.Name):
+                    _note(result, f"{ast.unparse(holder)} holds it")
+                elif holder.id not in since:
+                    since[holder.id] = place
+                    grown = True
+
+
+def _given(node: ast.AST) -> list[ast.AST]:
+    """What a node hands on without copying it."""
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and node.func.attr in STORES:
+            return [
+                one for arg in [*node.args, *(word.value for word in node.keywords)] for one in roots(arg)
+            ]
+        return []
+    return roots(getattr(node, "value", None))
+
+
+def _holders(node: ast.AST) -> list[ast.AST]:
+    """Who holds what a node hands on."""
+    if isinstance(node, ast.Call):
+        return [node.func]
+    if isinstance(node, ast.Yield):
+        return [node]
+    if isinstance(node, ast.Assign):
+        return [leaf for target in node.targets for leaf in _leaves(target)]
+    return _leaves(getattr(node, "target", node))
+
+
+def _note(result: Standing, reason: str) -> None:
+    if reason not in result.reasons:
+        result.reasons.append(reason)
+
+
+def _leaves(target: ast.AST) -> list[ast.AST]:
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return [leaf for element in target.elts for leaf in _leaves(element)]
+    if isinstance(target, ast.Starred):
+        return _leaves(target.value)
+    return [target]
+
+
+def _is_inside(tree: Tree, node: ast.AST, outer: ast.AST) -> bool:
+    return any(parent is outer for parent in tree.ancestors(node))
+
+
+def reaching(
+    tree: Tree, name: str, place: ast.stmt, scope: Scope
+) -> tuple[list[Binding], ast.AST | None, bool]:
+    """The bindings whose value a name may have at a place, the outermost loop they had to cross to get there,
+    and whether a parameter of the function may be among them."""
+    found: list[Binding] = []
+    crossed: ast.AST | None = None
+    child: ast.AST = place
+    while True:
+        parent = tree.parents.get(child)
+        block = tree.block(child) if isinstance(child, ast.stmt) else []
+        if child in block:
+            for sibling in reversed(block[: block.index(child)]):
+                definite = _bindings(sibling, name)
+                if definite is not None:
+                    found.extend(definite)
+                    return found, crossed, False
+                found.extend(_bindings_inside(sibling, name))
+        if parent is None or parent is scope:
+            break
+        if isinstance(parent, LOOPS) and isinstance(child, ast.stmt) and child in parent.body:
+            if isinstance(parent, (ast.For, ast.AsyncFor)) and name in _names(parent.target):
+                found.append(Binding(parent, parent.iter))
+                return found, crossed, False
+            found.extend(
+                one for one in _bindings_inside(parent, name) if not any(one.place is f.place for f in found)
+            )
+            crossed = parent
+        elif isinstance(parent, (ast.With, ast.AsyncWith)) and _is_with_name(parent, name):
+            found.append(Binding(parent, None))
+            return found, crossed, False
+        child = parent
+    argument = isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)) and name in parameters(scope)
+    return found, crossed, argument
+
+
+def _bindings(statement: ast.stmt, name: str) -> list[Binding] | None:
+    """The binding of a name by a plain statement, or None when the statement does not surely bind it."""
+    if isinstance(statement, ast.Assign):
+        for target in statement.targets:
+            if isinstance(target, ast.Name) and target.id == name:
+                return [Binding(statement, statement.value)]
+            if isinstance(target, (ast.Tuple, ast.List)) and name in _names(target):
+                return [Binding(statement, _matching_value(target, statement.value, name))]
+    if isinstance(statement, ast.AnnAssign) and statement.value is not None:
+        if isinstance(statement.target, ast.Name) and statement.target.id == name:
+            return [Binding(statement, statement.value)]
+    if isinstance(statement, (ast.With, ast.AsyncWith)):
+        for inner in reversed(statement.body):
+            known = _bindings(inner, name)
+            if known is not None:
+                return known
+    if isinstance(statement, ast.If) and statement.orelse:
+        ways = [
+            next((known for inner in reversed(side) if (known := _bindings(inner, name)) is not None), None)
+            for side in (statement.body, statement.orelse)
+        ]
+        if ways[0] is not None and ways[1] is not None:
+            return ways[0] + ways[1]
+    if (
+        isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        and statement.name == name
+    ):
+        return [Binding(statement, None)]
+    return None
+
+
+def _matching_value(target: ast.Tuple | ast.List, value: ast.AST, name: str) -> ast.AST:
+    """The part of the right side that a name of the left side gets, where the two sides match one by one."""
+    if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
+        for element, part in zip(target.elts, value.elts):
+            if isinstance(element, ast.Name) and element.id == name:
+                return part
+    return value
+
+
+def _bindings_inside(statement: ast.AST, name: str) -> list[Binding]:
+    found = []
+    for node in [statement, *own_nodes(statement)]:
+        if isinstance(node, ast.stmt) and not isinstance(node, (ast.With, ast.AsyncWith, ast.If)):
+            found.extend(_bindings(node, name) or [])
+        if isinstance(node, (ast.For, ast.AsyncFor)) and name in _names(node.target):
+            found.append(Binding(node, node.iter))
+        if isinstance(node, (ast.With, ast.AsyncWith)) and _is_with_name(node, name):
+            found.append(Binding(node, None))
+        if isinstance(node, ast.NamedExpr) and node.target.id == name:
+            found.append(Binding(node, node.value))
+    return found
+
+
+def _names(target: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(target) if isinstance(node, ast.Name)}
+
+
+def _is_with_name(statement: ast.With | ast.AsyncWith, name: str) -> bool:
+    return any(
+        item.optional_vars is not None and name in _names(item.optional_vars) for item in statement.items
+    )
+
+
+def is_read_after(tree: Tree, name: str, place: ast.stmt, scope: Scope) -> bool:
+    """Whether a name is read after a statement: further down, or from the top of a loop around it, before it is
+    bound anew."""
+    end = tree.end(place)
+    for node in ast.walk(scope):
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+            if tree.start(node) >= end and not _is_rebound_between(tree, name, place, node, scope):
+                return True
+    return any(_is_read_first(name, loop) for loop in tree.loops(place))
+
+
+def _is_rebound_between(tree: Tree, name: str, place: ast.stmt, read: ast.AST, scope: Scope) -> bool:
+    """Whether a plain statement between the write and the read, on every way to the read, binds the name."""
+    statement = tree.statement(read)
+    while statement is not None:
+        block = tree.block(statement)
+        for earlier in block[: block.index(statement)] if statement in block else []:
+            if tree.start(earlier) >= tree.end(place) and _bindings(earlier, name) is not None:
+                return True
+        parent = tree.parents.get(statement)
+        if isinstance(parent, (ast.For, ast.AsyncFor)) and name in _names(parent.target):
+            if tree.start(parent) >= tree.end(place) and statement in parent.body:
+                return True
+        if parent is None or parent is scope:
+            return False
+        statement = tree.statement(parent)
+    return False
+
+
+def _is_read_first(name: str, loop: ast.For | ast.AsyncFor | ast.While) -> bool:
+    """Whether the next round of a loop reads the name before it binds it."""
+    if isinstance(loop, ast.While):
+        if reads(loop.test, name):
+            return True
+    elif name in _names(loop.target):
+        return False
+    for statement in loop.body:
+        binds = _bindings(statement, name) is not None
+        if binds and not isinstance(statement, (ast.With, ast.AsyncWith, ast.If)):
+            return reads(getattr(statement, "value", None), name)
+        if reads(statement, name):
+            return True
+        if binds:
+            return False
+    return False
+
+
+def reads(node: ast.AST | None, name: str) -> bool:
+    return node is not None and any(
+        isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)
+        for one in ast.walk(node)
+    )

@@ -1,0 +1,54 @@
+"""The patches that turn one text into another, as small as whole lines and then characters allow."""
+
+from __future__ import annotations
+
+from difflib import SequenceMatcher
+from itertools import pairwise
+
+from gradsight.fixes.tree import Patch
+from gradsight.model.fix import line_starts
+
+
+def difference(old: str, new: str) -> tuple[Patch, ...]:
+    """Lines that are equal stay out; in lines that differ, so does what they begin and end with alike."""
+    old_lines, new_lines = _lines(old), _lines(new)
+    first = 0
+    while first < min(len(old_lines), len(new_lines)) and old_lines[first] == new_lines[first]:
+        first += 1
+    last = 0
+    most = min(len(old_lines), len(new_lines)) - first
+    while last < most and old_lines[-1 - last] == new_lines[-1 - last]:
+        last += 1
+    before = old_lines[first : len(old_lines) - last]
+    after = new_lines[first : len(new_lines) - last]
+    offset = sum(map(len, old_lines[:first]))
+    starts = [offset]
+    for line in before:
+        starts.append(starts[-1] + len(line))
+    patches = []
+    for tag, old_from, old_to, new_from, new_to in SequenceMatcher(None, before, after, False).get_opcodes():
+        if tag == "equal":
+            continue
+        if tag == "replace" and old_to - old_from == new_to - new_from:
+            for one, other in zip(range(old_from, old_to), range(new_from, new_to)):
+                patches.append(_trimmed(starts[one], before[one], after[other]))
+            continue
+        patches.append(
+            _trimmed(starts[old_from], "".join(before[old_from:old_to]), "".join(after[new_from:new_to]))
+        )
+    return tuple(patches)
+
+
+def _lines(text: str) -> list[str]:
+    starts = [*line_starts(text), len(text)]
+    return [text[start:end] for start, end in pairwise(starts)]
+
+
+def _trimmed(start: int, old: str, new: str) -> Patch:
+    first = 0
+    while first < min(len(old), len(new)) and old[first] == new[first]:
+        first += 1
+    last = 0
+    while last < min(len(old), len(new)) - first and old[-1 - last] == new[-1 - last]:
+        last += 1
+    return Patch(start + first, start + len(old) - last, new[first : len(new) - last])

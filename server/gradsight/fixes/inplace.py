@@ -1,0 +1,330 @@
+"""Repairs of writes in place (GS1xx)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from gradsight.fixes.aliases import Standing, roots
+from gradsight.fixes.callers import gives_temporaries
+from gradsight.fixes.draft import Case, Draft, short
+from gradsight.fixes.lines import insert_before, move_after, wrap
+from gradsight.fixes.names import own_nodes, reach
+from gradsight.fixes.out_of_place import Rewrite, Write, rewrite, writes_in
+from gradsight.fixes.tree import Patch, Tree
+from gradsight.model.fix import Safety
+
+
+def saved_overwritten(case: Case) -> Iterator[Draft]:
+    """GS101: write a new tensor, or let the reader keep a copy."""
+    yield from written_anew(case)
+    yield from copy_kept(case)
+
+
+def leaf_written(case: Case) -> Iterator[Draft]:
+    """GS102: an update belongs under no_grad; a computation makes a new tensor."""
+    update = without_recording(case)
+    anew = list(written_anew(case, hoist=True))
+    if update is not None and is_update(case):
+        yield update
+        yield from (draft.unsafe() for draft in anew)
+        return
+    yield from anew
+    if update is not None:
+        yield update.unsafe()
+
+
+def shared_view_written(case: Case) -> Iterator[Draft]:
+    """GS103: write a new tensor; an expanded one can be cloned where it is made."""
+    yield from written_anew(case, hoist=True)
+    made = case.step_node("made")
+    if case.word("reason") == "overlap" and isinstance(made, ast.expr):
+        patches = appended(case.tree, made, ".clone()")
+        if patches is not None:
+            title = f"Clone {case.word('target') or 'it'} where {case.word('view')} makes it"
+            yield Draft("clone-made", title, "safe", patches)
+
+
+def saved_changed_silently(case: Case) -> Iterator[Draft]:
+    """GS104: let the reader keep a copy."""
+    yield from copy_kept(case)
+
+
+def written_without_grad(case: Case) -> Iterator[Draft]:
+    """GS105: take the write out of no_grad.  Unsafe: the author may have wanted the gradient not to see it."""
+    tree, block = case.tree, case.tree.parents.get(case.statement)
+    if not isinstance(block, ast.With) or block.body[-1] is not case.statement:
+        return
+    changed = _rewrite_of(case)
+    if changed is None or changed.how != "new":
+        return
+    outer, inner = tree.indent(block), tree.indent(case.statement)
+    if not tree.begins_line(case.statement) or not inner.startswith(outer):
+        return
+    if tree.place(tree.start(case.statement))[0] != tree.place(tree.end(case.statement))[0]:
+        return
+    start = tree.line_start(tree.start(case.statement))
+    patches = [Patch(start + len(outer), start + len(inner), "")]
+    if len(block.body) == 1:
+        patches = [Patch(tree.line_start(tree.start(block)), start + len(inner), outer)]
+    yield Draft(
+        "out-of-no-grad",
+        f"Write {changed.name} out of place, with grad mode on",
+        "unsafe",
+        (*patches, *changed.patches),
+    )
+
+
+def step_before_backward(case: Case) -> Iterator[Draft]:
+    """GS106: step after the backward that needs the old values."""
+    needed = case.step_statement("needed")
+    if needed is None or needed not in case.tree.block(case.statement):
+        return
+    patches = move_after(case.tree, case.statement, needed)
+    if patches is not None and case.tree.start(needed) > case.tree.start(case.statement):
+        title = f"Move {short(case.tree.segment(case.statement))} behind {short(case.tree.segment(needed))}"
+        yield Draft("move-step", title, "unsafe", patches)
+
+
+def alias_changed(case: Case) -> Iterator[Draft]:
+    """GS107: make it a copy.  Unsafe: values that are read later change, which is what the finding is about."""
+    node = case.node
+    if case.word("how") == "state_dict" and isinstance(node, ast.expr):
+        copied = reach(case.tree, "copy.deepcopy", node)
+        if copied is not None:
+            start, end = case.tree.start(node), case.tree.end(node)
+            patches = (*copied.patches, Patch(start, start, f"{copied.text}("), Patch(end, end, ")"))
+            yield Draft("deepcopy", "Keep a copy of the state", "unsafe", patches)
+        return
+    for source in (case.step_node("made"), node):
+        value = source.value if isinstance(source, ast.Assign) else source
+        if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) and roots(value):
+            cloned = appended(case.tree, value, ".clone()")
+            if cloned is not None:
+                yield Draft("clone-alias", f"Clone {short(case.tree.segment(value))}", "unsafe", cloned)
+    yield from (draft.unsafe() for draft in written_anew(case))
+
+
+def recorded(case: Case) -> Iterator[Draft]:
+    """GS190: the same value, written out of place."""
+    yield from written_anew(case)
+
+
+# A new tensor instead of a write.
+
+
+def written_anew(case: Case, hoist: bool = False) -> Iterator[Draft]:
+    """The statement written out of place, unless the write was only meant for others to see."""
+    changed = _rewrite_of(case)
+    if changed is None:
+        return
+    safety = safety_of(case, changed.standing, changed.name)
+    if safety is None:
+        return
+    patches = changed.patches
+    if changed.how == "clone" and hoist:
+        patches = _hoisted(case.tree, case.statement, changed.name) or patches
+    if changed.how == "clone":
+        yield Draft("clone-first", f"Clone {short(changed.name)} before this write", safety, patches)
+    elif changed.how == "layer":
+        yield Draft("layer", f"Use {changed.name} without inplace=True", safety, patches)
+    else:
+        yield Draft("out-of-place", f"Write {short(changed.name)} out of place", safety, patches)
+
+
+def _rewrite_of(case: Case) -> Rewrite | None:
+    write = write_of(case)
+    return rewrite(case.tree, case.statement, write) if write is not None else None
+
+
+def write_of(case: Case) -> Write | None:
+    """The write that a finding speaks of."""
+    start, end = case.tree.offsets(case.finding.span)
+    best: Write | None = None
+    for write in writes_in(case.tree, case.statement):
+        first, last = case.tree.start(write.node), case.tree.end(write.node)
+        if (first <= start and end <= last) or (start <= first and last <= end):
+            if best is None or write.form != "item":
+                best = write
+    return best
+
+
+def safety_of(case: Case, known: Standing, name: str) -> Safety | None:
+    """How far a rewrite that rebinds a name can be trusted; None when the write matters to others alone."""
+    if known.is_private:
+        return "safe"
+    if not known.read_later:
+        return None
+    scope = case.tree.scope(case.statement)
+    if known.argument and not known.reasons and isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if gives_temporaries(case.tree, scope, name):
+            return "safe"
+    return "unsafe"
+
+
+def _hoisted(tree: Tree, statement: ast.stmt, name: str) -> tuple[Patch, ...] | None:
+    """The clone in front of the outermost loop that does not give the name another tensor."""
+    place: ast.stmt | None = None
+    for loop in tree.loops(statement):
+        if name in {
+            node.id
+            for node in own_nodes(loop)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        }:
+            break
+        place = loop
+    patch = insert_before(tree, place, f"{name} = {name}.clone()") if place is not None else None
+    return (patch,) if patch is not None else None
+
+
+# A copy for the reader.
+
+
+def copy_kept(case: Case) -> Iterator[Draft]:
+    """The operation that keeps the tensor for backward is given, or gives, a clone: no other value changes."""
+    saved = case.step_node("saved")
+    if not isinstance(saved, ast.expr):
+        return
+    op, tree = case.word("op") or "it", case.tree
+    if case.word("what") == "result":
+        if _is_unpacked(tree, saved):
+            return
+        patches = appended(tree, saved, ".clone()")
+        if patches is not None:
+            yield Draft(
+                "clone-result", f"Clone the result of {op}, which keeps it for backward", "safe", patches
+            )
+        return
+    operands = [one for one in _operands(saved) if _speaks_of(case, one)]
+    if not operands:
+        return
+    every = tuple(patch for one in operands for patch in appended(tree, one, ".clone()") or ())
+    name = short(tree.segment(operands[0]))
+    yield Draft("clone-operand", f"Give {op} a clone of {name} to keep", "safe", every)
+
+
+def _operands(node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, ast.BinOp):
+        return [one for side in (node.left, node.right) for one in _operands_or_self(side)]
+    if isinstance(node, ast.Call):
+        found = list(node.args)
+        found += [keyword.value for keyword in node.keywords if keyword.arg]
+        if isinstance(node.func, ast.Attribute):
+            found.insert(0, node.func.value)
+        return found
+    return []
+
+
+def _operands_or_self(node: ast.expr) -> list[ast.expr]:
+    return _operands(node) if isinstance(node, ast.BinOp) else [node]
+
+
+def _speaks_of(case: Case, operand: ast.expr) -> bool:
+    """Whether an operand may be the tensor that is written."""
+    if not isinstance(operand, (ast.Name, ast.Attribute, ast.Subscript)):
+        return False
+    text = case.tree.segment(operand)
+    wanted = [case.word("target"), case.word("written")]
+    return any(one and (text == one or text.partition("[")[0] == one.partition("[")[0]) for one in wanted)
+
+
+def _is_unpacked(tree: Tree, node: ast.AST) -> bool:
+    """Whether the value is a tuple that is taken apart at once."""
+    parent = tree.parents.get(node)
+    return isinstance(parent, ast.Assign) and any(
+        isinstance(target, (ast.Tuple, ast.List)) for target in parent.targets
+    )
+
+
+def appended(tree: Tree, node: ast.AST, text: str) -> tuple[Patch, ...] | None:
+    """A method call put behind an expression, with brackets where it needs them."""
+    start, end = tree.start(node), tree.end(node)
+    if isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
+        return (Patch(end, end, text),)
+    if not isinstance(node, ast.expr) or isinstance(node, (ast.Starred, ast.Yield, ast.YieldFrom)):
+        return None
+    if (
+        tree.text[start - 1 : start] == "("
+        and tree.text[end : end + 1] == ")"
+        and not _is_argument(tree, node)
+    ):
+        return (Patch(end + 1, end + 1, text),)
+    return Patch(start, start, "("), Patch(end, end, ")" + text)
+
+
+def _is_argument(tree: Tree, node: ast.AST) -> bool:
+    """Whether the brackets around an expression may be those of a call, a tuple or a definition."""
+    return not isinstance(
+        tree.parents.get(node), (ast.BinOp, ast.Attribute, ast.UnaryOp, ast.Assign, ast.Return)
+    )
+
+
+# A write that is meant as an update.
+
+
+def without_recording(case: Case) -> Draft | None:
+    """The write, and its neighbours with the same fault, under `torch.no_grad()`."""
+    tree = case.tree
+    mode = reach(tree, "torch.no_grad", case.statement)
+    if mode is None:
+        return None
+    group = neighbours(case)
+    patches = wrap(tree, group, f"with {mode.text}():")
+    if patches is None:
+        return None
+    return Draft(
+        "no-grad",
+        f"Update {short(case.word('target') or 'it')} under torch.no_grad()",
+        "safe",
+        (*mode.patches, *patches),
+    )
+
+
+def neighbours(case: Case) -> list[ast.stmt]:
+    """The statement and those next to it that have a finding of the same rule."""
+    tree = case.tree
+    block = tree.block(case.statement)
+    flagged = {
+        tree.statement_at(one.span)
+        for one in case.findings
+        if one.code == case.finding.code and one.path == case.finding.path
+    }
+    first = last = block.index(case.statement)
+    while first > 0 and block[first - 1] in flagged:
+        first -= 1
+    while last + 1 < len(block) and block[last + 1] in flagged:
+        last += 1
+    return block[first : last + 1]
+
+
+def is_update(case: Case) -> bool:
+    """Whether a write to a leaf is an update of a parameter, and no part of a computation."""
+    tree = case.tree
+    scope = tree.scope(case.statement)
+    if any(isinstance(node, ast.Attribute) and node.attr == "grad" for node in ast.walk(case.statement)):
+        return True
+    if isinstance(scope, ast.Module):
+        return False
+    if scope.name == "forward":
+        return False
+    if scope.name.lstrip("_").startswith(("init", "reset")):
+        return True
+    write = write_of(case)
+    for base in roots(write.target) if write is not None else []:
+        if isinstance(base, ast.Attribute):
+            return True
+        if isinstance(base, ast.Name) and _loops_over_parameters(tree, case.statement, base.id):
+            return True
+    return False
+
+
+def _loops_over_parameters(tree: Tree, statement: ast.stmt, name: str) -> bool:
+    for loop in tree.loops(statement):
+        if isinstance(loop, ast.For) and name in {
+            n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)
+        }:
+            return any(
+                isinstance(node, ast.Attribute) and node.attr in ("parameters", "named_parameters")
+                for node in ast.walk(loop.iter)
+            )
+    return False

@@ -1,0 +1,94 @@
+"""Write out of place, on request: any in-place statement, hazard or not."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from gradsight.fixes.aliases import reaching
+from gradsight.fixes.draft import Draft, short
+from gradsight.fixes.out_of_place import Write, is_list, rewrite, writes_in
+from gradsight.fixes.tree import Tree, patched
+from gradsight.model.fix import Safety
+from gradsight.model.source import Span
+
+NUMBERS = (
+    "len",
+    "int",
+    "float",
+    "str",
+    "range",
+    "sum",
+    "enumerate",
+    "time",
+    "perf_counter",
+    "item",
+    "bool",
+    "set",
+)
+
+
+def rewrites(tree: Tree, span: Span) -> Iterator[Draft]:
+    """The writes of the statement at a place, each out of place."""
+    statement = tree.statement_at(span)
+    if statement is None:
+        return
+    for write in writes_in(tree, statement):
+        first, last = tree.place(tree.start(write.node))[0], tree.place(tree.end(write.node))[0]
+        if last < span.line or first > span.end_line or not may_be_tensor(tree, statement, write):
+            continue
+        changed = rewrite(tree, statement, write)
+        if changed is None or (changed.standing.reasons and not changed.standing.read_later):
+            continue
+        start = tree.line_start(tree.start(statement))
+        if changed.how == "layer":
+            title = f"Use {changed.name} without inplace=True"
+        elif changed.how == "clone":
+            title = f"Clone {short(changed.name)} before this write"
+        else:
+            inner = [one for one in changed.patches if one.start >= start]
+            new = patched(tree.text, tuple(inner))[start : tree.line_end(tree.end(statement)) + 200]
+            title = f"Write out of place: {short(new.splitlines()[0].strip(), 60)}"
+        safety: Safety = "safe" if changed.standing.is_private else "unsafe"
+        yield Draft("rewrite", title, safety, changed.patches)
+
+
+def may_be_tensor(tree: Tree, statement: ast.stmt, write: Write) -> bool:
+    """Whether what is written may be a tensor: not a number, a string or a list that the text plainly makes."""
+    target = write.target
+    if write.form == "item" and isinstance(target, ast.Subscript):
+        return not is_list(tree, target.value, statement) and not _is_plain(tree, target.value, statement)
+    if write.form != "augmented":
+        return True
+    value = getattr(statement, "value", None)
+    if isinstance(value, ast.Constant) and isinstance(value.value, str):
+        return False
+    if isinstance(value, (ast.List, ast.ListComp, ast.JoinedStr, ast.Tuple)):
+        return False
+    base = target.value if isinstance(target, ast.Subscript) else target
+    return not _is_plain(tree, base, statement)
+
+
+def _is_plain(tree: Tree, node: ast.AST | None, statement: ast.stmt) -> bool:
+    if not isinstance(node, ast.Name):
+        return False
+    bindings, _, argument = reaching(tree, node.id, statement, tree.scope(statement))
+    if argument or not bindings:
+        return False
+    return all(_is_plain_value(one.value) for one in bindings)
+
+
+def _is_plain_value(value: ast.AST | None) -> bool:
+    if isinstance(
+        value, (ast.Constant, ast.JoinedStr, ast.List, ast.ListComp, ast.Dict, ast.Set, ast.DictComp)
+    ):
+        return True
+    if isinstance(value, ast.UnaryOp):
+        return _is_plain_value(value.operand)
+    if isinstance(value, ast.BinOp):
+        return _is_plain_value(value.left) and _is_plain_value(value.right)
+    if isinstance(value, ast.Call):
+        func = value.func
+        name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+        return name in NUMBERS
+    return False

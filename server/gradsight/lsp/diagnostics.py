@@ -1,0 +1,199 @@
+"""Findings as diagnostics: pushed with their version, or handed out when the client asks; never both."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from gradsight.lsp.client import Client
+from gradsight.lsp.convert import path_of, uri_of
+from gradsight.lsp.places import locate, locate_at_path, spot_of
+from gradsight.lsp.wire_types import types
+from gradsight.model.finding import Finding
+from gradsight.model.suppressions import UNUSED_CODE
+from gradsight.session.documents import Document, Notebook
+from gradsight.session.pages import page_url
+from gradsight.session.session import Session
+
+if TYPE_CHECKING:
+    from gradsight.lsp.server import GradSightServer
+
+SOURCE = "gradsight"
+SEVERITIES = {
+    "error": types.DiagnosticSeverity.Error,
+    "warning": types.DiagnosticSeverity.Warning,
+    "info": types.DiagnosticSeverity.Information,
+    "hint": types.DiagnosticSeverity.Hint,
+}
+Diagnostics = dict[str, list[types.Diagnostic]]
+
+
+def register(server: GradSightServer) -> None:
+    """Announce pulling where the client asks for it; everyone else is pushed to."""
+    options = types.DiagnosticOptions(
+        inter_file_dependencies=True, workspace_diagnostics=True, identifier=SOURCE
+    )
+    server.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, options)(pull_document)
+    server.feature(types.WORKSPACE_DIAGNOSTIC)(pull_workspace)
+
+
+def show(server: GradSightServer, document: Document, elsewhere: set[str]) -> None:
+    """A report came in: push it, unless the client pulls."""
+    if server.client.pulls_diagnostics:
+        return
+    found = diagnostics_of(server.session, document, server.client)
+    for uri, diagnostics in found.items():
+        publish(server, uri, diagnostics)
+    for path in elsewhere:
+        show_elsewhere(server, path)
+
+
+def show_elsewhere(server: GradSightServer, path: str) -> None:
+    """What open documents found in a file that they import is shown there."""
+    document = server.session.open.at_path(path)
+    if document is not None:
+        if document.report is not None:
+            show(server, document, set())
+        return
+    findings = server.session.findings_at(path)
+    publish(server, uri_of(path), [diagnostic_of(server.session, finding, server.client) for finding in findings])
+
+
+def clear(server: GradSightServer, uris: Iterable[str]) -> None:
+    """Nothing more is to be said about these."""
+    if not server.client.pulls_diagnostics:
+        for uri in uris:
+            publish(server, uri, [])
+
+
+def publish(server: GradSightServer, uri: str, diagnostics: list[types.Diagnostic]) -> None:
+    """Push diagnostics with the version of the text they are about."""
+    if not diagnostics and uri not in server.published:
+        if spot_of(server.session, uri) is None:
+            return
+    spot = spot_of(server.session, uri)
+    version = spot.version if spot is not None and server.client.takes_versions else None
+    if diagnostics:
+        server.published.add(uri)
+    else:
+        server.published.discard(uri)
+    server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, diagnostics, version))
+
+
+async def pull_document(
+    ls: GradSightServer, params: types.DocumentDiagnosticParams
+) -> types.DocumentDiagnosticReport:
+    """The diagnostics of one document, once they are about its newest text."""
+    uri = params.text_document.uri
+    document = ls.session.open.find(uri)
+    if document is None:
+        findings = ls.session.findings_at(path_of(uri))
+        own = [diagnostic_of(ls.session, finding, ls.client) for finding in findings]
+        return _answer(own, params.previous_result_id)
+    if ls.session.is_due(document):
+        await ls.session.current(document)
+    found = diagnostics_of(ls.session, document, ls.client)
+    return _answer(found.get(uri, []), params.previous_result_id)
+
+
+async def pull_workspace(
+    ls: GradSightServer, params: types.WorkspaceDiagnosticParams
+) -> types.WorkspaceDiagnosticReport:
+    """The diagnostics of everything open, and of what open documents found elsewhere."""
+    known = {entry.uri: entry.value for entry in params.previous_result_ids}
+    items: list[types.WorkspaceFullDocumentDiagnosticReport | types.WorkspaceUnchangedDocumentDiagnosticReport] = []
+    said: set[str] = set()
+    for document in list(ls.session.open.documents.values()):
+        if ls.session.is_due(document):
+            await ls.session.current(document)
+        for uri, diagnostics in diagnostics_of(ls.session, document, ls.client).items():
+            spot = spot_of(ls.session, uri)
+            said.add(uri)
+            items.append(_entry(uri, spot.version if spot else None, diagnostics, known.get(uri)))
+    async for path, findings in ls.other_files():
+        uri = uri_of(path)
+        if uri not in said:
+            said.add(uri)
+            diagnostics = [diagnostic_of(ls.session, finding, ls.client) for finding in findings]
+            items.append(_entry(uri, None, diagnostics, known.get(uri)))
+    items += [_entry(uri, None, [], known[uri]) for uri in known if uri not in said]
+    return types.WorkspaceDiagnosticReport(items)
+
+
+def diagnostics_of(session: Session, document: Document, client: Client) -> Diagnostics:
+    """The diagnostics of a document by address; a notebook has one address for each code cell."""
+    found: Diagnostics = {document.key: []}
+    if isinstance(document, Notebook):
+        found = {cell.key: [] for cell in document.code_cells()}
+    for finding in session.findings_of(document):
+        uri, _ = locate(document, finding.span, client.encoding)
+        found.setdefault(uri, []).append(diagnostic_of(session, finding, client))
+    return found
+
+
+def diagnostic_of(session: Session, finding: Finding, client: Client) -> types.Diagnostic:
+    """One finding; fields that the client does not know are left out."""
+    uri, place = locate_at_path(session, finding.path, finding.span, client.encoding)
+    is_unused = finding.code == UNUSED_CODE
+    tags = [tag for tag in [types.DiagnosticTag.Unnecessary] if is_unused and tag in client.tags]
+    return types.Diagnostic(
+        range=place,
+        message=finding.message if client.takes_related_information else _with_trail(finding),
+        severity=SEVERITIES[finding.severity],
+        code=finding.code,
+        code_description=_description(finding) if client.takes_code_description else None,
+        source=SOURCE,
+        tags=tags or None,
+        related_information=_trail(session, finding, client) if client.takes_related_information else None,
+        data={"code": finding.code, "line": place.start.line, "certainty": finding.certainty}
+        if client.takes_data
+        else None,
+    )
+
+
+def _description(finding: Finding) -> types.CodeDescription | None:
+    return types.CodeDescription(page_url(finding.name)) if finding.code != UNUSED_CODE else None
+
+
+def _trail(
+    session: Session, finding: Finding, client: Client
+) -> list[types.DiagnosticRelatedInformation] | None:
+    steps = []
+    for step in finding.related:
+        uri, place = locate_at_path(session, step.path, step.span, client.encoding)
+        steps.append(types.DiagnosticRelatedInformation(types.Location(uri, place), step.message))
+    return steps or None
+
+
+def _with_trail(finding: Finding) -> str:
+    """For clients that cannot show other places: the lines are named in the message."""
+    steps = [f"line {step.span.line}: {step.message}" for step in finding.related if step.path == finding.path]
+    return "; ".join([finding.message, *steps])
+
+
+def _answer(diagnostics: list[types.Diagnostic], previous: str | None) -> types.DocumentDiagnosticReport:
+    result = _identity(diagnostics)
+    if result == previous:
+        return types.RelatedUnchangedDocumentDiagnosticReport(result_id=result)
+    return types.RelatedFullDocumentDiagnosticReport(items=diagnostics, result_id=result)
+
+
+def _entry(
+    uri: str, version: int | None, diagnostics: Sequence[types.Diagnostic], previous: str | None
+) -> types.WorkspaceFullDocumentDiagnosticReport | types.WorkspaceUnchangedDocumentDiagnosticReport:
+    result = _identity(diagnostics)
+    if result == previous:
+        return types.WorkspaceUnchangedDocumentDiagnosticReport(uri, result, version)
+    return types.WorkspaceFullDocumentDiagnosticReport(uri, diagnostics, version, result_id=result)
+
+
+def _identity(diagnostics: Sequence[types.Diagnostic]) -> str:
+    """Equal for equal diagnostics, whatever the version: a document that is opened anew may start at any."""
+    told = [
+        (one.range.start.line, one.range.start.character, one.range.end.line, one.range.end.character, one.code,
+         one.message, int(one.severity or 0))
+        for one in diagnostics
+    ]  # fmt: skip
+    return hashlib.blake2b(json.dumps(told).encode(), digest_size=8).hexdigest()

@@ -1,0 +1,35 @@
+"""Inlay hints behind tensor names: `leaf`, `grad_fn=Exp`, `v1`; off unless the user asks for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradsight.lsp.places import locate, span_of, spot_of
+from gradsight.lsp.wire_types import types
+from gradsight.session.knowledge import hint_label, tensor_card
+
+if TYPE_CHECKING:
+    from gradsight.lsp.server import GradSightServer
+
+
+def register(server: GradSightServer) -> None:
+    """Answer requests for hints."""
+    server.feature(types.TEXT_DOCUMENT_INLAY_HINT)(inlay_hints)
+
+
+async def inlay_hints(ls: GradSightServer, params: types.InlayHintParams) -> list[types.InlayHint]:
+    """A hint for each tensor name that is bound in the range."""
+    spot = spot_of(ls.session, params.text_document.uri)
+    if spot is None or not ls.session.options_for(spot.document).inlay_hints:
+        return []
+    document = spot.document
+    await ls.session.current(document)
+    asked = span_of(spot, params.range, ls.client.encoding)
+    hints = []
+    for card in ls.session.cards(document, asked.line, asked.end_line):
+        label = hint_label(card) if card.is_assigned else ""
+        if label:
+            _, place = locate(document, card.span, ls.client.encoding)
+            tooltip = types.MarkupContent(types.MarkupKind.Markdown, tensor_card(card))
+            hints.append(types.InlayHint(place.end, f" {label}", tooltip=tooltip, padding_left=True))
+    return hints

@@ -1,0 +1,154 @@
+"""The rules of the conversation: what is answered when, and what a message that cannot be understood gets.
+
+pygls keeps handlers, requests and capabilities; here is what it leaves open: messages that are no messages, requests
+before the beginning and after the end, cancellation that reaches the work, and an end that waits for nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from gradsight.lsp.frames import frame
+from gradsight.lsp.wire_types import types
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
+from pygls.protocol import LanguageServerProtocol, lsp_method
+from pygls.protocol.language_server import _prepare_command_arguments
+
+log = logging.getLogger(__name__)
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+INVALID_PARAMS = -32602
+NOT_INITIALIZED = -32002
+
+
+class Conversation(LanguageServerProtocol):
+    """One client, from `initialize` to `exit`."""
+
+    def __init__(self, server: Any, converter: Any) -> None:
+        self.is_initialized = False
+        self.send: Callable[[bytes], None] | None = None
+        self.on_exit: Callable[[int], None] = lambda code: None
+        super().__init__(server, converter)
+
+    def receive(self, body: bytes) -> None:
+        """Handle one message; whatever it is, it gets its answer and the conversation goes on."""
+        try:
+            data = json.loads(body)
+        except (ValueError, RecursionError) as problem:
+            log.warning("a message is not JSON: %s", problem)
+            self._refuse(None, PARSE_ERROR, f"not JSON: {problem}")
+            return
+        if not isinstance(data, dict) or data.get("jsonrpc") != "2.0":
+            identity = data.get("id") if isinstance(data, dict) else None
+            self._refuse(identity, INVALID_REQUEST, "not a JSON-RPC 2.0 message")
+            return
+        if "method" in data:
+            self._receive_call(data)
+        elif "id" in data and ("result" in data or "error" in data):
+            self._receive_answer(data)
+        else:
+            self._refuse(data.get("id"), INVALID_REQUEST, "neither a call nor an answer")
+
+    def _receive_call(self, data: dict[str, Any]) -> None:
+        method, identity = data["method"], data.get("id")
+        is_request = "id" in data
+        if not isinstance(method, str) or (is_request and not isinstance(identity, (str, int))):
+            self._refuse(identity, INVALID_REQUEST, "the method or the id has the wrong type")
+            return
+        refusal = self._untimely(method)
+        if refusal is not None:
+            if is_request:
+                self._refuse(identity, *refusal)
+            return
+        data.setdefault("params", None)
+        try:
+            message = self.structure_message(data)
+        except JsonRpcException as problem:
+            if is_request:
+                self._refuse(identity, INVALID_PARAMS, f"{method}: the parameters cannot be understood")
+            else:
+                log.warning("%s: the parameters cannot be understood: %s", method, problem)
+            return
+        if method == types.INITIALIZE:
+            self.is_initialized = True
+        self.handle_message(message)
+
+    def _receive_answer(self, data: dict[str, Any]) -> None:
+        if data["id"] not in self._request_futures:
+            log.debug("an answer to nothing that was asked: %s", data["id"])
+            return
+        try:
+            message = self.structure_message(data)
+        except JsonRpcException:
+            future = self._request_futures.pop(data["id"])
+            if not future.done():
+                future.set_exception(JsonRpcInvalidParams("the answer cannot be understood"))
+            return
+        self.handle_message(message)
+
+    def _untimely(self, method: str) -> tuple[int, str] | None:
+        """Why a call comes at the wrong time; None if it does not."""
+        if method == types.EXIT:
+            return None
+        if self._shutdown:
+            return INVALID_REQUEST, "the server was shut down"
+        if method == types.INITIALIZE:
+            return (INVALID_REQUEST, "already initialized") if self.is_initialized else None
+        return None if self.is_initialized else (NOT_INITIALIZED, "initialize comes first")
+
+    def _refuse(self, identity: object, code: int, message: str) -> None:
+        if not isinstance(identity, (str, int)):
+            identity = None
+        self._send_data({"jsonrpc": "2.0", "id": identity, "error": {"code": code, "message": message}})
+
+    def _send_data(self, data: Any) -> None:
+        if not data or self.send is None:
+            return
+        if not isinstance(data, dict):
+            data = self._converter.unstructure(data)
+        self.send(frame(json.dumps(data, separators=(",", ":"), default=self._serialize_message).encode()))
+
+    def _handle_cancel_notification(self, msg_id: str | int) -> None:
+        future = self._request_futures.pop(msg_id, None)
+        if future is not None:
+            future.cancel()
+
+    @lsp_method(types.WORKSPACE_EXECUTE_COMMAND)
+    async def lsp_workspace__execute_command(self, params: types.ExecuteCommandParams) -> Any:  # type: ignore[override]
+        """Runs a command inside the request's own task, so that cancelling the request cancels the command."""
+        handler = self.fm.commands.get(params.command)
+        if handler is None:
+            raise JsonRpcInvalidParams(f"no command {params.command!r}")
+        try:
+            args, kwargs = _prepare_command_arguments(handler, params, self._converter)
+        except Exception as problem:
+            raise JsonRpcInvalidParams(str(problem)) from problem
+        result = handler(*args, **kwargs)
+        return await result if inspect.isawaitable(result) else result
+
+    @lsp_method(types.SHUTDOWN)
+    def lsp_shutdown(self, *args: Any) -> Iterator[Any]:  # type: ignore[override]
+        """Ends all work in flight; from now on only `exit` is heard."""
+        self._shutdown = True
+        for msg_id, future in list(self._request_futures.items()):
+            if msg_id != self.msg_id and not future.done():
+                future.cancel()
+        if (handler := self.fm.features.get(types.SHUTDOWN)) is not None:
+            yield handler, args, None
+
+    @lsp_method(types.EXIT)
+    def lsp_exit(self, *args: Any) -> None:  # type: ignore[override]
+        """Ends the process: 0 after a shutdown, 1 without."""
+        self.on_exit(0 if self._shutdown else 1)
+
+
+def settle(future: asyncio.Future[Any]) -> None:
+    """For work that nobody awaits: its failure is logged, its cancellation is not news."""
+    if not future.cancelled() and future.exception() is not None:
+        log.error("work in the background failed", exc_info=future.exception())

@@ -1,0 +1,110 @@
+"""The server: one session, one client, and the features that each module of this room adds."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+from gradsight import __version__
+from gradsight.lsp import actions, diagnostics, documents, hints, hover, lenses, notebooks, settings, watching
+from gradsight.lsp.client import Client, read_client
+from gradsight.lsp.protocol import Conversation, settle
+from gradsight.lsp.wire_types import types
+from gradsight.session.documents import Document
+from gradsight.session.session import Session
+from pygls.exceptions import JsonRpcInternalError
+from pygls.lsp.server import LanguageServer
+
+if TYPE_CHECKING:
+    from gradsight.model.finding import Finding
+
+log = logging.getLogger(__name__)
+
+
+class GradSightServer(LanguageServer):
+    """What pygls calls a language server, with a session behind it."""
+
+    protocol: Conversation
+
+    def __init__(self, session: Session | None = None) -> None:
+        super().__init__(
+            "gradsight",
+            __version__,
+            text_document_sync_kind=types.TextDocumentSyncKind.Incremental,
+            notebook_document_sync=notebooks.SYNC,
+            protocol_cls=Conversation,
+        )
+        self.session = session if session is not None else Session()
+        self.client = Client()
+        self.choices = settings.Choices(self)
+        self.lens_commands: list[lenses.LensCommand] = []
+        """Commands that are offered above functions; whoever can run something adds one."""
+        self.published: set[str] = set()
+        """Addresses whose last published diagnostics were not empty."""
+        self.session.options_for = self.choices.options_for
+        self.session.on_report = self._on_report
+        self.session.on_outdated = self.refresh
+        self.session.on_complaint = self.tell
+        self._tasks: set[asyncio.Future[Any]] = set()
+        self._refresh_due = False
+        for feature in (documents, notebooks, hover, actions, hints, lenses, settings, watching):
+            feature.register(self)
+        self.feature(types.INITIALIZE)(_initialize)
+
+    def tell(self, text: str) -> None:
+        """Say something to the user, once, in a line."""
+        self.window_show_message(types.ShowMessageParams(types.MessageType.Warning, f"GradSight: {text}"))
+
+    def in_background(self, work: Any) -> None:
+        """Have a coroutine run without anybody waiting for it."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(settle)
+
+    def refresh(self) -> None:
+        """Ask the client to ask again, once for all that changes in this moment."""
+        if not self._refresh_due:
+            self._refresh_due = True
+            asyncio.get_running_loop().call_soon(self._refresh)
+
+    def _refresh(self) -> None:
+        self._refresh_due = False
+        if self.client.pulls_diagnostics and self.client.refreshes_diagnostics:
+            self.in_background(self.workspace_diagnostic_refresh_async(None))
+        if self.client.refreshes_hints and self.choices.common.inlay_hints:
+            self.in_background(self.workspace_inlay_hint_refresh_async(None))
+
+    async def other_files(self) -> AsyncIterator[tuple[str, tuple[Finding, ...]]]:
+        """Files that are not open, with what there is to say about them."""
+        paths = {
+            finding.path
+            for document in self.session.open.documents.values()
+            for finding in document.findings
+            if self.session.open.at_path(finding.path) is None
+        }
+        for path in sorted(paths):
+            yield path, self.session.findings_at(path)
+
+    def _on_report(self, document: Document, elsewhere: set[str]) -> None:
+        diagnostics.show(self, document, elsewhere)
+
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        """A fault of ours is logged; telling the client by messages could fail again, and again."""
+        if isinstance(error, JsonRpcInternalError):
+            log.error("%s", error)
+
+
+def _initialize(ls: GradSightServer, params: types.InitializeParams) -> None:
+    encoding = str(getattr(ls.workspace.position_encoding, "value", ls.workspace.position_encoding))
+    ls.client = read_client(params.capabilities, encoding)
+    ls.session.is_pulled = ls.client.pulls_diagnostics
+    if ls.client.pulls_diagnostics:
+        diagnostics.register(ls)
+    folders = [folder.uri for folder in params.workspace_folders or []]
+    if not folders and params.root_uri:
+        folders = [params.root_uri]
+    ls.choices.begin(params.initialization_options, folders)
+    ls.session.warm_up()

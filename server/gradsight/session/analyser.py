@@ -1,0 +1,62 @@
+"""The one seam between a session and the engine: an analyser lives as long as its document and may remember.
+
+`stop` is asked now and then while an analysis runs; once it says yes the answer is not wanted any more.
+The engine is imported when the first analyser works, so that a server answers before its engine is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from gradsight.model.report import Report
+from gradsight.model.settings import Settings
+from gradsight.model.source import Source
+from gradsight.session.knowledge import TensorCard
+
+if TYPE_CHECKING:
+    from gradsight.analysis import Finder
+
+Stop = Callable[[], bool]
+
+
+class Analyser(Protocol):
+    """Says everything about one document, again and again; None if it was stopped."""
+
+    def analyze(
+        self, source: Source, settings: Settings, finder: Finder | None, stop: Stop
+    ) -> Report | None: ...
+
+    def cards(self, first_line: int, last_line: int) -> Sequence[TensorCard]:
+        """What is known about tensor names on these lines of the text that was analysed last."""
+        ...
+
+
+class WholeText:
+    """Analyses the whole text each time."""
+
+    def analyze(self, source: Source, settings: Settings, finder: Finder | None, stop: Stop) -> Report | None:
+        from gradsight.analysis import analyze
+
+        if stop():
+            return None
+        return analyze(source, settings, finder)
+
+    def cards(self, first_line: int, last_line: int) -> Sequence[TensorCard]:
+        return ()
+
+
+def new_analyser() -> Analyser:
+    """The analyser for a document that was just opened."""
+    return WholeText()
+
+
+def load_engine() -> None:
+    """Import the engine and its table now, so that the first document need not wait for them."""
+    from gradsight.analysis import analyze
+
+    analyze(
+        Source(
+            "warm.py", "import torch\ny = torch.exp(torch.ones(2, requires_grad=True))\ny.sum().backward()\n"
+        )
+    )

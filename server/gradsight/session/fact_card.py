@@ -1,0 +1,214 @@
+"""What is known about an operator, told in sentences: what it keeps for backward, what may be overwritten afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gradsight.ops.fact import Case, Condition, OpFact, Save
+
+MOST_CASES = 4
+
+
+def fact_card(fact: OpFact, torch_version: str = "") -> str:
+    """A card in Markdown."""
+    plain, special = _main_case(fact), _special_cases(fact)
+    lines = [f"**`{signature(fact)}`**", ""]
+    if plain is not None:
+        lines += [f"- {sentence}" for sentence in case_sentences(fact, plain)]
+    for case in special[:MOST_CASES]:
+        sentences = case_sentences(fact, case)
+        if plain is None or sentences != case_sentences(fact, plain):
+            lines.append(f"- {_when(case.when)}: {'; '.join(sentences)}")
+    if fact.note:
+        lines.append(f"- {fact.note}")
+    if torch_version:
+        lines += ["", f"*{_origin(fact)} on torch {torch_version}*"]
+    return "\n".join(lines)
+
+
+def signature(fact: OpFact) -> str:
+    """The callable as a user writes it."""
+    parameters = [name for name in fact.parameters if name not in ("self", "out")]
+    owner, _, name = fact.name.rpartition(".")
+    if owner == "Tensor" and fact.name in _PROPERTIES:
+        return fact.name
+    shown = (
+        f"torch.{fact.name}" if owner.startswith(("nn", "linalg", "special", "fft", "optim")) else fact.name
+    )
+    if name[:1].isupper() and fact.options:
+        parameters = [option for option in fact.options if not option.startswith("*")][:6]
+    return f"{shown}({', '.join(parameters)})"
+
+
+def case_sentences(fact: OpFact, case: Case) -> list[str]:
+    """What the operator does in one case."""
+    sentences = []
+    if case.writes:
+        sentences.append(_writes(case))
+    if case.may_write:
+        sentences.append(f"may write {_names(case.may_write)} in place")
+    sentences += _keeps(fact, case)
+    sentences += _result(case)
+    if case.refuses:
+        sentences.append(f"raises if {_names(case.refuses)} requires grad")
+    return sentences
+
+
+def _main_case(fact: OpFact) -> Case | None:
+    """The case of a plain call: the last one, which has the fewest conditions."""
+    return fact.cases[-1] if fact.cases else None
+
+
+def _special_cases(fact: OpFact) -> list[Case]:
+    return [case for case in fact.cases[:-1] if not any(each.argument == "out" for each in case.when)]
+
+
+def _writes(case: Case) -> str:
+    written = _names(case.writes)
+    if set(case.quiet) >= set(case.writes) or not case.bumps_version:
+        return f"writes {written} in place, and autograd does not notice"
+    if case.no_grad:
+        return f"writes {written} in place under no_grad, and the version counter moves"
+    return f"writes {written} in place: whoever kept the old value for backward will raise"
+
+
+def _keeps(fact: OpFact, case: Case) -> list[str]:
+    if not case.outputs or case.returns in ("number", "none", "object", "array"):
+        return []
+    if all(output.gradient in ("none", "undefined") for output in case.outputs):
+        return []
+    free = "" if case.writes else ": its inputs and its result may be overwritten"
+    if not case.saves:
+        if case.holds_saved == "never":
+            return [f"keeps nothing for backward{free}"]
+        return [f"keeps only values of its own for backward{free}"]
+    results = [save for save in case.saves if save.what.startswith("result")]
+    inputs = [save for save in case.saves if not save.what.startswith("result")]
+    them = "it" if len(case.saves) == 1 else "them"
+    sentence = (
+        f"keeps {_kept(case.saves)} for backward: do not overwrite {them} in place before backward runs"
+    )
+    if not inputs:
+        again = f"keeps {_kept(results)} for backward: do not overwrite {them} again"
+        return [again if case.writes else f"{sentence}; overwriting the input is fine"]
+    if not results and not case.writes:
+        other = _free_input(fact, inputs)
+        return [f"{sentence}; overwriting the result{' or ' + other if other else ''} is fine"]
+    return [sentence]
+
+
+def _free_input(fact: OpFact, kept: Sequence[Save]) -> str:
+    """The tensor argument that is never kept, where there is just one."""
+    others = [name for name in ("self", "input", "other") if name in fact.parameters]
+    free = [name for name in others if name not in {save.what for save in kept}]
+    return f"`{free[0]}`" if len(free) == 1 and len(others) > 1 else ""
+
+
+def _kept(saves: Sequence[Save]) -> str:
+    words = []
+    for save in saves:
+        word = {"result": "its *result*"}.get(save.what, f"`{_spoken(save.what)}`")
+        needs = [need.partition(":")[0] for need in save.needs]
+        if needs and save.what not in needs:
+            word += f" (if {_names(tuple(dict.fromkeys(needs)), 'or')} requires grad)"
+        if save.when == "sometimes":
+            word += " (in some calls)"
+        words.append(word)
+    return _joined(words)
+
+
+def _result(case: Case) -> list[str]:
+    if case.returns == "number":
+        return ["gives a Python number: the graph ends here"]
+    if case.returns == "array":
+        return ["gives a NumPy array that shares memory: the graph ends here, and writes to it go unnoticed"]
+    sentences = []
+    for index, output in enumerate(case.outputs[:3]):
+        name = "the result" if len(case.outputs) == 1 else f"result {index}"
+        if case.sequence or case.returns == "sequence":
+            name = "each result"
+        if output.leaf:
+            sentences.append(f"{name} is a new leaf, not connected to anything")
+            continue
+        if output.alias and output.alias not in case.writes:
+            sentences.append(_shared(name, _spoken(output.alias), case, index))
+        if output.gradient == "none":
+            sentences.append(
+                f"{name} is integer: no gradient flows through it"
+                if output.dtype == "int"
+                else f"{name} is boolean: no gradient flows through it"
+                if output.dtype == "bool"
+                else f"no gradient flows through {name}"
+            )
+        elif output.gradient == "zero":
+            sentences.append(f"the gradient through {name} is always zero: nothing upstream learns")
+        elif output.gradient == "undefined":
+            sentences.append("torch has no derivative for it: backward raises")
+    return sentences
+
+
+def _shared(name: str, alias: str, case: Case, index: int) -> str:
+    output = case.outputs[index]
+    if output.same == "always":
+        return f"{name} is `{alias}` itself"
+    often = "" if output.aliased == "always" else " in some calls"
+    same = ", or the very same tensor," if output.same == "sometimes" else ""
+    sentence = f"{name} is a view of `{alias}`{same}{often}: they share memory"
+    if not output.shares_version:
+        return sentence + ", and autograd does not notice writes through it"
+    if output.one_of_many:
+        return sentence + "; in-place writes to one of several views raise"
+    if output.overlapping:
+        return sentence + "; in-place writes to it raise"
+    return sentence + ", and autograd notices writes through either"
+
+
+def _when(conditions: Sequence[Condition]) -> str:
+    return "with " + " and ".join(_condition(each) for each in conditions)
+
+
+def _condition(condition: Condition) -> str:
+    name = f"`{_spoken(condition.argument)}`"
+    if condition.kind == "equals":
+        return f"`{_spoken(condition.argument)}={condition.value}`"
+    if condition.kind == "not":
+        return f"{name} other than `{condition.value}`"
+    if condition.kind == "rank":
+        return f"{name} of rank {condition.value}"
+    return f"{name} {_KINDS.get(condition.kind, condition.kind)}"
+
+
+_KINDS = {
+    "number": "a number",
+    "tensor": "a tensor",
+    "none": "left out",
+    "sequence": "a sequence",
+    "text": "a string",
+    "basic": "made of integers and slices",
+    "indices": "a tensor or list of indices",
+    "integral": "an integer tensor",
+}
+_PROPERTIES = frozenset(
+    f"Tensor.{name}" for name in "T mT H mH data grad real imag shape is_leaf requires_grad grad_fn".split()
+)
+
+
+def _origin(fact: OpFact) -> str:
+    return {
+        "measured": "measured",
+        "formula": "from torch's derivative formulas",
+        "schema": "from torch's schemas",
+        "hand": "by hand, checked",
+    }[fact.origin]
+
+
+def _spoken(name: str) -> str:
+    return name.lstrip("*")
+
+
+def _names(names: Sequence[str], word: str = "and") -> str:
+    return _joined([f"`{_spoken(name)}`" for name in names], word)
+
+
+def _joined(words: Sequence[str], word: str = "and") -> str:
+    return f"{', '.join(words[:-1])} {word} {words[-1]}" if len(words) > 1 else "".join(words)

@@ -1,0 +1,164 @@
+"""What to say about the place under the cursor: a finding, a rule named in a comment, an operator, a tensor."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gradsight.model.finding import Finding
+from gradsight.model.rule import Rule
+from gradsight.model.source import Span
+from gradsight.model.suppressions import OWN, SHARED
+from gradsight.session import naming
+from gradsight.session.documents import Document
+from gradsight.session.fact_card import fact_card
+from gradsight.session.knowledge import TensorCard, tensor_card
+from gradsight.session.myths import Myth, by_name
+from gradsight.session.pages import page_url
+
+_CODE = re.compile(r"[A-Za-z]+[0-9]+")
+_HEADING = re.compile(r"^#+ .*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """Markdown about a span."""
+
+    markdown: str
+    span: Span
+
+
+def card_at(
+    document: Document,
+    findings: Sequence[Finding],
+    line: int,
+    column: int,
+    cards: Sequence[TensorCard] = (),
+) -> Card | None:
+    """The card for a place, or None where there is nothing to say."""
+    text = document.line_text(line)
+    named = _named_rule(text, line, column)
+    if named is not None:
+        return named
+    parts: list[str] = []
+    span: Span | None = None
+    for finding in findings:
+        if finding.span.contains(line, column) and finding.path == document.path:
+            parts.append(finding_card(finding))
+            span = span or finding.span
+    word = naming.word_at(text, column)
+    if word is not None and not _is_quoted(document, line):
+        place = Span(line, word.start, line, word.end)
+        said = [tensor_card(card) for card in cards if card.span.contains(line, column)][:1]
+        said += word_cards(word, document.source.text)
+        if said:
+            parts += said
+            span = place if span is None or len(parts) == len(said) else span
+    if not parts or span is None:
+        return None
+    return Card("\n\n---\n\n".join(parts), span)
+
+
+def word_cards(word: naming.Word, text: str) -> list[str]:
+    """What is known about a word of torch's: the truth and the myth, and the operator's facts."""
+    if "torch" not in text:
+        return []
+    name = naming.torch_name(word, naming.imported_names(text))
+    myth = _myth_of(word, name)
+    said = [myth_card(word.name, myth)] if myth is not None else []
+    if name is not None and (word.is_called or word.receiver):
+        from gradsight.ops.table import load
+
+        table = load()
+        fact = table.find(name)
+        if fact is not None:
+            said.append(fact_card(fact, table.torch_version))
+    return said
+
+
+def finding_card(finding: Finding) -> str:
+    """A finding with its trail, and its rule's page in short."""
+    from gradsight.rules import find
+
+    lines = [f"**{finding.code} {finding.name}** · {finding.severity}", "", finding.message]
+    if finding.related:
+        lines += ["", *(_step(finding, index) for index in range(len(finding.related)))]
+    if finding.assumption:
+        lines += ["", f"*Assumed: {finding.assumption}.*"]
+    rule = find(finding.code)
+    if rule is not None:
+        lines += ["", short_page(rule), "", f"[{rule.name}]({page_url(rule.name)})"]
+    return "\n".join(lines)
+
+
+def rule_card(rule: Rule) -> str:
+    """A rule's page in short."""
+    return (
+        f"**{rule.code} {rule.name}**\n\n{short_page(rule)}\n\n[{rule.name}]({page_url(rule.name)})"
+    )
+
+
+def short_page(rule: Rule) -> str:
+    """The first line of a page and the words under its first heading, without the examples."""
+    page = rule.page.strip()
+    summary, _, rest = page.partition("\n")
+    headings = list(_HEADING.finditer(rest))
+    if headings:
+        end = headings[1].start() if len(headings) > 1 else len(rest)
+        rest = rest[headings[0].end() : end]
+    prose = re.split(r"```|\n\s{4,}\S|::\s*\n", rest, maxsplit=1)[0].strip()
+    return f"{summary}\n\n{prose}" if prose else summary
+
+
+def myth_card(name: str, myth: Myth) -> str:
+    """The truth about a word, and what it is often taken for."""
+    return f"**`{name}`**\n\n{myth.truth}" + (f"\n\n{myth.myth}" if myth.myth else "")
+
+
+def plain_text(markdown: str) -> str:
+    """The same without marks, for editors that show text as it is."""
+    text = re.sub(r"\[([^\]]+)\]\(([^)]+)\)", r"\1: \2", markdown)
+    text = re.sub(r"^---$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"(?<!\w)(\*\*|\*)(?=\S)(.+?)(?<=\S)\1(?!\w)", r"\2", text)
+    return re.sub(r"\n{3,}", "\n\n", text.replace("`", "")).strip()
+
+
+def _named_rule(text: str, line: int, column: int) -> Card | None:
+    """The rule whose code stands under the cursor in a comment that silences it."""
+    for pattern in (OWN, SHARED):
+        comment = pattern.search(text)
+        if comment is None or not comment.start() <= column <= comment.end():
+            continue
+        for code in _CODE.finditer(text, comment.start(), comment.end()):
+            if code.start() <= column <= code.end():
+                from gradsight.rules import find
+
+                rule = find(code.group())
+                if rule is not None:
+                    return Card(rule_card(rule), Span(line, code.start(), line, code.end()))
+    return None
+
+
+def _myth_of(word: naming.Word, name: str | None) -> Myth | None:
+    """The entry for a word where it means torch's: a keyword, a method or attribute, or a torch name."""
+    myth = by_name().get(word.name)
+    if myth is None:
+        return None
+    if word.is_keyword or (name is not None and word.receiver):
+        return myth
+    return myth if name is not None else None
+
+
+def _step(finding: Finding, index: int) -> str:
+    step = finding.related[index]
+    place = f"line {step.span.line}" if step.path == finding.path else f"{_file_name(step.path)}:{step.span.line}"
+    return f"{index + 1}. {place}: {step.message}"
+
+
+def _file_name(path: str) -> str:
+    return re.split(r"[/\\]", path)[-1]
+
+
+def _is_quoted(document: Document, line: int) -> bool:
+    return naming.is_inside_string(document.source.text.split("\n"), line - 1)

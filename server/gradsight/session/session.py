@@ -1,0 +1,329 @@
+"""A session: documents come, change and go; each change is analysed once it rests, and who is concerned is told.
+
+*Superseded*: a newer edit makes the answer of a running analysis worthless; it is stopped where it can be and its answer
+is dropped.  At most one analysis runs for a document, and the next one starts from the newest text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from gradsight.model.finding import Finding
+from gradsight.model.report import Report
+from gradsight.model.settings import Settings
+from gradsight.session.analyser import Analyser, load_engine, new_analyser
+from gradsight.session.documents import Document, Notebook, Open
+from gradsight.session.files import Files
+from gradsight.session.knowledge import TensorCard
+from gradsight.session.options import Options
+from gradsight.session.schedule import Urgency, Worker
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Pending:
+    """What is under way for one document."""
+
+    timer: asyncio.TimerHandle | None = None
+    running: asyncio.Future[Report | None] | None = None
+    edits_running: int = -1
+    waiters: list[asyncio.Future[None]] = field(default_factory=list)
+    analyses: int = 0
+
+
+class Session:
+    """Everything that is open, and the work that is due."""
+
+    def __init__(self, make_analyser: Callable[[], Analyser] = new_analyser) -> None:
+        self.open = Open()
+        self.files = Files()
+        self.worker = Worker()
+        self.options_for: Callable[[Document], Options] = lambda document: Options()
+        self.on_report: Callable[[Document, set[str]], None] = lambda document, elsewhere: None
+        self.on_outdated: Callable[[], None] = lambda: None
+        self.on_complaint: Callable[[str], None] = log.warning
+        self.is_pulled = False
+        """The editor asks for findings itself: an edit alone starts nothing."""
+        self._make_analyser = make_analyser
+        self._pending: dict[str, Pending] = {}
+        self._complained: set[str] = set()
+        self.analyses = 0
+        """How many analyses were started."""
+
+    def warm_up(self) -> None:
+        """Load the engine in the background."""
+        self.worker.submit(Urgency.AWAITED, load_engine).add_done_callback(_log_failure)
+
+    # What is open.
+
+    def open_document(self, key: str, path: str, version: int | None, text: str) -> Document:
+        """A document appeared on the screen, or appeared anew."""
+        document = Document(key, path, version, text, self._make_analyser())
+        self._enter(document)
+        return document
+
+    def open_notebook(self, key: str, path: str, version: int | None) -> Notebook:
+        """A notebook appeared on the screen; its cells are still to come."""
+        notebook = Notebook(key, path, version, self._make_analyser())
+        self._enter(notebook)
+        return notebook
+
+    def close(self, document: Document) -> set[str]:
+        """A document left the screen; the paths elsewhere that it had spoken of are given back."""
+        self.open.documents.pop(document.key, None)
+        for key in [key for key, notebook in self.open.cells.items() if notebook is document]:
+            del self.open.cells[key]
+        pending = self._pending.pop(document.key, None)
+        if pending is not None:
+            _drop_timer(pending)
+            _wake(pending)
+        self._imported_changed(document)
+        return _elsewhere(document)
+
+    def changed(self, document: Document, pause: float | None = None) -> None:
+        """The text of a document changed: analyse it when it rests, and what imports it after that."""
+        self._supersede(document)
+        if self.options_for(document).run == "onType":
+            self.request(document, pause)
+        self._imported_changed(document)
+
+    def saved(self, document: Document) -> None:
+        """A document was written to disk."""
+        document.saved_at = document.edits
+        if not document.is_fresh:
+            self.request(document, 0.0)
+
+    def is_due(self, document: Document) -> bool:
+        """Whether a new report on a document is wanted before its next save."""
+        return (
+            document.report is None
+            or document.saved_at == document.edits
+            or self.options_for(document).run == "onType"
+        )
+
+    # What is due.
+
+    def request(self, document: Document, pause: float | None = None) -> None:
+        """Have a document analysed after a pause (by default the user's); an earlier request is superseded."""
+        pending = self._pending.get(document.key)
+        if pending is None:
+            return
+        options = self.options_for(document)
+        _drop_timer(pending)
+        if not options.enable:
+            self._accept(document, Report(document.path), Settings(), document.edits)
+            return
+        if self.is_pulled:
+            return
+        if pause is None:
+            pause = options.debounce / 1000
+        loop = asyncio.get_running_loop()
+        pending.timer = loop.call_later(pause, self._start, document)
+
+    async def current(self, document: Document) -> bool:
+        """Wait until the document's report is about its text as it is now; False if it was closed meanwhile."""
+        while not document.is_fresh:
+            if not self.options_for(document).enable:
+                self.request(document)
+                return True
+            pending = self._pending.get(document.key)
+            if pending is None or self.open.documents.get(document.key) is not document:
+                return False
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            pending.waiters.append(waiter)
+            if pending.running is None:
+                _drop_timer(pending)
+                self._start(document, Urgency.AWAITED)
+            await waiter
+        return True
+
+    def outdate(self, documents: Iterable[Document]) -> None:
+        """Settings or files around these documents changed: analyse them again."""
+        for document in list(documents):
+            document.outdate()
+            document.saved_at = document.edits
+            self.request(document, 0.0)
+        self.on_outdated()
+
+    def files_changed(self, paths: Iterable[str]) -> None:
+        """Files on disk changed, came or went."""
+        shown = {document.path for document in self.open.documents.values()}
+        concerned = {path for path in paths if self.files.asked_for(path) and path not in shown}
+        if not concerned:
+            return
+        self.files.forget(concerned)
+        self.outdate(self.open.documents.values())
+
+    def poll_files(self) -> None:
+        """Look for changed files ourselves."""
+        self.files_changed(self.files.changed_on_disk())
+
+    # What is said.
+
+    def settings_for(self, document: Document) -> Settings:
+        """The settings that hold for a document; what is wrong with them is said once."""
+        configuration = self.files.configuration_for(document.path)
+        for complaint in configuration.complaints:
+            self.complain(complaint)
+        return self.options_for(document).settings(configuration.settings)
+
+    def complain(self, text: str) -> None:
+        """Say once that something was not understood."""
+        if text not in self._complained:
+            self._complained.add(text)
+            self.on_complaint(text)
+
+    def findings_of(self, document: Document) -> tuple[Finding, ...]:
+        """What there is to show in a document: its own findings, and those made in it on behalf of other documents."""
+        own = [finding for finding in document.findings if finding.path == document.path]
+        return self._visible(own, self.findings_at(document.path, document), self.settings_for(document))
+
+    def findings_at(self, path: str, but: Document | None = None) -> tuple[Finding, ...]:
+        """What open documents (but one) found at another path that they import."""
+        return tuple(
+            finding
+            for document in self.open.documents.values()
+            if document is not but and document.path != path
+            for finding in document.findings
+            if finding.path == path
+        )
+
+    def _visible(
+        self, own: list[Finding], others: Iterable[Finding], settings: Settings
+    ) -> tuple[Finding, ...]:
+        said = {(finding.code, finding.span.line, finding.span.column) for finding in own}
+        for finding in others:
+            key = (finding.code, finding.span.line, finding.span.column)
+            if key not in said:
+                said.add(key)
+                own.append(finding)
+        own.sort(key=lambda finding: (finding.span.line, finding.span.column, finding.code))
+        return tuple(finding for finding in own if settings.hints or finding.severity != "hint")
+
+    def cards(self, document: Document, first_line: int, last_line: int) -> tuple[TensorCard, ...]:
+        """What the engine knows about the tensor names of some lines, as long as it has seen the text as it is now."""
+        if not document.is_fresh:
+            return ()
+        return tuple(document.analyser.cards(first_line, last_line))
+
+    # How it is done.
+
+    def _enter(self, document: Document) -> None:
+        before = self.open.documents.get(document.key)
+        if before is not None:
+            self.close(before)
+        self.open.documents[document.key] = document
+        self._pending[document.key] = Pending()
+        self._imported_changed(document)
+
+    def _imported_changed(self, changed: Document) -> None:
+        """Whoever imports this document is analysed again, after it."""
+        if not self.files.asked_for(changed.path):
+            return
+        self.files.forget([changed.path])
+        importing = [
+            document
+            for document in self.open.documents.values()
+            if document is not changed and changed.path in document.asked
+        ]
+        for document in importing:
+            document.outdate()
+            document.saved_at = document.edits
+            self.request(document)
+        if importing:
+            self.on_outdated()
+
+    def _supersede(self, document: Document) -> None:
+        """An armed timer speaks of an older text."""
+        pending = self._pending.get(document.key)
+        if pending is not None:
+            _drop_timer(pending)
+
+    def _start(self, document: Document, urgency: Urgency = Urgency.TYPED) -> None:
+        pending = self._pending.get(document.key)
+        if pending is None or self.open.documents.get(document.key) is not document:
+            return
+        pending.timer = None
+        if pending.running is not None:
+            return
+        settings = self.settings_for(document)
+        edits, source = document.edits, document.source
+        if self._is_excluded(document, settings):
+            self._accept(document, Report(document.path), settings, edits)
+            return
+        finder = self.files.finder_for(document.path)
+        self.files.open_sources = {other.path: other.source for other in self.open.documents.values()}
+        analyser = document.analyser
+        pending.edits_running = edits
+        self.analyses += 1
+
+        def work() -> Report | None:
+            return analyser.analyze(source, settings, finder, lambda: document.edits != edits)
+
+        pending.running = self.worker.submit(urgency, work)
+        pending.running.add_done_callback(lambda done: self._finished(document, settings, edits, done))
+
+    def _finished(
+        self, document: Document, settings: Settings, edits: int, done: asyncio.Future[Report | None]
+    ) -> None:
+        pending = self._pending.get(document.key)
+        if pending is None or pending.running is not done:
+            return
+        pending.running = None
+        if done.cancelled():
+            return
+        report = None
+        problem = done.exception()
+        if problem is not None:
+            log.error("analysis of %s failed", document.path, exc_info=problem)
+            report = Report(document.path)
+        else:
+            report = done.result()
+        if report is not None and edits == document.edits:
+            self._accept(document, report, settings, edits)
+        elif pending.timer is None or pending.waiters:
+            _drop_timer(pending)
+            self._start(document)
+
+    def _accept(self, document: Document, report: Report, settings: Settings, edits: int) -> None:
+        elsewhere = _elsewhere(document)
+        document.accept(report, settings, edits, report.depends_on)
+        elsewhere |= _elsewhere(document)
+        pending = self._pending.get(document.key)
+        if pending is not None:
+            _wake(pending)
+        self.on_report(document, elsewhere)
+
+    def _is_excluded(self, document: Document, settings: Settings) -> bool:
+        if not settings.exclude:
+            return False
+        from gradsight.session.walking import is_excluded
+
+        return is_excluded(document.path, self.files.root_of(document.path), settings.exclude)
+
+
+def _elsewhere(document: Document) -> set[str]:
+    """The other paths that a document's findings lie in."""
+    return {finding.path for finding in document.findings if finding.path != document.path}
+
+
+def _drop_timer(pending: Pending) -> None:
+    if pending.timer is not None:
+        pending.timer.cancel()
+        pending.timer = None
+
+
+def _wake(pending: Pending) -> None:
+    waiters, pending.waiters = pending.waiters, []
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_result(None)
+
+
+def _log_failure(done: asyncio.Future[None]) -> None:
+    if not done.cancelled() and done.exception() is not None:
+        log.error("the engine could not be loaded", exc_info=done.exception())
