@@ -22,12 +22,13 @@ def saved_overwritten(case: Case) -> Iterator[Draft]:
 
 
 def leaf_written(case: Case) -> Iterator[Draft]:
-    """GS102: an update belongs under no_grad; a computation makes a new tensor."""
+    """GS102: an update belongs under no_grad.  A computation makes a new tensor; that is unsafe, because the name then
+    stands for a result, and whoever holds the leaf does not see the change."""
     update = without_recording(case)
-    anew = list(written_anew(case, hoist=True))
+    anew = [draft.unsafe() for draft in written_anew(case, hoist=True)]
     if update is not None and is_update(case):
         yield update
-        yield from (draft.unsafe() for draft in anew)
+        yield from anew
         return
     yield from anew
     if update is not None:
