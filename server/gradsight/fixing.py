@@ -173,7 +173,12 @@ class _Trial:
             names = ", ".join(sorted({one.code for one in outcome.new}))
             log.info("dropped for %s: %s: brings %s", self.finding.code, draft.title, names)
             return None
-        text, patches, safety, more = self._with_companions(text, patches, outcome, draft.kind, safety)
+        text, patches, outcome, safety, more = self._with_companions(
+            text, patches, outcome, draft.kind, safety
+        )
+        if self._alarms_on_the_line(outcome):
+            log.info("dropped for %s: %s: another alarm stays on the line", self.finding.code, draft.title)
+            return None
         title = draft.title + (f", and {more} more like it" if more else "")
         return Fix(title, safety, self.tree.edits(patches), self.finding.code)
 
@@ -229,13 +234,13 @@ class _Trial:
 
     def _with_companions(
         self, text: str, patches: tuple[Patch, ...], outcome: _Outcome, kind: str, safety: Safety
-    ) -> tuple[str, tuple[Patch, ...], Safety, int]:
+    ) -> tuple[str, tuple[Patch, ...], _Outcome, Safety, int]:
         """Repair what has the same cause in the same way, as far as that can be done."""
         more = 0
         while True:
             step = self._companion(text, outcome, kind)
             if step is None:
-                return text, patches, safety, more
+                return text, patches, outcome, safety, more
             text, patches, outcome, follow = step
             safety = "unsafe" if "unsafe" in (safety, follow) else "safe"
             more += 1
@@ -259,6 +264,13 @@ class _Trial:
                     if len(result.left) < len(outcome.left):
                         return longer, patches, result, draft.safety
         return None
+
+    def _alarms_on_the_line(self, outcome: _Outcome) -> bool:
+        """Whether a finding that stays stands where the repaired one stood."""
+        return any(
+            was.severity in LOUD and was.path == self.finding.path and was.span.line == self.finding.span.line
+            for was, _ in outcome.left
+        )
 
     def _is_companion(self, other: Finding) -> bool:
         """Whether another finding has the same rule and the same cause, or stands on the next line."""

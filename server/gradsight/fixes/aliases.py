@@ -22,6 +22,7 @@ VIEWS = frozenset(
     atleast_2d atleast_3d hsplit vsplit dsplit as_tensor asarray from_numpy numpy squeeze_ unsqueeze_ zip enumerate
     reversed list tuple iter next get pop""".split()
 )
+PARTS = frozenset("chunk split split_with_sizes tensor_split unbind hsplit vsplit dsplit".split())
 STORES = frozenset("append appendleft add insert extend put setdefault update".split())
 
 
@@ -118,7 +119,7 @@ def standing(
     result = Standing(read_later=is_read_after(tree, name, write, scope))
     since: dict[str, int] = {}
     around = _trace_back(tree, name, write, scope, since, result)
-    _look_for_holders(tree, scope, write, since, around, is_spared, result)
+    _look_for_holders(tree, scope, write, name, since, around, is_spared, result)
     for other in sorted(since.keys() - {name}):
         if is_read_after(tree, other, write, scope):
             _note(result, f"{other} shares its memory and is read later")
@@ -164,6 +165,7 @@ def _look_for_holders(
     tree: Tree,
     scope: Scope,
     write: ast.stmt,
+    name: str,
     since: dict[str, int],
     around: ast.AST | None,
     is_spared: Callable[[ast.AST | None], bool],
@@ -185,41 +187,59 @@ def _look_for_holders(
         for node in nodes:
             place = tree.start(node)
             looped = around is not None and _is_inside(tree, node, around)
-            if not any(
-                isinstance(one, ast.Name) and one.id in since and (looped or since[one.id] <= place)
-                for one in _given(node)
-            ):
+            if _gives_parts(node, name):
                 continue
-            if is_spared(getattr(node, "value", None)):
-                continue
-            for holder in _holders(node):
-                if not isinstance(holder, ast.Name):
-                    _note(result, f"{ast.unparse(holder)} holds it")
-                elif holder.id not in since:
-                    since[holder.id] = place
-                    grown = True
+            for value, holders in _handed_on(node):
+                if not any(
+                    isinstance(one, ast.Name) and one.id in since and (looped or since[one.id] <= place)
+                    for one in roots(value)
+                ):
+                    continue
+                if is_spared(value) and not _outlives_its_round(tree, holders, write):
+                    continue
+                for holder in holders:
+                    if not isinstance(holder, ast.Name):
+                        _note(result, f"{ast.unparse(holder)} holds it")
+                    elif holder.id not in since:
+                        since[holder.id] = place
+                        grown = True
 
 
-def _given(node: ast.AST) -> list[ast.AST]:
-    """What a node hands on without copying it."""
+def _gives_parts(node: ast.AST, name: str) -> bool:
+    """Whether a name is one of several views that share no element: `a, b = torch.split(x, 4)`."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+        return False
+    func = node.value.func
+    method = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+    if method not in PARTS:
+        return False
+    return any(isinstance(target, ast.Tuple) and name in _names(target) for target in node.targets)
+
+
+def _outlives_its_round(tree: Tree, holders: list[ast.AST], write: ast.stmt) -> bool:
+    """Whether a name is read in a later round of a loop than it was bound in: its index is then another one."""
+    return any(
+        not isinstance(holder, ast.Name) or any(_is_read_first(holder.id, loop) for loop in tree.loops(write))
+        for holder in holders
+    )
+
+
+def _handed_on(node: ast.AST) -> list[tuple[ast.AST | None, list[ast.AST]]]:
+    """What a node hands on without copying it, and who holds it then."""
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and node.func.attr in STORES:
-            return [
-                one for arg in [*node.args, *(word.value for word in node.keywords)] for one in roots(arg)
-            ]
+            given = [*node.args, *(word.value for word in node.keywords)]
+            return [(one, [node.func]) for one in given]
         return []
-    return roots(getattr(node, "value", None))
-
-
-def _holders(node: ast.AST) -> list[ast.AST]:
-    """Who holds what a node hands on."""
-    if isinstance(node, ast.Call):
-        return [node.func]
     if isinstance(node, ast.Yield):
-        return [node]
+        return [(node.value, [node])]
     if isinstance(node, ast.Assign):
-        return [leaf for target in node.targets for leaf in _leaves(target)]
-    return _leaves(getattr(node, "target", node))
+        target, value = node.targets[0], node.value
+        if len(node.targets) == 1 and isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            if len(target.elts) == len(value.elts):
+                return [(part, _leaves(place)) for place, part in zip(target.elts, value.elts)]
+        return [(value, [leaf for one in node.targets for leaf in _leaves(one)])]
+    return [(getattr(node, "value", None), _leaves(getattr(node, "target", node)))]
 
 
 def _note(result: Standing, reason: str) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gradsight.fixes.aliases import Standing, roots
 from gradsight.fixes.callers import gives_temporaries
 from gradsight.fixes.draft import Case, Draft, short
-from gradsight.fixes.lines import insert_before, move_after, wrap
+from gradsight.fixes.lines import insert_before, move_after, unwrap, wrap
 from gradsight.fixes.names import own_nodes, reach
 from gradsight.fixes.out_of_place import Rewrite, Write, rewrite, writes_in
 from gradsight.fixes.tree import Patch, Tree
@@ -25,14 +25,19 @@ def leaf_written(case: Case) -> Iterator[Draft]:
     """GS102: an update belongs under no_grad.  A computation makes a new tensor; that is unsafe, because the name then
     stands for a result, and whoever holds the leaf does not see the change."""
     update = without_recording(case)
-    anew = [draft.unsafe() for draft in written_anew(case, hoist=True)]
     if update is not None and is_update(case):
         yield update
-        yield from anew
         return
-    yield from anew
+    write = write_of(case)
+    if write is None or not _is_attribute(write):
+        yield from (draft.unsafe() for draft in written_anew(case, hoist=True))
     if update is not None:
         yield update.unsafe()
+
+
+def _is_attribute(write: Write) -> bool:
+    """Whether a write goes to an attribute: torch refuses a plain tensor in the place of a module's parameter."""
+    return any(isinstance(base, ast.Attribute) for base in roots(write.target))
 
 
 def shared_view_written(case: Case) -> Iterator[Draft]:
@@ -54,10 +59,18 @@ def saved_changed_silently(case: Case) -> Iterator[Draft]:
 def written_without_grad(case: Case) -> Iterator[Draft]:
     """GS105: take the write out of no_grad.  Unsafe: the author may have wanted the gradient not to see it."""
     tree, block = case.tree, case.tree.parents.get(case.statement)
-    if not isinstance(block, ast.With) or block.body[-1] is not case.statement:
+    if not isinstance(block, ast.With):
         return
-    changed = _rewrite_of(case)
-    if changed is None or changed.how != "new":
+    yield from _write_moved_out(case, block)
+    patches = unwrap(tree, block)
+    if patches is not None and len(block.body) > 1:
+        yield Draft("unwrap", "Run this block with grad mode on", "unsafe", patches)
+
+
+def _write_moved_out(case: Case, block: ast.With) -> Iterator[Draft]:
+    """The last write of a block, behind the block and out of place."""
+    tree, changed = case.tree, _rewrite_of(case)
+    if block.body[-1] is not case.statement or changed is None or changed.how != "new":
         return
     outer, inner = tree.indent(block), tree.indent(case.statement)
     if not tree.begins_line(case.statement) or not inner.startswith(outer):
@@ -97,6 +110,7 @@ def alias_changed(case: Case) -> Iterator[Draft]:
             patches = (*copied.patches, Patch(start, start, f"{copied.text}("), Patch(end, end, ")"))
             yield Draft("deepcopy", "Keep a copy of the state", "unsafe", patches)
         return
+    yield from _stored_copies(case)
     for source in (case.step_node("made"), node):
         value = source.value if isinstance(source, ast.Assign) else source
         if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) and roots(value):
@@ -104,6 +118,34 @@ def alias_changed(case: Case) -> Iterator[Draft]:
             if cloned is not None:
                 yield Draft("clone-alias", f"Clone {short(case.tree.segment(value))}", "unsafe", cloned)
     yield from (draft.unsafe() for draft in written_anew(case))
+
+
+def _stored_copies(case: Case) -> Iterator[Draft]:
+    """A clone of each name that is stored or yielded as it is; which of them helps is seen when it is tried."""
+    if case.word("how") != "list":
+        return
+    tree = case.tree
+    places: list[ast.AST] = [case.node]
+    written = case.step_statement("written")
+    if written is not None:
+        places += [one for one in own_nodes(tree.scope(written)) if isinstance(one, ast.Yield)]
+    for place in places:
+        if not isinstance(place, (ast.Call, ast.Yield)):
+            continue
+        given = place.args if isinstance(place, ast.Call) else [place.value] if place.value else []
+        for one in _stored_names(given):
+            title = f"Store a clone of {one.id}"
+            yield Draft("clone-stored", title, "unsafe", appended(tree, one, ".clone()") or ())
+
+
+def _stored_names(given: Sequence[ast.expr]) -> Iterator[ast.Name]:
+    for one in given:
+        if isinstance(one, ast.Name):
+            yield one
+        elif isinstance(one, (ast.Tuple, ast.List)):
+            yield from _stored_names(one.elts)
+        elif isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id[:1].isupper():
+            yield from _stored_names(one.args)
 
 
 def recorded(case: Case) -> Iterator[Draft]:
@@ -225,6 +267,8 @@ def _speaks_of(case: Case, operand: ast.expr) -> bool:
     if not isinstance(operand, (ast.Name, ast.Attribute, ast.Subscript)):
         return False
     text = case.tree.segment(operand)
+    if text == "self":
+        return False
     wanted = [case.word("target"), case.word("written")]
     return any(one and (text == one or text.partition("[")[0] == one.partition("[")[0]) for one in wanted)
 
