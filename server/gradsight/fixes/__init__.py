@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradsight.fixes import inplace
+from gradsight.fixes import cuts, inplace
 from gradsight.fixes.draft import Builder, Case, Draft
 from gradsight.fixes.rewriting import rewrites
 from gradsight.fixes.suppress import suppression
@@ -26,6 +26,18 @@ BUILDERS: dict[str, Builder] = {
     "GS106": inplace.step_before_backward,
     "GS107": inplace.alias_changed,
     "GS190": inplace.recorded,
+    "GS201": cuts.copied,
+    "GS202": cuts.turned_into_number,
+    "GS203": cuts.detached,
+    "GS204": cuts.without_grad,
+    "GS205": cuts.without_gradient,
+    "GS206": cuts.hidden,
+    "GS207": cuts.parameter_made,
+    "GS208": cuts.gradient_zero,
+    "GS209": cuts.result_ignored,
+    "GS210": cuts.mode_left_off,
+    "GS211": cuts.checkpointed,
+    "GS290": cuts.target_moves,
 }
 
 

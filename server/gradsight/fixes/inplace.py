@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from gradsight.fixes.aliases import Standing, roots
 from gradsight.fixes.callers import gives_temporaries
 from gradsight.fixes.draft import Case, Draft, short
+from gradsight.fixes.expressions import appended
 from gradsight.fixes.lines import insert_before, move_after, unwrap, wrap
 from gradsight.fixes.names import own_nodes, reach
 from gradsight.fixes.out_of_place import Rewrite, Write, rewrite, writes_in
@@ -278,29 +279,6 @@ def _is_unpacked(tree: Tree, node: ast.AST) -> bool:
     parent = tree.parents.get(node)
     return isinstance(parent, ast.Assign) and any(
         isinstance(target, (ast.Tuple, ast.List)) for target in parent.targets
-    )
-
-
-def appended(tree: Tree, node: ast.AST, text: str) -> tuple[Patch, ...] | None:
-    """A method call put behind an expression, with brackets where it needs them."""
-    start, end = tree.start(node), tree.end(node)
-    if isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
-        return (Patch(end, end, text),)
-    if not isinstance(node, ast.expr) or isinstance(node, (ast.Starred, ast.Yield, ast.YieldFrom)):
-        return None
-    if (
-        tree.text[start - 1 : start] == "("
-        and tree.text[end : end + 1] == ")"
-        and not _is_argument(tree, node)
-    ):
-        return (Patch(end + 1, end + 1, text),)
-    return Patch(start, start, "("), Patch(end, end, ")" + text)
-
-
-def _is_argument(tree: Tree, node: ast.AST) -> bool:
-    """Whether the brackets around an expression may be those of a call, a tuple or a definition."""
-    return not isinstance(
-        tree.parents.get(node), (ast.BinOp, ast.Attribute, ast.UnaryOp, ast.Assign, ast.Return)
     )
 
 

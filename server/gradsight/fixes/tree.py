@@ -107,13 +107,13 @@ class Tree:
     # Finding nodes.
 
     def node_at(self, span: Span) -> ast.AST | None:
-        """The largest expression or statement that the span covers exactly, else the smallest that covers it."""
+        """The smallest expression or statement that covers a span; of a statement that is an expression, the latter."""
         start, end = self.offsets(span)
         best: ast.AST | None = None
         size = len(self.text) + 1
         for node in self._nodes_near(span.line, span.end_line):
             first, last = self.start(node), self.end(node)
-            if first <= start and end <= last and last - first < size:
+            if first <= start and end <= last and last - first <= size:
                 best, size = node, last - first
         return best
 

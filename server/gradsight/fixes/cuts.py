@@ -1,0 +1,343 @@
+"""Repairs of graphs that are cut on the way to the loss (GS2xx)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gradsight.fixes.aliases import reaching
+from gradsight.fixes.calls import with_keyword
+from gradsight.fixes.draft import Case, Draft, short
+from gradsight.fixes.expressions import appended, bracketed, without_call, without_method
+from gradsight.fixes.lines import remove, unwrap, wrap
+from gradsight.fixes.names import is_local, meaning, reach
+from gradsight.fixes.tree import Patch, Tree
+from gradsight.model.fix import Safety
+
+REDUCTIONS = frozenset("sum mean max min amax amin prod norm median logsumexp nanmean".split())
+SCALARS = frozenset("sum mean item norm dot mse_loss cross_entropy nll_loss l1_loss smooth_l1_loss".split())
+
+
+def copied(case: Case) -> Iterator[Draft]:
+    """GS201: stack a list of tensors, or use the tensor itself."""
+    call = case.node
+    if not isinstance(call, ast.Call) or not call.args or isinstance(call.args[0], ast.Starred):
+        return
+    given = call.args[0]
+    text = case.tree.segment(given)
+    if _is_tensor(case, given):
+        new = text + _converted(case.tree, call)
+        if new == text:
+            new = bracketed(case.tree, call, given, text)
+        elif not isinstance(given, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
+            new = f"({text})" + _converted(case.tree, call)
+        patch = Patch(case.tree.start(call), case.tree.end(call), new)
+        yield Draft("uncopied", f"Use {short(text)} itself, with its graph", "safe", (patch,))
+        return
+    stack = reach(case.tree, "torch.stack", call)
+    if stack is None or not _may_be_stacked(given):
+        return
+    patch = Patch(
+        case.tree.start(call), case.tree.end(call), f"{stack.text}({text})" + _converted(case.tree, call)
+    )
+    safety: Safety = "safe" if _is_reduced(case.tree, call) or _holds_scalars(case, given) else "unsafe"
+    yield Draft("stack", f"Stack {_entries(given, text)}, with their graphs", safety, (*stack.patches, patch))
+
+
+def _is_tensor(case: Case, given: ast.expr) -> bool:
+    """Whether torch.tensor is given one tensor, and not a list of them."""
+    if isinstance(given, (ast.BinOp, ast.UnaryOp)):
+        return True
+    return bool(case.word("source")) and case.word("source") == case.tree.segment(given)
+
+
+def _converted(tree: Tree, call: ast.Call) -> str:
+    """What the keywords of torch.tensor ask for beyond the copy."""
+    return "".join(
+        f".to({tree.segment(keyword.value)})"
+        for keyword in call.keywords
+        if keyword.arg in ("dtype", "device")
+    )
+
+
+def _may_be_stacked(given: ast.expr) -> bool:
+    if isinstance(given, (ast.List, ast.Tuple)):
+        return bool(given.elts) and not any(
+            isinstance(one, (ast.Constant, ast.Starred, ast.List, ast.Tuple, ast.UnaryOp))
+            for one in given.elts
+        )
+    return isinstance(given, (ast.Name, ast.Attribute, ast.ListComp))
+
+
+def _entries(given: ast.expr, text: str) -> str:
+    return "the entries" if isinstance(given, (ast.List, ast.ListComp, ast.Tuple)) else short(text)
+
+
+def _is_reduced(tree: Tree, node: ast.AST) -> bool:
+    """Whether only a reduction sees the value, so that its shape does not matter."""
+    parent = tree.parents.get(node)
+    if not isinstance(parent, ast.Attribute) or parent.attr not in REDUCTIONS:
+        return False
+    call = tree.parents.get(parent)
+    return isinstance(call, ast.Call) and not call.args and not call.keywords
+
+
+def _holds_scalars(case: Case, given: ast.expr) -> bool:
+    """Whether every entry of a list is plainly the result of a reduction."""
+    if isinstance(given, (ast.List, ast.Tuple)):
+        return all(_is_scalar(case, one) for one in given.elts)
+    return False
+
+
+def _is_scalar(case: Case, node: ast.AST | None) -> bool:
+    if isinstance(node, ast.Call):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if name.endswith(("_loss", "cross_entropy", "_logits", "kl_div")):
+            return not any(keyword.arg == "reduction" for keyword in node.keywords)
+        return name in SCALARS and not node.args and not node.keywords
+    if isinstance(node, ast.Name):
+        bindings, _, argument = reaching(case.tree, node.id, case.statement, case.tree.scope(case.statement))
+        return not argument and bool(bindings) and all(_is_scalar(case, one.value) for one in bindings)
+    return False
+
+
+def turned_into_number(case: Case) -> Iterator[Draft]:
+    """GS202: leave the value a tensor.  It is safe only where the number goes straight into the loss: elsewhere it may
+    also be logged, stored or compared."""
+    call = case.node
+    if not isinstance(call, ast.Call) or case.word("cut") == "numpy":
+        return
+    read = case.step_statement("read")
+    safety: Safety = "safe" if read is case.statement and _is_arithmetic(case.tree, call) else "unsafe"
+    if isinstance(call.func, ast.Attribute) and call.func.attr in ("item", "tolist"):
+        patch = without_method(case.tree, call)
+        name = short(case.tree.segment(call.func.value))
+        title = f"Drop .{call.func.attr}() from {name}"
+    elif isinstance(call.func, ast.Name) and call.func.id in ("float", "int"):
+        patch = without_call(case.tree, call)
+        title = f"Drop {call.func.id}() around {short(case.tree.segment(call.args[0]))}" if call.args else ""
+    else:
+        return
+    if patch is not None:
+        yield Draft("no-number", title, safety, (patch,))
+
+
+def _is_arithmetic(tree: Tree, node: ast.AST) -> bool:
+    return isinstance(tree.parents.get(node), ast.BinOp)
+
+
+def detached(case: Case) -> Iterator[Draft]:
+    """GS203: drop the detach.  Unsafe: a stop-gradient may be what the author wanted."""
+    op = case.word("op")
+    if op not in ("detach", "data"):
+        return
+    word = ".data" if op == "data" else ".detach()"
+    statement, node = case.statement, case.node
+    value = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    if isinstance(statement, ast.Assign) and statement.value is node and value is not None:
+        if len(statement.targets) == 1 and ast.unparse(statement.targets[0]) == ast.unparse(value):
+            gone = remove(case.tree, statement)
+            if gone is not None:
+                yield Draft("no-detach", f"Remove {short(case.tree.segment(statement))}", "unsafe", (gone,))
+            return
+    patch = without_method(case.tree, node)
+    if patch is not None:
+        yield Draft("no-detach", f"Drop {word} from {short(_subject(case))}", "unsafe", (patch,))
+
+
+def _subject(case: Case) -> str:
+    node = case.node.func if isinstance(case.node, ast.Call) else case.node
+    return case.tree.segment(node.value) if isinstance(node, ast.Attribute) else "it"
+
+
+def without_grad(case: Case) -> Iterator[Draft]:
+    """GS204: let the forward pass be recorded.  Unsafe, but for a tensor of inference mode that a layer has to keep:
+    one made under no_grad has the same value and may be kept."""
+    tree, node = case.tree, case.node
+    if case.word("cut") == "inference" and isinstance(node, ast.Call):
+        mode = reach(tree, "torch.no_grad", node)
+        if mode is not None:
+            patch = Patch(tree.start(node.func), tree.end(node.func), mode.text)
+            yield Draft(
+                "no-grad-mode",
+                "Use torch.no_grad() instead of inference_mode()",
+                "safe",
+                (*mode.patches, patch),
+            )
+    function = tree.parents.get(node)
+    if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and node in function.decorator_list:
+        start = tree.text.rindex("@", 0, tree.start(node))
+        patch = Patch(tree.line_start(start), tree.next_line(tree.end(node)), "")
+        title = f"Remove @{short(tree.segment(node))} from {function.name}"
+        yield Draft("no-decorator", title, "unsafe", (patch,))
+    block = case.statement
+    if isinstance(block, ast.With) and len(block.items) == 1 and block.items[0].context_expr is node:
+        patches = unwrap(tree, block)
+        if patches is not None:
+            yield Draft("unwrap", "Run this block with grad mode on", "unsafe", patches)
+
+
+def without_gradient(case: Case) -> Iterator[Draft]:
+    """GS205: a sample that is reparametrised.  Unsafe: not every distribution can."""
+    node = case.node
+    if case.word("cut") == "sample" and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr == "sample":
+            end = case.tree.end(node.func)
+            yield Draft("rsample", "Use rsample()", "unsafe", (Patch(end - len("sample"), end, "rsample"),))
+
+
+def hidden(case: Case) -> Iterator[Draft]:
+    """GS206: as for the cut that is hidden, and `requires_grad` goes with it."""
+    cut = case.word("cut")
+    if cut == "copy":
+        yield from copied(case)
+    elif cut == "number":
+        yield from (draft.unsafe() for draft in turned_into_number(case))
+    elif cut in ("no_grad", "inference"):
+        for draft in without_grad(case):
+            yield replace(draft, patches=(*draft.patches, *_flags_removed(case)))
+    elif cut in ("detach", "data"):
+        yield from _shown(case)
+
+
+def _flags_removed(case: Case) -> Iterator[Patch]:
+    """Take out `loss.requires_grad = True`, which torch refuses on a value that has a graph."""
+    for step in case.steps("made"):
+        statement = case.tree.statement_at(step.span)
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Attribute):
+            gone = remove(case.tree, statement)
+            if statement.targets[0].attr == "requires_grad" and gone is not None:
+                yield gone
+
+
+def _shown(case: Case) -> Iterator[Draft]:
+    """Drop the detach, the `requires_grad_()` at the end of its chain and the Variable around it."""
+    tree = case.tree
+    outer = tree.parents.get(case.node)
+    if (
+        isinstance(outer, ast.Call)
+        and outer.args[:1] == [case.node]
+        and meaning(tree, outer.func).endswith("Variable")
+    ):
+        patch = Patch(tree.start(outer), tree.end(outer), _subject(case))
+        yield Draft("no-detach", f"Use {short(_subject(case))} itself, with its graph", "unsafe", (patch,))
+        return
+    for draft in detached(case):
+        patches = draft.patches
+        top: ast.AST = case.node
+        while isinstance(tree.parents.get(top), (ast.Attribute, ast.Call)):
+            parent = tree.parents[top]
+            if isinstance(parent, ast.Call) and parent.func is not top:
+                break
+            top = parent
+            if isinstance(top, ast.Call) and isinstance(top.func, ast.Attribute):
+                if top.func.attr == "requires_grad_":
+                    patches = (*patches, Patch(tree.end(top.func.value), tree.end(top), ""))
+        yield Draft(draft.kind, draft.title, draft.safety, patches)
+
+
+def parameter_made(case: Case) -> Iterator[Draft]:
+    """GS207: use the value itself.  Not where an attribute receives it: a module refuses a plain tensor there."""
+    call, statement = case.node, case.statement
+    if not isinstance(call, ast.Call):
+        return
+    if isinstance(statement, ast.Assign) and not all(isinstance(one, ast.Name) for one in statement.targets):
+        return
+    patch = without_call(case.tree, call)
+    if patch is not None:
+        title = f"Use {short(case.tree.segment(call.args[0]))} without nn.Parameter"
+        yield Draft("no-parameter", title, "safe", (patch,))
+
+
+def gradient_zero(case: Case) -> Iterator[Draft]:
+    """GS208: let the gradient pass straight through.  Unsafe: it is then an estimate, chosen by us."""
+    call = case.node
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return
+    given = call.args[0] if call.args and meaning(case.tree, call.func) else call.func.value
+    if not isinstance(given, (ast.Name, ast.Attribute)):
+        return
+    name, text = case.tree.segment(given), case.tree.segment(call)
+    new = f"{name} + ({text} - {name}).detach()"
+    if isinstance(case.tree.parents.get(call), (ast.BinOp, ast.UnaryOp, ast.Attribute, ast.Subscript)):
+        new = f"({new})"
+    patch = Patch(case.tree.start(call), case.tree.end(call), new)
+    yield Draft(
+        "straight-through", f"Let the gradient pass {case.word('op')} straight through", "unsafe", (patch,)
+    )
+
+
+def result_ignored(case: Case) -> Iterator[Draft]:
+    """GS209: keep the result.  Safe for detach, which changes no value."""
+    call, tree = case.node, case.tree
+    if not isinstance(case.statement, ast.Expr) or case.statement.value is not call:
+        return
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return
+    target, method = call.func.value, call.func.attr
+    name = tree.segment(target)
+    if isinstance(target, ast.Name) and is_local(tree, target.id, case.statement):
+        safety: Safety = "safe" if method == "detach" else "unsafe"
+        patch = Patch(tree.start(call), tree.start(call), f"{name} = ")
+        yield Draft("keep-result", f"Assign the result to {name}", safety, (patch,))
+    elif isinstance(target, ast.Attribute):
+        end = tree.end(call.func)
+        yield Draft(
+            "in-place", f"Use {method}_, which changes {short(name)}", "unsafe", (Patch(end, end, "_"),)
+        )
+
+
+def mode_left_off(case: Case) -> Iterator[Draft]:
+    """GS210: switch recording off for a block, which restores the mode on every way out."""
+    tree, statement = case.tree, case.statement
+    if not isinstance(statement, ast.Expr) or not _switches(tree, statement, False):
+        return
+    mode = reach(tree, "torch.no_grad", statement)
+    block = tree.block(statement)
+    first = block.index(statement) + 1
+    last = next((place for place in range(first, len(block)) if _switches(tree, block[place], True)), None)
+    inner = block[first : last if last is not None else len(block)]
+    if mode is None or not inner or (last is None and isinstance(tree.scope(statement), ast.Module)):
+        return
+    wrapped = wrap(tree, inner, f"with {mode.text}():")
+    gone = _line_removed(tree, statement)
+    restored = _line_removed(tree, block[last]) if last is not None else None
+    if wrapped is None or gone is None or (last is not None and restored is None):
+        return
+    if gone.end == wrapped[0].start:
+        gone, wrapped = Patch(gone.start, gone.end, wrapped[0].text), wrapped[1:]
+    patches = (*mode.patches, gone, *wrapped, *((restored,) if restored is not None else ()))
+    safety: Safety = "safe" if last is not None else "unsafe"
+    yield Draft("no-grad-block", "Use a torch.no_grad() block, which restores grad mode", safety, patches)
+
+
+def _line_removed(tree: Tree, statement: ast.stmt) -> Patch | None:
+    return remove(tree, statement) if tree.stands_alone(statement) else None
+
+
+def _switches(tree: Tree, statement: ast.stmt, on: bool) -> bool:
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return (
+        isinstance(call, ast.Call)
+        and meaning(tree, call.func).endswith("set_grad_enabled")
+        and len(call.args) == 1
+        and isinstance(call.args[0], ast.Constant)
+        and call.args[0].value is on
+    )
+
+
+def checkpointed(case: Case) -> Iterator[Draft]:
+    """GS211: the checkpoint that needs no input with a gradient."""
+    if isinstance(case.node, ast.Call):
+        patch = with_keyword(case.tree, case.node, "use_reentrant", "False")
+        if patch is not None:
+            name = short(case.word("target") or "it")
+            yield Draft("reentrant", f"Checkpoint {name} with use_reentrant=False", "safe", (patch,))
+
+
+def target_moves(case: Case) -> Iterator[Draft]:
+    """GS290: hold the target still.  Unsafe: some methods train both sides."""
+    patches = appended(case.tree, case.node, ".detach()")
+    if patches is not None:
+        yield Draft("detach-target", f"Detach {short(case.tree.segment(case.node))}", "unsafe", patches)
