@@ -193,13 +193,11 @@ class _Trial:
         new: list[Finding] = []
         left: list[tuple[Finding, Finding]] = []
         for one in after.findings:
-            old = next(
-                (
-                    was for was, first, last in known
-                    if was.code == one.code and was.path == one.path and first <= one.span.line <= last
-                ),
-                None,
-            )  # fmt: skip
+            same = [
+                was for was, first, last in known
+                if was.code == one.code and was.path == one.path and first <= one.span.line <= last
+            ]  # fmt: skip
+            old = next((was for was in same if was.message == one.message), same[0] if same else None)
             if old is None:
                 if one.severity in LOUD:
                     new.append(one)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradsight.fixes import cuts, inplace
+from gradsight.fixes import cuts, gradients, inplace
 from gradsight.fixes.draft import Builder, Case, Draft
 from gradsight.fixes.rewriting import rewrites
 from gradsight.fixes.suppress import suppression
@@ -38,6 +38,12 @@ BUILDERS: dict[str, Builder] = {
     "GS210": cuts.mode_left_off,
     "GS211": cuts.checkpointed,
     "GS290": cuts.target_moves,
+    "GS301": gradients.non_leaf_read,
+    "GS302": gradients.gradient_kept,
+    "GS303": gradients.non_leaf_optimized,
+    "GS304": gradients.gradient_none,
+    "GS305": gradients.read_in_race,
+    "GS306": gradients.non_leaf_copied,
 }
 
 

@@ -1,0 +1,239 @@
+"""Repairs of how gradients are read and kept (GS3xx)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from gradsight.fixes.calls import without_keyword
+from gradsight.fixes.draft import Case, Draft, short
+from gradsight.fixes.expressions import appended, without_method
+from gradsight.fixes.lines import insert_after, insert_before, move_after, wrap
+from gradsight.fixes.names import bound_in, meaning, own_nodes
+from gradsight.fixes.tree import Patch, Tree
+from gradsight.model.fix import Safety
+
+
+def non_leaf_read(case: Case) -> Iterator[Draft]:
+    """GS301: mark the result as the leaf where that is possible, or ask torch to keep its gradient."""
+    made = case.step_statement("made")
+    if made is None:
+        return
+    yield from leaf_made_last(case, case.step_node("made"), made)
+    name = case.word("target")
+    targets = made.targets if isinstance(made, ast.Assign) else []
+    if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+        patch = insert_after(case.tree, made, f"{name}.retain_grad()")
+        if patch is not None:
+            here = case.tree.scope(made) is case.tree.scope(case.statement)
+            earlier = case.tree.start(made) < case.tree.start(case.statement)
+            safety: Safety = "safe" if here and earlier else "unsafe"
+            if earlier or not here:
+                yield Draft(
+                    "retain-grad", f"Keep the gradient of {name} with retain_grad()", safety, (patch,)
+                )
+            elif isinstance(made, ast.Assign):
+                patches = appended(case.tree, made.value, ".detach().requires_grad_()")
+                if patches is not None:
+                    yield Draft("new-leaf", f"Make {name} a new leaf in each round", "unsafe", patches)
+
+
+def non_leaf_optimized(case: Case) -> Iterator[Draft]:
+    """GS303: require the gradient of the finished value; a part of a leaf becomes a leaf of its own."""
+    yield from leaf_made_last(case, case.node, case.statement)
+    if isinstance(case.node, ast.Subscript):
+        patches = appended(case.tree, case.node, ".detach().clone().requires_grad_()")
+        if patches is not None:
+            yield Draft("own-leaf", f"Make {case.word('target')} a leaf of its own", "unsafe", patches)
+
+
+def leaf_made_last(case: Case, node: ast.AST | None, statement: ast.stmt) -> Iterator[Draft]:
+    """`requires_grad` moves from inside an expression to its result."""
+    tree = case.tree
+    value = getattr(statement, "value", None)
+    whole = value if isinstance(value, ast.expr) else node
+    if not isinstance(whole, ast.expr):
+        return
+    flags = [one for one in ast.walk(whole) if _requires_grad(tree, one)]
+    if len(flags) != 1 or flags[0] is whole:
+        return
+    flag = flags[0]
+    assert isinstance(flag, ast.Call)
+    gone = (
+        without_method(tree, flag)
+        if _method(flag) == "requires_grad_"
+        else without_keyword(tree, flag, "requires_grad")
+    )
+    added = appended(tree, whole, ".requires_grad_()")
+    if gone is None or added is None:
+        return
+    name = short(case.word("target") or "the result")
+    yield Draft("leaf-last", f"Make {name} the leaf with requires_grad_()", "safe", (gone, *added))
+
+
+def _requires_grad(tree: Tree, node: ast.AST) -> bool:
+    """Whether a call makes a leaf that requires grad."""
+    if not isinstance(node, ast.Call):
+        return False
+    if _method(node) == "requires_grad_":
+        return not node.args and not node.keywords
+    return meaning(tree, node.func).startswith("torch.") and any(
+        word.arg == "requires_grad" and isinstance(word.value, ast.Constant) and word.value.value is True
+        for word in node.keywords
+    )
+
+
+def _method(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
+def gradient_kept(case: Case) -> Iterator[Draft]:
+    """GS302: keep a copy."""
+    patches = appended(case.tree, case.node, ".detach().clone()")
+    if patches is not None:
+        yield Draft("copy-grad", f"Keep a copy of {short(case.tree.segment(case.node))}", "safe", patches)
+
+
+def gradient_none(case: Case) -> Iterator[Draft]:
+    """GS304: pass over what has no gradient."""
+    tree, node, statement = case.tree, case.node, case.statement
+    if not (isinstance(node, ast.Attribute) and node.attr == "grad"):
+        return
+    condition = f"{tree.segment(node)} is not None"
+    if case.word("cause") == "cleared":
+        yield from _cleared_later(case)
+        return
+    generator = _generator_of(tree, node)
+    if generator is not None:
+        end = tree.end(generator.ifs[-1] if generator.ifs else generator.iter)
+        name = short(tree.segment(node.value))
+        yield Draft(
+            "skip-none",
+            f"Skip each {name} without a gradient",
+            "safe",
+            (Patch(end, end, f" if {condition}"),),
+        )
+        return
+    cleared = isinstance(statement, ast.Expr) and _method_of(statement.value) in ("zero_", "detach_")
+    summed = isinstance(statement, (ast.AugAssign, ast.Expr)) and _is_loop_name(tree, statement, node.value)
+    if not cleared and not summed:
+        return
+    patches = wrap(tree, [statement], f"if {condition}:")
+    if patches is not None:
+        title = f"Do this only where {short(tree.segment(node.value))} has a gradient"
+        yield Draft("guard-none", title, "safe", patches)
+
+
+def _cleared_later(case: Case) -> Iterator[Draft]:
+    """Read the gradient before it is cleared.  Unsafe: another statement changes its place."""
+    tree = case.tree
+    reader = case.step_statement("call") or case.statement
+    block = tree.block(reader)
+    for earlier in reversed(block[: block.index(reader)]):
+        if isinstance(earlier, ast.Expr) and _method_of(earlier.value) == "zero_grad":
+            patches = move_after(tree, earlier, reader)
+            if patches is not None:
+                title = f"Move {short(tree.segment(earlier))} behind {short(tree.segment(reader))}"
+                yield Draft("clear-later", title, "unsafe", patches)
+            return
+
+
+def _generator_of(tree: Tree, node: ast.Attribute) -> ast.comprehension | None:
+    """The loop of a comprehension that runs over the tensor whose gradient is read."""
+    for parent in tree.ancestors(node):
+        if isinstance(parent, ast.stmt):
+            return None
+        if isinstance(parent, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
+            last = parent.generators[-1]
+            names = {one.id for one in ast.walk(last.target) if isinstance(one, ast.Name)}
+            if isinstance(node.value, ast.Name) and node.value.id in names:
+                return last
+    return None
+
+
+def _method_of(node: ast.AST) -> str:
+    return _method(node) if isinstance(node, ast.Call) else ""
+
+
+def _is_loop_name(tree: Tree, statement: ast.stmt, node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and any(
+        isinstance(loop, ast.For)
+        and node.id in {one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)}
+        for loop in tree.loops(statement)
+    )
+
+
+def read_in_race(case: Case) -> Iterator[Draft]:
+    """GS305: wait for the other thread."""
+    tree, started = case.tree, case.step_statement("call")
+    if not isinstance(started, ast.Assign) or len(started.targets) != 1:
+        return
+    holder = tree.segment(started.targets[0])
+    wait = _waiting(tree, started.value, holder)
+    if wait is None or not _is_reachable(case, started, started.targets[0]):
+        return
+    place = case.statement
+    for loop in tree.loops(case.statement):
+        if any(parent is loop for parent in tree.ancestors(started)):
+            break
+        place = loop
+    patch = insert_before(
+        tree, place, wait.replace("\n", tree.newline + tree.indent(place) + tree.indent_unit)
+    )
+    if patch is not None:
+        yield Draft("wait", f"Wait for {short(holder)} first", "safe", (patch,))
+
+
+def _waiting(tree: Tree, value: ast.AST, holder: str) -> str | None:
+    """The statement that waits for what was started."""
+    if isinstance(value, (ast.ListComp, ast.List)):
+        inner = value.elt if isinstance(value, ast.ListComp) else value.elts[0] if value.elts else None
+        if isinstance(inner, ast.Call) and _method(inner) == "submit":
+            return f"for future in {holder}:\nfuture.result()"
+        if isinstance(inner, ast.Call) and meaning(tree, inner.func) == "threading.Thread":
+            return f"for thread in {holder}:\nthread.join()"
+        return None
+    if isinstance(value, ast.Call):
+        if _method(value) == "submit":
+            return f"{holder}.result()"
+        if meaning(tree, value.func) == "threading.Thread":
+            return f"{holder}.join()"
+    return None
+
+
+def _is_reachable(case: Case, started: ast.stmt, holder: ast.AST) -> bool:
+    """Whether what holds the thread has the same name where the gradient is read."""
+    tree = case.tree
+    if tree.scope(started) is tree.scope(case.statement):
+        return tree.start(started) < tree.start(case.statement)
+    if isinstance(holder, ast.Attribute) and isinstance(holder.value, ast.Name) and holder.value.id == "self":
+        return tree.owner(started) is not None and tree.owner(started) is tree.owner(case.statement)
+    return (
+        isinstance(tree.scope(started), ast.Module)
+        and isinstance(holder, ast.Name)
+        and (holder.id not in bound_in(tree.scope(case.statement)))
+    )
+
+
+def non_leaf_copied(case: Case) -> Iterator[Draft]:
+    """GS306: store the value without its graph.  Unsafe: a later loss may have wanted the graph."""
+    made, name = case.step_statement("made"), case.word("target")
+    if made is None or not name:
+        return
+    for node in own_nodes(case.tree.scope(made)):
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+            if case.tree.start(node) > case.tree.end(made) and _is_stored(case.tree, node):
+                patches = appended(case.tree, node, ".detach()")
+                if patches is not None:
+                    yield Draft("store-detached", f"Store {name} without its graph", "unsafe", patches)
+
+
+def _is_stored(tree: Tree, node: ast.AST) -> bool:
+    parent = tree.parents.get(node)
+    if isinstance(parent, ast.Assign):
+        return any(isinstance(target, (ast.Attribute, ast.Subscript)) for target in parent.targets)
+    return isinstance(parent, (ast.Tuple, ast.List, ast.Dict, ast.keyword)) or (
+        isinstance(parent, ast.Call)
+        and node in parent.args
+        and _method(parent) in ("append", "add", "insert")
+    )
