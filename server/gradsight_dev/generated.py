@@ -25,7 +25,10 @@ class Generated:
         return subprocess.run(call, capture_output=True, text=True, check=False)
 
 
-ALL = (Generated("constraints.txt", "gradsight_dev.pins", "make pins"),)
+ALL = (
+    Generated("constraints.txt", "gradsight_dev.pins", "make pins"),
+    Generated("docs/rules", "gradsight_dev.rule_pages", "python -m gradsight_dev.rule_pages"),
+)
 
 
 def main() -> int:

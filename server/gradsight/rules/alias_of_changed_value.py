@@ -10,9 +10,10 @@ import torch
 state = torch.zeros(3)
 states = []
 for step in range(3):
-    state += 1
-    states.append(state)  # warning: GS107
-assert [entry[0].item() for entry in states] == [3.0, 3.0, 3.0]  # 1, 2, 3 was meant
+    state += 1  # warning: GS107
+    states.append(state)
+history = torch.stack(states)
+assert history[:, 0].tolist() == [3.0, 3.0, 3.0]  # 1, 2, 3 was meant
 ```
 
 A `state_dict()` holds the parameters' own memory.
@@ -42,7 +43,8 @@ states = []
 for step in range(3):
     state += 1
     states.append(state.clone())
-assert [entry[0].item() for entry in states] == [1.0, 2.0, 3.0]
+history = torch.stack(states)
+assert history[:, 0].tolist() == [1.0, 2.0, 3.0]
 ```
 
 ```python
@@ -73,7 +75,8 @@ states = []
 for step in range(3):
     state = state + 1
     states.append(state)
-assert [entry[0].item() for entry in states] == [1.0, 2.0, 3.0]
+history = torch.stack(states)
+assert history[:, 0].tolist() == [1.0, 2.0, 3.0]
 ```
 
 A view that is written in order to change its base is meant that way.

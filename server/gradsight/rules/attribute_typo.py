@@ -1,4 +1,50 @@
-"""An attribute that torch does not know."""
+"""An attribute that torch does not know.
+
+## What goes wrong silently
+
+Python lets any attribute be set on a tensor or a module. A misspelt `requires_grad` freezes nothing.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+for parameter in net.parameters():
+    parameter.require_grad = False  # warning: GS602
+assert net.weight.requires_grad
+```
+
+## Use instead
+
+The right name.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+for parameter in net.parameters():
+    parameter.requires_grad = False
+assert not net.weight.requires_grad
+```
+
+## Not reported
+
+Attributes of one's own that resemble nothing of torch's.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+net.weight.is_shared_with_head = True
+net.description = "scores"
+```
+
+## Fix safety
+
+The right name is unsafe: the line starts to have an effect.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,77 @@
-"""A module is assigned before `super().__init__()`."""
+"""A module is assigned before `super().__init__()`.
+
+## Why torch refuses
+
+`nn.Module.__init__` makes the tables that modules and parameters are registered in. Before it has run there is no place to put them.
+
+```python
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        self.layer = nn.Linear(2, 1)  # error: GS603  # raises: cannot assign module before Module.__init__() call
+        super().__init__()
+
+
+net = Net()
+```
+
+```python
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        self.scale = nn.Parameter(torch.ones(1))  # error: GS603  # raises: cannot assign parameters before Module.__init__() call
+
+
+net = Net()
+```
+
+## Use instead
+
+`super().__init__()` first.
+
+```python
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(2, 1)
+
+
+net = Net()
+```
+
+## Not reported
+
+Plain values may be set before.
+
+```python
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, width):
+        self.width = width
+        super().__init__()
+        self.layer = nn.Linear(width, 1)
+
+
+net = Net(2)
+```
+
+## Fix safety
+
+Moving `super().__init__()` to the top is safe: nothing before it could have worked.
+"""
 
 from __future__ import annotations
 

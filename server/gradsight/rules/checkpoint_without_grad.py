@@ -1,4 +1,56 @@
-"""A reentrant checkpoint whose inputs need no gradient."""
+"""A reentrant checkpoint whose inputs need no gradient.
+
+## What goes wrong silently
+
+With `use_reentrant=True` the checkpoint is recorded only if one of its tensor inputs requires grad. Parameters used inside do not count, so a first block on plain data gets no gradient.
+
+```python
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+block, head = nn.Linear(2, 3), nn.Linear(3, 1)
+x = torch.ones(4, 2)
+hidden = checkpoint(block, x, use_reentrant=True)  # warning: GS211  # warns: None of the inputs have requires_grad=True
+head(hidden).pow(2).mean().backward()
+assert block.weight.grad is None
+```
+
+## Use instead
+
+The other implementation, which sees the parameters.
+
+```python
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+block, head = nn.Linear(2, 3), nn.Linear(3, 1)
+x = torch.ones(4, 2)
+hidden = checkpoint(block, x, use_reentrant=False)
+head(hidden).pow(2).mean().backward()
+assert block.weight.grad is not None
+```
+
+## Not reported
+
+An input that requires grad, as every block but the first has it.
+
+```python
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+stem, block = nn.Linear(2, 3), nn.Linear(3, 1)
+hidden = checkpoint(block, stem(torch.ones(4, 2)), use_reentrant=True)
+hidden.pow(2).mean().backward()
+assert block.weight.grad is not None
+```
+
+## Fix safety
+
+`use_reentrant=False` is safe: the values are the same, and the gradient is there.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,61 @@
-"""`zero_grad()` between `backward()` and `step()`."""
+"""`zero_grad()` between `backward()` and `step()`.
+
+## What goes wrong silently
+
+The gradients are dropped before they are used. The step finds none and changes nothing.
+
+```python
+import torch
+
+weight = torch.zeros(1, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=1.0)
+for step in range(3):
+    loss = (weight * 2).sum()
+    loss.backward()
+    optimizer.zero_grad()  # warning: GS502
+    optimizer.step()
+assert weight.item() == 0.0
+```
+
+## Use instead
+
+Clear before the backward or after the step.
+
+```python
+import torch
+
+weight = torch.zeros(1, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=1.0)
+for step in range(3):
+    optimizer.zero_grad()
+    loss = (weight * 2).sum()
+    loss.backward()
+    optimizer.step()
+assert weight.item() == -6.0
+```
+
+## Not reported
+
+Clearing the gradients of another network in between.
+
+```python
+import torch
+from torch import nn
+
+generator, critic = nn.Linear(2, 2), nn.Linear(2, 1)
+optimizer = torch.optim.SGD(generator.parameters(), lr=0.1)
+for step in range(2):
+    optimizer.zero_grad()
+    critic(generator(torch.ones(4, 2))).mean().backward()
+    critic.zero_grad()
+    optimizer.step()
+assert generator.weight.grad is not None
+```
+
+## Fix safety
+
+Moving `zero_grad()` in front of the backward is unsafe: the steps start to have an effect.
+"""
 
 from __future__ import annotations
 

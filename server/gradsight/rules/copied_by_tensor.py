@@ -1,4 +1,62 @@
-"""`torch.tensor(t)` copies a value out of the graph."""
+"""`torch.tensor(t)` copies a value out of the graph.
+
+## Why torch refuses
+
+`torch.tensor` reads numbers and makes a new leaf of them. What it was given is not part of the new tensor's graph, so a backward from there finds nothing.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+losses = [(x * 2).sum(), (x * 3).sum()]
+total = torch.tensor(losses).sum()  # error: GS201  # warns: Converting a tensor with requires_grad=True to a scalar
+total.backward()  # raises: does not require grad
+```
+
+When another term of the loss still has a graph, nothing fails: the copied term is a constant.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+penalty = torch.tensor(x.pow(2).sum())  # warning: GS201  # warns: To copy construct from a tensor
+loss = (x * 2).sum() + penalty
+loss.backward()
+assert x.grad.tolist() == [2.0, 2.0, 2.0]  # the penalty would have added 2
+```
+
+## Use instead
+
+`torch.stack` joins tensors and keeps their graphs.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+losses = [(x * 2).sum(), (x * 3).sum()]
+total = torch.stack(losses).sum()
+total.backward()
+assert x.grad.tolist() == [5.0, 5.0, 5.0]
+```
+
+## Not reported
+
+A tensor made of plain numbers, and a copy that is only looked at.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+losses = [(x * 2).sum(), (x * 3).sum()]
+history = torch.tensor([loss.item() for loss in losses])
+print(history.mean())
+torch.stack(losses).sum().backward()
+```
+
+## Fix safety
+
+`torch.stack` in place of `torch.tensor`, and the tensor itself in place of its copy, are unsafe: they bring the gradient back, which changes what is learned.
+"""
 
 from __future__ import annotations
 

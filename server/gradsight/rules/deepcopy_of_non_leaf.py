@@ -1,4 +1,76 @@
-"""`deepcopy` of a tensor that is not a leaf."""
+"""`deepcopy` of a tensor that is not a leaf.
+
+## Why torch refuses
+
+A deep copy of a computed tensor would need a copy of its whole graph. Only leaves are supported; a module that keeps a computed tensor as an attribute cannot be copied either.
+
+```python
+import copy
+
+import torch
+
+x = torch.ones(3, requires_grad=True)
+y = x * 2
+kept = copy.deepcopy(y)  # error: GS306  # raises: Only Tensors created explicitly by the user
+```
+
+```python
+import copy
+
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(2, 1)
+        self.last = None
+
+    def forward(self, x):
+        self.last = self.layer(x)
+        return self.last
+
+
+net = Net()
+net(torch.ones(4, 2)).sum().backward()
+best = copy.deepcopy(net)  # error: GS306  # raises: Only Tensors created explicitly by the user
+```
+
+## Use instead
+
+`clone()` copies the value and keeps the graph; `detach().clone()` copies the value alone.
+
+```python
+import copy
+
+import torch
+
+x = torch.ones(3, requires_grad=True)
+y = x * 2
+kept = y.detach().clone()
+```
+
+## Not reported
+
+Leaves, parameters and whole modules of them.
+
+```python
+import copy
+
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+net(torch.ones(4, 2)).sum().backward()
+best = copy.deepcopy(net)
+assert best.weight.is_leaf
+```
+
+## Fix safety
+
+`.detach().clone()` is unsafe: the copy has no graph, where none could be copied before.
+"""
 
 from __future__ import annotations
 

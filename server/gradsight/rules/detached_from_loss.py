@@ -1,4 +1,92 @@
-"""`detach()` or `.data` on the only way to the loss."""
+"""`detach()` or `.data` on the only way to the loss.
+
+## Why torch refuses
+
+`detach()` and `.data` give the value without its history. If no other way leads from the parameters to the loss, backward has no graph.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+out = net(torch.ones(4, 2))
+loss = out.detach().pow(2).mean()  # error: GS203
+loss.backward()  # raises: does not require grad
+```
+
+If a later layer still learns, backward runs, and everything before the cut gets no gradient.
+
+```python
+import torch
+from torch import nn
+
+encoder, decoder = nn.Linear(2, 3), nn.Linear(3, 1)
+optimizer = torch.optim.SGD([*encoder.parameters(), *decoder.parameters()], lr=0.1)
+code = encoder(torch.ones(4, 2)).detach()  # warning: GS203
+loss = decoder(code).pow(2).mean()
+loss.backward()
+optimizer.step()
+assert encoder.weight.grad is None
+```
+
+## Use instead
+
+Leave the history on.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+out = net(torch.ones(4, 2))
+loss = out.pow(2).mean()
+loss.backward()
+assert net.weight.grad is not None
+```
+
+## Not reported
+
+Stopping the gradient on purpose: a target, a value that only scales a term, a part that is trained by nobody.
+
+```python
+import torch
+from torch import nn
+
+policy, critic = nn.Linear(2, 1), nn.Linear(2, 1)
+state, reward = torch.ones(4, 2), torch.ones(4, 1)
+value = critic(state)
+advantage = reward - value.detach()
+loss = -(policy(state) * advantage).mean() + (value - reward).pow(2).mean()
+loss.backward()
+assert critic.weight.grad is not None
+```
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+loss = net(torch.ones(4, 2)).pow(2).mean()
+loss.backward()
+shown = loss.detach()
+print(shown)
+```
+
+`clone()` keeps the history; it is not a cut.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+y = (x * 2).clone()
+(y * 3).sum().backward()
+assert x.grad.tolist() == [6.0, 6.0, 6.0]
+```
+
+## Fix safety
+
+Leaving out `detach()` is unsafe: a stopped gradient may have been the intention.
+"""
 
 from __future__ import annotations
 

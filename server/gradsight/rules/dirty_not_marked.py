@@ -1,4 +1,88 @@
-"""A custom forward that changes its input without `mark_dirty`."""
+"""A custom forward that changes its input without `mark_dirty`.
+
+## What goes wrong silently
+
+`mark_dirty` tells autograd that `forward` wrote its input. Without it the write is not part of the graph: what is computed from the input afterwards has the new value and the old gradient.
+
+```python
+import torch
+
+
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, values):
+        values.mul_(2)  # warning: GS703
+        return values.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+x = torch.ones(3, requires_grad=True)
+hidden = x * 1
+Double.apply(hidden)
+hidden.sum().backward()
+assert hidden.tolist() == [2.0, 2.0, 2.0]
+assert x.grad.tolist() == [1.0, 1.0, 1.0]  # the value was doubled, the gradient was not
+```
+
+## Use instead
+
+Leave the input alone.
+
+```python
+import torch
+
+
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, values):
+        return values * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+x = torch.ones(3, requires_grad=True)
+hidden = x * 1
+Double.apply(hidden)
+hidden.sum().backward()
+assert hidden.tolist() == [1.0, 1.0, 1.0]
+```
+
+## Not reported
+
+An input that is marked and returned.
+
+```python
+import torch
+
+
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, values):
+        values.mul_(2)
+        ctx.mark_dirty(values)
+        return values
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+x = torch.ones(3, requires_grad=True)
+hidden = x * 1
+Double.apply(hidden)
+hidden.sum().backward()
+assert x.grad.tolist() == [2.0, 2.0, 2.0]
+```
+
+## Fix safety
+
+Writing out of place is unsafe: the caller's tensor no longer changes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,85 @@
-"""`eval()` that is never switched back."""
+"""`eval()` that is never switched back.
+
+## What goes wrong silently
+
+`eval()` holds until `train()` is called. After an evaluation inside the training loop, dropout does nothing and batch normalisation uses stale statistics for the rest of the training.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(2, 3), nn.Dropout(0.5), nn.Linear(3, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.ones(4, 2)
+for epoch in range(2):
+    optimizer.zero_grad()
+    net(x).pow(2).mean().backward()
+    optimizer.step()
+    net.eval()  # warning: GS505
+    with torch.no_grad():
+        print(net(x).mean().item())
+assert not net.training
+```
+
+## Use instead
+
+Switch back where the next training round begins.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(2, 3), nn.Dropout(0.5), nn.Linear(3, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.ones(4, 2)
+for epoch in range(2):
+    net.train()
+    optimizer.zero_grad()
+    net(x).pow(2).mean().backward()
+    optimizer.step()
+    net.eval()
+    with torch.no_grad():
+        print(net(x).mean().item())
+```
+
+## Not reported
+
+An evaluation after the training, and a frozen part that stays in eval mode on purpose.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(2, 3), nn.Dropout(0.5), nn.Linear(3, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.ones(4, 2)
+for epoch in range(2):
+    optimizer.zero_grad()
+    net(x).pow(2).mean().backward()
+    optimizer.step()
+net.eval()
+with torch.no_grad():
+    print(net(x).mean().item())
+```
+
+```python
+import torch
+from torch import nn
+
+backbone = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+head = nn.Linear(3, 1)
+backbone.eval()
+optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+for epoch in range(2):
+    optimizer.zero_grad()
+    head(backbone(torch.ones(4, 2))).pow(2).mean().backward()
+    optimizer.step()
+```
+
+## Fix safety
+
+`train()` at the top of the loop is safe where the loop trains the whole module; it is unsafe where a part is meant to stay in eval mode.
+"""
 
 from __future__ import annotations
 

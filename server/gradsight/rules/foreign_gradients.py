@@ -1,4 +1,88 @@
-"""One network's backward leaves gradients in another."""
+"""One network's backward leaves gradients in another.
+
+## What goes wrong silently
+
+The loss of a generator goes through the discriminator, and its backward fills the discriminator's gradients too. If they are not cleared before the discriminator's own backward, its step uses both.
+
+```python
+import torch
+from torch import nn
+
+generator, critic = nn.Linear(2, 2), nn.Linear(2, 1, bias=False)
+generator_optimizer = torch.optim.SGD(generator.parameters(), lr=0.1)
+critic_optimizer = torch.optim.SGD(critic.parameters(), lr=0.1)
+noise, real = torch.ones(4, 2), torch.zeros(4, 2)
+for step in range(2):
+    generator_optimizer.zero_grad()
+    (-critic(generator(noise)).mean()).backward()  # warning: GS508
+    generator_optimizer.step()
+    left = critic.weight.grad.clone()
+    critic(real).mean().backward()
+    assert torch.equal(critic.weight.grad, left)  # the gradient of this loss alone is 0
+    critic_optimizer.step()
+    critic_optimizer.zero_grad()
+```
+
+## Use instead
+
+Clear each network's gradients before its own backward.
+
+```python
+import torch
+from torch import nn
+
+generator, critic = nn.Linear(2, 2), nn.Linear(2, 1, bias=False)
+generator_optimizer = torch.optim.SGD(generator.parameters(), lr=0.1)
+critic_optimizer = torch.optim.SGD(critic.parameters(), lr=0.1)
+noise, real = torch.ones(4, 2), torch.zeros(4, 2)
+for step in range(2):
+    generator_optimizer.zero_grad()
+    (-critic(generator(noise)).mean()).backward()
+    generator_optimizer.step()
+    critic_optimizer.zero_grad()
+    critic(real).mean().backward()
+    assert critic.weight.grad.abs().sum() == 0
+    critic_optimizer.step()
+```
+
+## Not reported
+
+A generator that is cut off where the critic is trained.
+
+```python
+import torch
+from torch import nn
+
+generator, critic = nn.Linear(2, 2), nn.Linear(2, 1)
+critic_optimizer = torch.optim.SGD(critic.parameters(), lr=0.1)
+for step in range(2):
+    critic_optimizer.zero_grad()
+    critic(generator(torch.ones(4, 2)).detach()).mean().backward()
+    critic_optimizer.step()
+assert generator.weight.grad is None
+```
+
+Networks that are trained together by one loss.
+
+```python
+import torch
+from torch import nn
+
+encoder, decoder = nn.Linear(2, 3), nn.Linear(3, 2)
+encoder_optimizer = torch.optim.SGD(encoder.parameters(), lr=0.1)
+decoder_optimizer = torch.optim.SGD(decoder.parameters(), lr=0.1)
+for step in range(2):
+    encoder_optimizer.zero_grad()
+    decoder_optimizer.zero_grad()
+    decoder(encoder(torch.ones(4, 2))).pow(2).mean().backward()
+    encoder_optimizer.step()
+    decoder_optimizer.step()
+```
+
+## Fix safety
+
+Adding or moving `zero_grad()` is unsafe: it changes what is learned.
+"""
 
 from __future__ import annotations
 

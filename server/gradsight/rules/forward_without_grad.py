@@ -1,4 +1,87 @@
-"""The forward pass ran without grad mode."""
+"""The forward pass ran without grad mode.
+
+## Why torch refuses
+
+Under `no_grad` and `inference_mode` nothing is recorded, so the loss has no graph, wherever backward is called.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+with torch.no_grad():  # error: GS204
+    out = net(torch.ones(4, 2))
+loss = out.pow(2).mean()
+loss.backward()  # raises: does not require grad
+```
+
+A decorator does the same for a whole function.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+
+
+@torch.no_grad()  # error: GS204
+def predict(x):
+    return net(x)
+
+
+loss = predict(torch.ones(4, 2)).pow(2).mean()
+loss.backward()  # raises: does not require grad
+```
+
+## Use instead
+
+Record the forward pass that is trained.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+out = net(torch.ones(4, 2))
+loss = out.pow(2).mean()
+loss.backward()
+```
+
+## Not reported
+
+A network that only gives a target, and an evaluation between two steps.
+
+```python
+import torch
+from torch import nn
+
+student, teacher = nn.Linear(2, 1), nn.Linear(2, 1)
+x = torch.ones(4, 2)
+with torch.no_grad():
+    target = teacher(x)
+loss = (student(x) - target).pow(2).mean()
+loss.backward()
+```
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.ones(4, 2)
+for step in range(2):
+    optimizer.zero_grad()
+    net(x).pow(2).mean().backward()
+    optimizer.step()
+    with torch.no_grad():
+        print(net(x).mean().item())
+```
+
+## Fix safety
+
+No fix is offered: whether the block or the backward is wrong is for the author to say.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,81 @@
-"""A frozen parameter that its optimizer still moves."""
+"""A frozen parameter that its optimizer still moves.
+
+## What goes wrong silently
+
+`requires_grad = False` stops new gradients. An optimizer that holds the parameter still moves it as long as `.grad` is not `None`: by the old gradient, by momentum, by weight decay.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+net(torch.ones(4, 2)).pow(2).mean().backward()
+optimizer.step()
+net.weight.requires_grad = False  # warning: GS509
+before = net.weight.detach().clone()
+net(torch.ones(4, 2)).pow(2).mean().backward()
+optimizer.step()
+assert not torch.equal(net.weight, before)
+```
+
+## Use instead
+
+Drop the gradient as well; a step passes over parameters without one.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+net(torch.ones(4, 2)).pow(2).mean().backward()
+optimizer.step()
+net.weight.requires_grad = False
+net.weight.grad = None
+before = net.weight.detach().clone()
+net(torch.ones(4, 2)).pow(2).mean().backward()
+optimizer.step()
+assert torch.equal(net.weight, before)
+```
+
+## Not reported
+
+A parameter that is frozen before the first backward, and gradients that are cleared in every round.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+net.weight.requires_grad = False
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, weight_decay=0.1)
+before = net.weight.detach().clone()
+net(torch.ones(4, 2)).pow(2).mean().backward()
+optimizer.step()
+assert torch.equal(net.weight, before)
+```
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+for epoch in range(3):
+    if epoch == 1:
+        net.weight.requires_grad = False
+        before = net.weight.detach().clone()
+    optimizer.zero_grad()
+    net(torch.ones(4, 2)).pow(2).mean().backward()
+    optimizer.step()
+assert torch.equal(net.weight, before)
+```
+
+## Fix safety
+
+Setting `.grad` to `None` is unsafe: the parameter stops moving.
+"""
 
 from __future__ import annotations
 

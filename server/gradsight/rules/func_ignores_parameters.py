@@ -1,4 +1,63 @@
-"""A functional transform over a function that ignores the given parameters."""
+"""A functional transform over a function that ignores the given parameters.
+
+## What goes wrong silently
+
+`torch.func.grad` differentiates by the argument. A function that uses the module it closes over, and not the parameters it is given, does not depend on its argument: the gradient is zero.
+
+```python
+import torch
+from torch import nn
+from torch.func import grad
+
+net = nn.Linear(2, 1)
+x = torch.ones(4, 2)
+
+
+def loss_of(parameters):
+    return net(x).pow(2).mean()
+
+
+slopes = grad(loss_of)(dict(net.named_parameters()))  # warning: GS407
+assert slopes["weight"].tolist() == [[0.0, 0.0]]
+```
+
+## Use instead
+
+`functional_call` puts the given parameters in place of the module's own.
+
+```python
+import torch
+from torch import nn
+from torch.func import functional_call, grad
+
+net = nn.Linear(2, 1)
+x = torch.ones(4, 2)
+
+
+def loss_of(parameters):
+    return functional_call(net, parameters, (x,)).pow(2).mean()
+
+
+slopes = grad(loss_of)(dict(net.named_parameters()))
+assert slopes["weight"].abs().sum() > 0
+```
+
+## Not reported
+
+A function that uses its argument.
+
+```python
+import torch
+from torch.func import grad
+
+slope = grad(lambda x: (x * x).sum())(torch.ones(3))
+assert slope.tolist() == [2.0, 2.0, 2.0]
+```
+
+## Fix safety
+
+No fix is offered: how the inputs reach the module is for the author to say.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,69 @@
-"""`.grad` is used while it is None."""
+"""`.grad` is used while it is None.
+
+## Why torch refuses
+
+Before the first backward there is no gradient, and `zero_grad()` sets it back to `None`.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+loss = (x * 2).sum()
+norm = x.grad.norm()  # error: GS304  # raises: 'NoneType' object has no attribute 'norm'
+loss.backward()
+```
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+optimizer = torch.optim.SGD([x], lr=0.1)
+(x * 2).sum().backward()
+optimizer.step()
+optimizer.zero_grad()
+norm = x.grad.norm()  # error: GS304  # raises: 'NoneType' object has no attribute 'norm'
+```
+
+## Use instead
+
+Read the gradient between the backward and the clearing.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+loss = (x * 2).sum()
+loss.backward()
+norm = x.grad.norm()
+```
+
+## Not reported
+
+A gradient that is looked at before it is used, and one that is set to zeros.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+if x.grad is not None:
+    x.grad.zero_()
+(x * 2).sum().backward()
+```
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+optimizer = torch.optim.SGD([x], lr=0.1)
+(x * 2).sum().backward()
+optimizer.zero_grad(set_to_none=False)
+assert x.grad.norm() == 0
+```
+
+## Fix safety
+
+Moving the line behind the backward is unsafe: other lines may rely on the order.
+"""
 
 from __future__ import annotations
 

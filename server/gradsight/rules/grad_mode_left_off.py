@@ -1,4 +1,105 @@
-"""Grad mode is switched off and not restored."""
+"""Grad mode is switched off and not restored.
+
+## What goes wrong silently
+
+`torch.set_grad_enabled(False)`, called as a function, holds until it is called again. Everything after it is computed without a graph.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+
+
+def evaluate(x):
+    torch.set_grad_enabled(False)  # warning: GS210
+    return net(x).mean().item()
+
+
+evaluate(torch.ones(4, 2))
+loss = net(torch.ones(4, 2)).pow(2).mean()
+assert not loss.requires_grad
+```
+
+An early exit leaves it off as well.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+
+
+def evaluate(batches):
+    torch.set_grad_enabled(False)  # warning: GS210
+    if not batches:
+        return 0.0
+    total = sum(net(x).mean().item() for x in batches)
+    torch.set_grad_enabled(True)
+    return total
+
+
+evaluate([])
+assert not torch.is_grad_enabled()
+```
+
+## Use instead
+
+A block, which restores the mode on every way out.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+
+
+def evaluate(x):
+    with torch.no_grad():
+        return net(x).mean().item()
+
+
+evaluate(torch.ones(4, 2))
+loss = net(torch.ones(4, 2)).pow(2).mean()
+assert loss.requires_grad
+```
+
+## Not reported
+
+A call that is taken back on every path, and a script that only evaluates.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+
+
+def evaluate(x):
+    torch.set_grad_enabled(False)
+    try:
+        return net(x).mean().item()
+    finally:
+        torch.set_grad_enabled(True)
+
+
+evaluate(torch.ones(4, 2))
+net(torch.ones(4, 2)).pow(2).mean().backward()
+```
+
+```python
+import torch
+from torch import nn
+
+torch.set_grad_enabled(False)
+net = nn.Linear(2, 1)
+print(net(torch.ones(4, 2)))
+```
+
+## Fix safety
+
+No fix is offered: how far the block reaches is for the author to say.
+"""
 
 from __future__ import annotations
 

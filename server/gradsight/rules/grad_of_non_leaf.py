@@ -1,4 +1,71 @@
-"""`.grad` of a tensor that is not a leaf."""
+"""`.grad` of a tensor that is not a leaf.
+
+## What goes wrong silently
+
+Backward fills `.grad` of leaves only. A computed tensor passes its gradient on and forgets it, so its `.grad` is `None`.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+y = x * 2
+y.sum().backward()
+print(y.grad)  # warning: GS301  # warns: that is not a leaf Tensor is being accessed
+```
+
+Where the gradient is used, the program fails.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+y = x * 2
+y.sum().backward()
+norm = y.grad.norm()  # error: GS301  # warns: that is not a leaf Tensor is being accessed  # raises: 'NoneType' object has no attribute 'norm'
+```
+
+Moving a tensor, or scaling it, makes a computed tensor of what looks like a leaf.
+
+```python
+import torch
+
+x = (torch.randn(3, requires_grad=True) * 0.1).double()
+x.sum().backward()
+print(x.grad)  # warning: GS301  # warns: that is not a leaf Tensor is being accessed
+```
+
+## Use instead
+
+`retain_grad()` keeps the gradient of a computed tensor.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+y = x * 2
+y.retain_grad()
+y.sum().backward()
+print(y.grad)
+```
+
+## Not reported
+
+A leaf, and a computed tensor that needs no gradient: such a tensor is a leaf too.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+plain = torch.ones(3) * 2
+(x * plain).sum().backward()
+assert x.grad.tolist() == [2.0, 2.0, 2.0]
+assert plain.grad is None
+```
+
+## Fix safety
+
+`retain_grad()` before the backward is safe: values and other gradients stay as they are.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,57 @@
-"""`autograd.grad` of a tensor that the output does not depend on."""
+"""`autograd.grad` of a tensor that the output does not depend on.
+
+## Why torch refuses
+
+`autograd.grad` is asked for a derivative by a tensor that had no part in the result.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+other = torch.ones(3, requires_grad=True)
+(slope,) = torch.autograd.grad((x * 2).sum(), other)  # error: GS406  # raises: appears to not have been used in the graph
+```
+
+A tensor that was computed from the input anew is another tensor than the one that was used.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+loss = (x * 2).sum()
+part = x[:2]
+(slope,) = torch.autograd.grad(loss, part)  # error: GS406  # raises: appears to not have been used in the graph
+```
+
+## Use instead
+
+Ask for what was used.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+other = torch.ones(3, requires_grad=True)
+(slope,) = torch.autograd.grad((x * 2).sum(), x)
+```
+
+## Not reported
+
+A call that says it expects this.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+other = torch.ones(3, requires_grad=True)
+(slope,) = torch.autograd.grad((x * 2).sum(), other, allow_unused=True)
+assert slope is None
+```
+
+## Fix safety
+
+No fix is offered: `allow_unused=True` would hide the mistake, and which tensor is meant is for the author to say.
+"""
 
 from __future__ import annotations
 

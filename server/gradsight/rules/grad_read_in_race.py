@@ -1,4 +1,80 @@
-"""`.grad` is read while another thread may run backward."""
+"""`.grad` is read while another thread may run backward.
+
+## What goes wrong silently
+
+`Thread.start()` returns at once. Until `join()` the other thread may not have begun its backward, or may be in the middle of it: what is read is `None`, an old gradient or a new one, by luck.
+
+```python
+import threading
+
+import torch
+
+x = torch.ones(3, requires_grad=True)
+gate = threading.Event()
+
+
+def work():
+    gate.wait()
+    (x * 2).sum().backward()
+
+
+worker = threading.Thread(target=work)
+worker.start()
+early = x.grad  # warning: GS305
+gate.set()
+worker.join()
+assert early is None
+assert x.grad is not None
+```
+
+## Use instead
+
+Wait for the thread.
+
+```python
+import threading
+
+import torch
+
+x = torch.ones(3, requires_grad=True)
+gate = threading.Event()
+
+
+def work():
+    gate.wait()
+    (x * 2).sum().backward()
+
+
+worker = threading.Thread(target=work)
+worker.start()
+gate.set()
+worker.join()
+early = x.grad
+assert early is not None
+assert x.grad is not None
+```
+
+## Not reported
+
+A thread that runs no backward.
+
+```python
+import threading
+
+import torch
+
+x = torch.ones(3, requires_grad=True)
+worker = threading.Thread(target=print, args=("saved",))
+worker.start()
+(x * 2).sum().backward()
+print(x.grad)
+worker.join()
+```
+
+## Fix safety
+
+No fix is offered: where to wait is for the author to say.
+"""
 
 from __future__ import annotations
 

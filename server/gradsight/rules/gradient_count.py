@@ -1,4 +1,79 @@
-"""A custom backward that returns the wrong number of gradients."""
+"""A custom backward that returns the wrong number of gradients.
+
+## Why torch refuses
+
+`backward` returns one gradient per argument of `forward`, `ctx` not counted, with `None` for what is no tensor or needs none.
+
+```python
+import torch
+
+
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, values, factor):
+        ctx.factor = factor
+        return values * factor
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.factor  # error: GS701
+
+
+x = torch.ones(3, requires_grad=True)
+Scale.apply(x, 2.0).sum().backward()  # raises: returned an incorrect number of gradients
+```
+
+## Use instead
+
+`None` for the number.
+
+```python
+import torch
+
+
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, values, factor):
+        ctx.factor = factor
+        return values * factor
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.factor, None
+
+
+x = torch.ones(3, requires_grad=True)
+Scale.apply(x, 2.0).sum().backward()
+assert x.grad.tolist() == [2.0, 2.0, 2.0]
+```
+
+## Not reported
+
+More `None` than there are arguments: torch accepts them.
+
+```python
+import torch
+
+
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, values, factor):
+        ctx.factor = factor
+        return values * factor
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.factor, None, None
+
+
+x = torch.ones(3, requires_grad=True)
+Scale.apply(x, 2.0).sum().backward()
+```
+
+## Fix safety
+
+`None` for the missing gradients is unsafe: if one of them belongs to a tensor, its gradient is lost without a word.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,93 @@
-"""A backward or hook that edits the gradient in place."""
+"""A backward or hook that edits the gradient in place.
+
+## What goes wrong silently
+
+The gradient that a `backward` or a hook is given may be the very tensor that another branch of the graph is given. A write in place changes the gradient there too.
+
+```python
+import torch
+
+
+class Halve(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, values):
+        return values.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.mul_(0.5)  # warning: GS704
+
+
+x = torch.ones(3, requires_grad=True)
+other = torch.ones(3, requires_grad=True)
+side = other * 1
+out = Halve.apply(x) + side
+out.pow(2).sum().backward()
+assert x.grad.tolist() == [2.0, 2.0, 2.0]
+assert other.grad.tolist() == [2.0, 2.0, 2.0]  # 4 is right
+```
+
+A hook is given the same tensor.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+other = torch.ones(3, requires_grad=True)
+side = other * 1
+hidden = x * 1
+hidden.register_hook(lambda grad: grad.mul_(0.5))  # warning: GS704
+(hidden + side).pow(2).sum().backward()
+assert other.grad.tolist() == [2.0, 2.0, 2.0]  # 4 is right
+```
+
+## Use instead
+
+Return a new gradient.
+
+```python
+import torch
+
+
+class Halve(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, values):
+        return values.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 0.5
+
+
+x = torch.ones(3, requires_grad=True)
+other = torch.ones(3, requires_grad=True)
+side = other * 1
+out = Halve.apply(x) + side
+out.pow(2).sum().backward()
+assert x.grad.tolist() == [2.0, 2.0, 2.0]
+assert other.grad.tolist() == [4.0, 4.0, 4.0]
+```
+
+## Not reported
+
+A hook that returns a new gradient, and a write to a copy.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+other = torch.ones(3, requires_grad=True)
+side = other * 1
+hidden = x * 1
+hidden.register_hook(lambda grad: grad * 0.5)
+(hidden + side).pow(2).sum().backward()
+assert other.grad.tolist() == [4.0, 4.0, 4.0]
+```
+
+## Fix safety
+
+Writing out of place is safe: the returned gradient is the same, and the other branch keeps its own.
+"""
 
 from __future__ import annotations
 

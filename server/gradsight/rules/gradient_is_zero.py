@@ -1,4 +1,69 @@
-"""An operator whose gradient is identically zero."""
+"""An operator whose gradient is identically zero.
+
+## What goes wrong silently
+
+`round`, `floor`, `ceil`, `trunc` and `sign` are differentiable for torch, with derivative zero. Backward runs, every gradient before them is zero, and nothing is learned.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+level = net(torch.ones(4, 2)).round()  # warning: GS208
+loss = (level - 3).pow(2).mean()
+loss.backward()
+optimizer.step()
+assert net.weight.grad.tolist() == [[0.0, 0.0]]
+```
+
+## Use instead
+
+Train on the value before rounding, and round where it is used.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+level = net(torch.ones(4, 2))
+loss = (level - 3).pow(2).mean()
+loss.backward()
+optimizer.step()
+assert net.weight.grad.abs().sum() > 0
+```
+
+## Not reported
+
+The straight-through estimator, which takes the rounded value and the gradient of the plain one.
+
+```python
+import torch
+
+x = torch.tensor([0.2, 0.7], requires_grad=True)
+rounded = x + (x.round() - x).detach()
+rounded.sum().backward()
+assert x.grad.tolist() == [1.0, 1.0]
+```
+
+Rounding what is only shown.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+out = net(torch.ones(4, 2))
+print(out.round().mean())
+out.pow(2).mean().backward()
+assert net.weight.grad.abs().sum() > 0
+```
+
+## Fix safety
+
+No fix is offered: a straight-through estimator, a soft version and the plain value are all possible.
+"""
 
 from __future__ import annotations
 

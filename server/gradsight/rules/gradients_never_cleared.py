@@ -1,4 +1,85 @@
-"""No `zero_grad()` in the training loop."""
+"""No `zero_grad()` in the training loop.
+
+## What goes wrong silently
+
+Backward adds to `.grad`. Without clearing, each step uses the sum of the gradients of all rounds so far.
+
+```python
+import torch
+
+weight = torch.zeros(1, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=1.0)
+for step in range(3):
+    loss = (weight * 2).sum()
+    loss.backward()  # warning: GS501
+    optimizer.step()
+assert weight.item() == -12.0  # three steps of 2 are 6
+```
+
+## Use instead
+
+Clear in every round.
+
+```python
+import torch
+
+weight = torch.zeros(1, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=1.0)
+for step in range(3):
+    optimizer.zero_grad()
+    loss = (weight * 2).sum()
+    loss.backward()
+    optimizer.step()
+assert weight.item() == -6.0
+```
+
+## Not reported
+
+Gradients that are accumulated on purpose over several batches and then cleared.
+
+```python
+import torch
+
+weight = torch.zeros(1, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=1.0)
+for step in range(8):
+    loss = (weight * 2).sum() / 4
+    loss.backward()
+    if (step + 1) % 4 == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+assert weight.item() == -4.0
+```
+
+Clearing by hand or through the module.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(3):
+    net.zero_grad()
+    net(torch.ones(4, 2)).pow(2).mean().backward()
+    optimizer.step()
+```
+
+```python
+import torch
+
+weight = torch.zeros(1, requires_grad=True)
+for step in range(3):
+    (weight * 2).sum().backward()
+    with torch.no_grad():
+        weight -= 0.1 * weight.grad
+    weight.grad = None
+```
+
+## Fix safety
+
+Adding `optimizer.zero_grad()` is unsafe: it changes what is learned.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,59 @@
-"""`retain_graph=True` with a graph that grows each iteration."""
+"""`retain_graph=True` with a graph that grows each iteration.
+
+## What goes wrong silently
+
+A state that is carried on without `detach()` makes the second backward fail, and `retain_graph=True` makes the failure go away. The graph then grows by one round each time, every backward goes through all earlier rounds, and memory and time grow with it.
+
+```python
+import torch
+
+weight = torch.tensor(0.5, requires_grad=True)
+state = torch.tensor(1.0)
+slopes = []
+for step in range(3):
+    state = state * weight
+    weight.grad = None
+    state.backward(retain_graph=True)  # warning: GS408
+    slopes.append(weight.grad.item())
+assert slopes == [1.0, 1.0, 0.75]  # the derivative of weight ** (step + 1), through all rounds
+```
+
+## Use instead
+
+Cut the state where the round ends; then nothing has to be retained.
+
+```python
+import torch
+
+weight = torch.tensor(0.5, requires_grad=True)
+state = torch.tensor(1.0)
+slopes = []
+for step in range(3):
+    state = state.detach() * weight
+    weight.grad = None
+    state.backward()
+    slopes.append(weight.grad.item())
+assert slopes == [1.0, 0.5, 0.25]
+```
+
+## Not reported
+
+Two backward passes through one round's graph.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+for step in range(2):
+    shared = x * x
+    shared.sum().backward(retain_graph=True)
+    shared.mean().backward()
+```
+
+## Fix safety
+
+`.detach()` on the carried state is unsafe: the gradient then ends at the border of the round.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,56 @@
-"""A graph is kept alive by a running total."""
+"""A graph is kept alive by a running total.
+
+## What goes wrong silently
+
+Adding a loss to a total adds its graph as well. Nothing can be freed until the total is gone, and memory grows with every round.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+total = 0
+for step in range(3):
+    loss = (x * x).sum()
+    loss.backward()
+    total += loss  # warning: GS404
+print(total / 3)
+assert total.grad_fn is not None  # the graphs of all rounds hang on it
+```
+
+## Use instead
+
+Add the number.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+total = 0
+for step in range(3):
+    loss = (x * x).sum()
+    loss.backward()
+    total += loss.item()
+print(total / 3)
+```
+
+## Not reported
+
+A total that is itself the loss.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+total = 0
+for step in range(3):
+    total = total + (x * x).sum()
+total.backward()
+```
+
+## Fix safety
+
+`.item()` on the added loss is safe when the total is only shown: the number is the same.
+"""
 
 from __future__ import annotations
 

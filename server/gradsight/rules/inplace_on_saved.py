@@ -34,8 +34,8 @@ In a module it is often an activation that works in place on the result of anoth
 import torch
 from torch import nn
 
-net = nn.Sequential(nn.Linear(2, 2), nn.Sigmoid(), nn.ReLU(inplace=True))
-out = net(torch.randn(4, 2))  # error: GS101
+net = nn.Sequential(nn.Linear(2, 2), nn.Sigmoid(), nn.ReLU(inplace=True))  # error: GS101
+out = net(torch.randn(4, 2))
 out.sum().backward()  # raises: modified by an inplace operation
 ```
 

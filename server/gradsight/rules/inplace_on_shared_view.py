@@ -84,11 +84,19 @@ from gradsight.model.rule import Rule, make_finding, text
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{text(event, 'target')} {_why(event)} and cannot be written in place by {text(event, 'op')}"
+    message = f"{text(event, 'target')} {_why(event)}{_refusal(event)}"
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 
+def _refusal(event: Event) -> str:
+    return "" if event.names.get("reason") == "used" else f" and cannot be written in place by {text(event, 'op')}"
+
+
 def _why(event: Event) -> str:
+    if event.names.get("reason") == "used":
+        return f"is one of several views made by {text(event, 'view')}, whose base has been written: it can no longer be used"
+    if event.names.get("reason") == "operands":
+        return "overlaps in memory with a value it is combined with"
     if event.names.get("reason") == "overlap":
         return f"has elements that share memory (made by {text(event, 'view')})"
     return f"is one of several views made by {text(event, 'view')}"

@@ -1,4 +1,83 @@
-"""A layer that is created in `forward`."""
+"""A layer that is created in `forward`.
+
+## What goes wrong silently
+
+A layer made in `forward` has new random weights at every call. No optimizer holds them, and the result is another one each time.
+
+```python
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(2, 3)
+
+    def forward(self, x):
+        head = nn.Linear(3, 1)  # warning: GS604
+        return head(self.body(x))
+
+
+net = Net()
+x = torch.ones(4, 2)
+assert not torch.equal(net(x), net(x))
+```
+
+## Use instead
+
+Make the layer in `__init__`.
+
+```python
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(2, 3)
+        self.head = nn.Linear(3, 1)
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+
+net = Net()
+x = torch.ones(4, 2)
+assert torch.equal(net(x), net(x))
+```
+
+## Not reported
+
+Layers without parameters, and a layer that is made once, when the first input is seen.
+
+```python
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(2, 3)
+        self.head = None
+
+    def forward(self, x):
+        hidden = nn.ReLU()(self.body(x))
+        if self.head is None:
+            self.head = nn.Linear(hidden.shape[1], 1)
+        return self.head(hidden)
+
+
+net = Net()
+net(torch.ones(4, 2)).sum().backward()
+```
+
+## Fix safety
+
+Moving the layer to `__init__` is unsafe: its sizes may not be known there.
+"""
 
 from __future__ import annotations
 

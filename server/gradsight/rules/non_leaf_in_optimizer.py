@@ -1,4 +1,52 @@
-"""An optimizer is given a tensor that is not a leaf."""
+"""An optimizer is given a tensor that is not a leaf.
+
+## Why torch refuses
+
+An optimizer changes leaves. Every operation on a tensor that requires grad gives a computed tensor: also `.double()`, `.to(...)` with something to change, and `* 0.1`.
+
+```python
+import torch
+
+weight = torch.randn(3, requires_grad=True) * 0.1  # error: GS303
+optimizer = torch.optim.SGD([weight], lr=0.1)  # raises: can't optimize a non-leaf Tensor
+```
+
+## Use instead
+
+Compute first, then say that it is a leaf.
+
+```python
+import torch
+
+weight = (torch.randn(3) * 0.1).requires_grad_()
+optimizer = torch.optim.SGD([weight], lr=0.1)
+```
+
+## Not reported
+
+`.to()` with nothing to change returns the leaf itself.
+
+```python
+import torch
+
+weight = torch.randn(3, requires_grad=True).to(torch.float32)
+optimizer = torch.optim.SGD([weight], lr=0.1)
+```
+
+`nn.Parameter` makes a leaf of a plain value.
+
+```python
+import torch
+from torch import nn
+
+weight = nn.Parameter(torch.randn(3) * 0.1)
+optimizer = torch.optim.SGD([weight], lr=0.1)
+```
+
+## Fix safety
+
+Moving `requires_grad` to the end is safe: the numbers are the same, and nothing was recorded that could be lost.
+"""
 
 from __future__ import annotations
 

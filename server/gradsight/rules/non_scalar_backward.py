@@ -1,4 +1,65 @@
-"""`backward()` of a tensor with more than one element."""
+"""`backward()` of a tensor with more than one element.
+
+## Why torch refuses
+
+Backward computes a product with the gradient of the result. For a single number that gradient is 1; for several it has to be given.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+y = x * 2
+y.backward()  # error: GS401  # raises: grad can be implicitly created only for scalar outputs
+```
+
+A loss without reduction has one element per sample.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+criterion = nn.MSELoss(reduction="none")
+loss = criterion(net(torch.ones(4, 2)), torch.zeros(4, 1))
+loss.backward()  # error: GS401  # raises: grad can be implicitly created only for scalar outputs
+```
+
+## Use instead
+
+Reduce to one number, or say the gradient.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+y = x * 2
+y.sum().backward()
+```
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+y = x * 2
+y.backward(gradient=torch.ones(3))
+assert x.grad.tolist() == [2.0, 2.0, 2.0]
+```
+
+## Not reported
+
+One element is enough, whatever the number of dimensions.
+
+```python
+import torch
+
+x = torch.ones(1, 1, requires_grad=True)
+(x * 2).backward()
+```
+
+## Fix safety
+
+`.sum()` and `.mean()` are both offered and both unsafe: they differ by a factor, and only the author knows which is meant.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,122 @@
-"""Modules or parameters that the module does not know of."""
+"""Modules or parameters that the module does not know of.
+
+## What goes wrong silently
+
+A module registers the modules and parameters that are assigned to it directly. Those in a plain list or dict, and tensors that merely require grad, are missing from `parameters()`: no optimizer moves them, `to()` does not move them, and a checkpoint does not hold them.
+
+```python
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = [nn.Linear(2, 2), nn.Linear(2, 1)]  # warning: GS601
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+net = Net()
+assert list(net.parameters()) == []
+```
+
+```python
+import torch
+from torch import nn
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(2, 1)
+        self.scale = torch.ones(1, requires_grad=True)  # warning: GS601
+
+    def forward(self, x):
+        return self.layer(x) * self.scale
+
+
+net = Scaled()
+assert "scale" not in dict(net.named_parameters())
+```
+
+## Use instead
+
+`nn.ModuleList`, `nn.ModuleDict`, `nn.ParameterList`, `nn.Parameter`.
+
+```python
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 1)])
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+net = Net()
+assert len(list(net.parameters())) == 4
+```
+
+## Not reported
+
+A list that only helps to build something that is registered, and modules without parameters.
+
+```python
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        layers = []
+        for width in (2, 3):
+            layers.append(nn.Linear(width, width + 1))
+        self.body = nn.Sequential(*layers)
+        self.activations = [torch.relu, torch.tanh]
+
+    def forward(self, x):
+        return self.activations[0](self.body(x))
+
+
+net = Net()
+assert len(list(net.parameters())) == 4
+```
+
+A tensor that is not meant to learn.
+
+```python
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(2, 1)
+        self.register_buffer("mean", torch.zeros(2))
+
+    def forward(self, x):
+        return self.layer(x - self.mean)
+
+
+Net()(torch.ones(4, 2)).sum().backward()
+```
+
+## Fix safety
+
+`nn.ModuleList(...)` around the list and `nn.Parameter` in place of the tensor are unsafe: the optimizer and the checkpoint get new entries.
+"""
 
 from __future__ import annotations
 

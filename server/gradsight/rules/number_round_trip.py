@@ -1,4 +1,66 @@
-"""A round trip through Python numbers or NumPy on the way to the loss."""
+"""A round trip through Python numbers or NumPy on the way to the loss.
+
+## Why torch refuses
+
+`item()`, `float()`, `tolist()` and `numpy()` give plain numbers. Whatever is computed from them starts a new graph, or none.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+value = (x * x).sum().item()  # error: GS202
+loss = torch.tensor(value) * 2
+loss.backward()  # raises: does not require grad
+```
+
+Beside a term that has a graph it goes wrong silently: the number is a constant, and what it came from never learns.
+
+```python
+import torch
+
+weight = torch.ones(3, requires_grad=True)
+temperature = torch.ones(1, requires_grad=True)
+optimizer = torch.optim.SGD([weight, temperature], lr=0.1)
+loss = (weight * 2).sum() / temperature.item()  # warning: GS202
+loss.backward()
+optimizer.step()
+assert temperature.grad is None
+```
+
+## Use instead
+
+Stay with tensors until after the backward.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+value = (x * x).sum()
+loss = value * 2
+loss.backward()
+assert x.grad.tolist() == [4.0, 4.0, 4.0]
+```
+
+## Not reported
+
+Numbers for a log, and numbers that never come back into a loss.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+total = 0.0
+for step in range(3):
+    loss = (x * step).sum()
+    loss.backward()
+    total += loss.item()
+print(total)
+```
+
+## Fix safety
+
+Leaving out `.item()` is unsafe: it brings the gradient back, which changes what is learned.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,75 @@
-"""An operator without a gradient on the way to the loss."""
+"""An operator without a gradient on the way to the loss.
+
+## Why torch refuses
+
+`argmax`, comparisons, and casts to an integer type have no derivative. Their result has no graph, and backward from there has nothing to do.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 3)
+prediction = net(torch.ones(4, 2)).argmax(dim=1)  # error: GS205
+loss = (prediction.float() - 1).abs().mean()
+loss.backward()  # raises: does not require grad
+```
+
+```python
+import torch
+
+scores = torch.tensor([0.2, 0.7], requires_grad=True)
+correct = (scores * 2 > 1).float()  # error: GS205
+loss = 1 - correct.mean()
+loss.backward()  # raises: does not require grad
+```
+
+## Use instead
+
+A loss on the scores themselves.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 3)
+scores = net(torch.ones(4, 2))
+loss = nn.functional.cross_entropy(scores, torch.tensor([1, 1, 1, 1]))
+loss.backward()
+```
+
+## Not reported
+
+Indices that choose, masks that select, and accuracies that are only shown.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 3)
+scores = net(torch.ones(4, 2))
+best = scores.argmax(dim=1)
+chosen = scores[torch.arange(4), best]
+loss = torch.where(chosen > 0, chosen, -chosen).mean()
+loss.backward()
+print((best == 1).float().mean())
+```
+
+The straight-through estimator passes the gradient around the operator on purpose.
+
+```python
+import torch
+
+x = torch.tensor([0.2, 0.7], requires_grad=True)
+hard = (x > 0.5).float()
+y = hard + x - x.detach()
+y.sum().backward()
+assert x.grad.tolist() == [1.0, 1.0]
+```
+
+## Fix safety
+
+No fix is offered: which differentiable loss is meant is for the author to say.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,90 @@
-"""`nn.Parameter` around a tensor of the graph."""
+"""`nn.Parameter` around a tensor of the graph.
+
+## What goes wrong silently
+
+`nn.Parameter(t)` makes a new leaf that shares the value and not the history. Around a computed tensor it is a cut: what the tensor was computed from gets no gradient.
+
+```python
+import torch
+from torch import nn
+
+base = torch.ones(3, requires_grad=True)
+optimizer = torch.optim.SGD([base], lr=0.1)
+scaled = nn.Parameter(base * 2)  # warning: GS207
+loss = scaled.pow(2).sum()
+loss.backward()
+optimizer.step()
+assert base.tolist() == [1.0, 1.0, 1.0]  # nothing was learned
+```
+
+In `forward` it is made anew each time, so that no optimizer ever sees it.
+
+```python
+import torch
+from torch import nn
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        weight = nn.Parameter(self.scale * 2)  # warning: GS207
+        return x * weight
+
+
+net = Scaled()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+net(torch.ones(2, 3)).sum().backward()
+optimizer.step()
+assert net.scale.grad is None
+```
+
+## Use instead
+
+Use the computed tensor as it is.
+
+```python
+import torch
+from torch import nn
+
+base = torch.ones(3, requires_grad=True)
+optimizer = torch.optim.SGD([base], lr=0.1)
+scaled = base * 2
+loss = scaled.pow(2).sum()
+loss.backward()
+optimizer.step()
+assert base.tolist() != [1.0, 1.0, 1.0]
+```
+
+## Not reported
+
+A parameter made of plain numbers, once, where a module is built.
+
+```python
+import torch
+from torch import nn
+
+
+class Scaled(nn.Module):
+    def __init__(self, start):
+        super().__init__()
+        self.scale = nn.Parameter(start.detach() * 2)
+
+    def forward(self, x):
+        return x * self.scale
+
+
+net = Scaled(torch.ones(3))
+net(torch.ones(2, 3)).sum().backward()
+assert net.scale.grad is not None
+```
+
+## Fix safety
+
+Leaving out `nn.Parameter` is unsafe: the tensor is then no leaf, and its own `.grad` is gone.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,75 @@
-"""An optimizer holds parameters that were replaced."""
+"""An optimizer holds parameters that were replaced.
+
+## What goes wrong silently
+
+An optimizer keeps the parameters it was given. A layer that is exchanged afterwards brings new ones, which no step ever moves.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+net[1] = nn.Linear(3, 2)  # warning: GS504
+before = net[1].weight.detach().clone()
+net(torch.ones(4, 2)).pow(2).mean().backward()
+optimizer.step()
+assert torch.equal(net[1].weight, before)
+```
+
+## Use instead
+
+Make the optimizer last.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
+net[1] = nn.Linear(3, 2)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+before = net[1].weight.detach().clone()
+net(torch.ones(4, 2)).pow(2).mean().backward()
+optimizer.step()
+assert not torch.equal(net[1].weight, before)
+```
+
+## Not reported
+
+`load_state_dict` and `to` fill or move the parameters that are there.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+net.load_state_dict(nn.Linear(2, 1).state_dict())
+net.to(torch.float64)
+before = net.weight.detach().clone()
+net(torch.ones(4, 2, dtype=torch.float64)).pow(2).mean().backward()
+optimizer.step()
+assert not torch.equal(net.weight, before)
+```
+
+New parameters that are handed to the optimizer.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
+optimizer = torch.optim.SGD(net[0].parameters(), lr=0.1)
+net[1] = nn.Linear(3, 2)
+optimizer.add_param_group({"params": net[1].parameters()})
+net(torch.ones(4, 2)).pow(2).mean().backward()
+optimizer.step()
+```
+
+## Fix safety
+
+No fix is offered: an optimizer that is made anew also loses its momentum.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,59 @@
-"""A gradient penalty without `create_graph`."""
+"""A gradient penalty without `create_graph`.
+
+## What goes wrong silently
+
+`autograd.grad` gives a plain value unless `create_graph=True`. A penalty computed from it is a constant for the loss, and trains nothing.
+
+```python
+import torch
+from torch import nn
+
+critic = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
+x = torch.ones(4, 2, requires_grad=True)
+score = critic(x)
+(slope,) = torch.autograd.grad(score.sum(), x, retain_graph=True)  # warning: GS405
+penalty = (slope.norm(dim=1) - 1).pow(2).mean()
+loss = score.mean() + 10 * penalty
+loss.backward()
+assert not penalty.requires_grad
+```
+
+## Use instead
+
+Record the gradient's own computation.
+
+```python
+import torch
+from torch import nn
+
+critic = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
+x = torch.ones(4, 2, requires_grad=True)
+score = critic(x)
+(slope,) = torch.autograd.grad(score.sum(), x, create_graph=True)
+penalty = (slope.norm(dim=1) - 1).pow(2).mean()
+loss = score.mean() + 10 * penalty
+loss.backward()
+assert penalty.requires_grad
+```
+
+## Not reported
+
+A gradient that is only looked at or that makes a step.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+(slope,) = torch.autograd.grad((x * x).sum(), x)
+with torch.no_grad():
+    x -= 0.1 * slope
+print(slope.norm())
+```
+
+## Fix safety
+
+`create_graph=True` is unsafe: the penalty starts to train, and memory is needed for the second graph.
+"""
 
 from __future__ import annotations
 

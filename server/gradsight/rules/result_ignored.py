@@ -1,4 +1,60 @@
-"""The result of a pure tensor method is not used."""
+"""The result of a pure tensor method is not used.
+
+## What goes wrong silently
+
+A tensor method without a trailing underscore returns a new tensor and leaves its own as it is. As a statement of its own it does nothing.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+loss = (x - 5).sum()
+loss.clamp(min=0)  # warning: GS209
+loss.backward()
+assert x.grad.tolist() == [1.0, 1.0, 1.0]  # the clamped loss has gradient 0
+```
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+hidden = x * 2
+hidden.detach()  # warning: GS209
+assert hidden.requires_grad
+```
+
+## Use instead
+
+Give the result a name.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+loss = (x - 5).sum()
+loss = loss.clamp(min=0)
+loss.backward()
+assert x.grad.tolist() == [0.0, 0.0, 0.0]
+```
+
+## Not reported
+
+Methods that act on their tensor.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+hidden = x * 2
+hidden.retain_grad()
+hidden.register_hook(lambda grad: grad * 2)
+hidden.sum().backward()
+```
+
+## Fix safety
+
+Assigning the result to the same name is unsafe: the line starts to have an effect.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,66 @@
-"""Clipping or reading gradients before `unscale_`."""
+"""Clipping or reading gradients before `unscale_`.
+
+## What goes wrong silently
+
+With a `GradScaler` the gradients are multiplied by the scale, 65536 at the start. Clipping them to a norm before `unscale_` leaves almost nothing after the scale is divided out again.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=1.0)
+scaler = torch.amp.GradScaler("cpu")
+before = net.weight.detach().clone()
+loss = (net(torch.ones(4, 2)) - 10).pow(2).mean()
+scaler.scale(loss).backward()
+nn.utils.clip_grad_norm_(net.parameters(), 1.0)  # warning: GS507
+scaler.step(optimizer)
+scaler.update()
+assert (net.weight - before).norm() < 0.001  # a step of norm 1 was meant
+```
+
+## Use instead
+
+Divide the scale out first.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=1.0)
+scaler = torch.amp.GradScaler("cpu")
+before = net.weight.detach().clone()
+loss = (net(torch.ones(4, 2)) - 10).pow(2).mean()
+scaler.scale(loss).backward()
+scaler.unscale_(optimizer)
+nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+scaler.step(optimizer)
+scaler.update()
+assert (net.weight - before).norm() > 0.5
+```
+
+## Not reported
+
+Clipping without a scaler, and a scaler without clipping.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=1.0)
+scaler = torch.amp.GradScaler("cpu")
+scaler.scale(net(torch.ones(4, 2)).pow(2).mean()).backward()
+scaler.step(optimizer)
+scaler.update()
+```
+
+## Fix safety
+
+`scaler.unscale_(optimizer)` in front of the clipping is unsafe: the steps become larger.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,63 @@
-"""A scheduler that steps before its optimizer."""
+"""A scheduler that steps before its optimizer.
+
+## What goes wrong silently
+
+A scheduler sets the rate of the steps to come. Called before the first step of the optimizer it skips the first value, and every later one comes too early.
+
+```python
+import torch
+
+weight = torch.zeros(1, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=1.0)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
+for epoch in range(2):
+    optimizer.zero_grad()
+    (weight * 2).sum().backward()
+    scheduler.step()  # warning: GS506  # warns: Detected call of `lr_scheduler.step()` before `optimizer.step()`
+    optimizer.step()
+assert weight.item() == -1.5  # rates 0.5 and 0.25; 1 and 0.5 were meant
+```
+
+## Use instead
+
+First the optimizer, then the scheduler.
+
+```python
+import torch
+
+weight = torch.zeros(1, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=1.0)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
+for epoch in range(2):
+    optimizer.zero_grad()
+    (weight * 2).sum().backward()
+    optimizer.step()
+    scheduler.step()
+assert weight.item() == -3.0
+```
+
+## Not reported
+
+One scheduler step after many optimizer steps.
+
+```python
+import torch
+
+weight = torch.zeros(1, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=1.0)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
+for epoch in range(2):
+    for batch in range(3):
+        optimizer.zero_grad()
+        (weight * 2).sum().backward()
+        optimizer.step()
+    scheduler.step()
+```
+
+## Fix safety
+
+Exchanging the two lines is unsafe: the learning rates change.
+"""
 
 from __future__ import annotations
 

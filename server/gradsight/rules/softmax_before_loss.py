@@ -1,4 +1,73 @@
-"""An activation before a loss that applies it."""
+"""An activation before a loss that applies it.
+
+## What goes wrong silently
+
+`cross_entropy` applies `log_softmax` to its input, and `binary_cross_entropy_with_logits` a sigmoid. Applied twice, the scores are squeezed into a narrow range: the loss cannot come near zero, and the gradient is small and wrong.
+
+```python
+import torch
+from torch import nn
+
+scores = torch.tensor([[20.0, 0.0, 0.0]], requires_grad=True)
+probabilities = torch.softmax(scores, dim=1)
+loss = nn.functional.cross_entropy(probabilities, torch.tensor([0]))  # warning: GS605
+loss.backward()
+assert loss.item() > 0.5  # the prediction is right, and the loss should be near 0
+```
+
+```python
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(2, 1), nn.Sigmoid())
+loss = nn.BCEWithLogitsLoss()(net(torch.ones(4, 2)), torch.zeros(4, 1))  # warning: GS605
+loss.backward()
+assert loss.item() > 0.69  # it cannot become smaller
+```
+
+## Use instead
+
+Give the loss the scores.
+
+```python
+import torch
+from torch import nn
+
+scores = torch.tensor([[20.0, 0.0, 0.0]], requires_grad=True)
+loss = nn.functional.cross_entropy(scores, torch.tensor([0]))
+loss.backward()
+assert loss.item() < 0.001
+```
+
+## Not reported
+
+Losses that expect probabilities or their logarithms.
+
+```python
+import torch
+from torch import nn
+
+scores = torch.tensor([[2.0, 0.0, 0.0]], requires_grad=True)
+loss = nn.functional.nll_loss(torch.log_softmax(scores, dim=1), torch.tensor([0]))
+loss = loss + nn.functional.binary_cross_entropy(torch.sigmoid(scores), torch.zeros(1, 3))
+loss.backward()
+```
+
+Probabilities that are only shown.
+
+```python
+import torch
+from torch import nn
+
+scores = torch.tensor([[2.0, 0.0, 0.0]], requires_grad=True)
+print(torch.softmax(scores, dim=1))
+nn.functional.cross_entropy(scores, torch.tensor([0])).backward()
+```
+
+## Fix safety
+
+Leaving out the activation is unsafe: the loss and its gradient change.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,72 @@
-"""A graph is carried from one iteration to the next."""
+"""A graph is carried from one iteration to the next.
+
+## Why torch refuses
+
+A hidden state that is used in the next round brings the graph of this round along. The next backward runs into it and finds what this backward has freed.
+
+```python
+import torch
+from torch import nn
+
+cell = nn.RNNCell(2, 3)
+state = torch.zeros(4, 3)
+for step in range(2):
+    state = cell(torch.ones(4, 2), state)  # error: GS403
+    loss = state.pow(2).mean()
+    loss.backward()  # raises: Trying to backward through the graph a second time
+```
+
+## Use instead
+
+Cut the state where the round ends.
+
+```python
+import torch
+from torch import nn
+
+cell = nn.RNNCell(2, 3)
+state = torch.zeros(4, 3)
+for step in range(2):
+    state = cell(torch.ones(4, 2), state.detach())
+    loss = state.pow(2).mean()
+    loss.backward()
+```
+
+## Not reported
+
+A state that lives inside one round, with one backward at its end.
+
+```python
+import torch
+from torch import nn
+
+cell = nn.RNNCell(2, 3)
+for epoch in range(2):
+    state = torch.zeros(4, 3)
+    loss = 0
+    for step in range(3):
+        state = cell(torch.ones(4, 2), state)
+        loss = loss + state.pow(2).mean()
+    loss.backward()
+```
+
+A running average of detached values.
+
+```python
+import torch
+
+weight = torch.ones(3, requires_grad=True)
+average = torch.zeros(3)
+for step in range(2):
+    out = weight * 2
+    out.sum().backward()
+    average = 0.9 * average + 0.1 * out.detach()
+```
+
+## Fix safety
+
+`.detach()` on the carried state is unsafe: the gradient then ends at the border of the round, which is what truncated backpropagation through time means, and which is a choice.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,78 @@
-"""`step()` that no `backward()` precedes."""
+"""`step()` that no `backward()` precedes.
+
+## What goes wrong silently
+
+Without a backward there is no gradient, and the step changes nothing.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+before = net.weight.detach().clone()
+for step in range(3):
+    optimizer.zero_grad()
+    loss = net(torch.ones(4, 2)).pow(2).mean()
+    optimizer.step()  # warning: GS503
+assert torch.equal(net.weight, before)
+```
+
+## Use instead
+
+Run the backward.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+before = net.weight.detach().clone()
+for step in range(3):
+    optimizer.zero_grad()
+    loss = net(torch.ones(4, 2)).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+assert not torch.equal(net.weight, before)
+```
+
+## Not reported
+
+Gradients that come from elsewhere: `autograd.grad`, a closure, an assignment.
+
+```python
+import torch
+
+weight = torch.zeros(1, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=1.0)
+(weight.grad,) = torch.autograd.grad((weight * 2).sum(), weight)
+optimizer.step()
+assert weight.item() == -2.0
+```
+
+```python
+import torch
+
+weight = torch.zeros(1, requires_grad=True)
+optimizer = torch.optim.LBFGS([weight], max_iter=1)
+
+
+def closure():
+    optimizer.zero_grad()
+    loss = (weight - 1).pow(2).sum()
+    loss.backward()
+    return loss
+
+
+optimizer.step(closure)
+assert weight.item() != 0.0
+```
+
+## Fix safety
+
+No fix is offered: which loss is meant is for the author to say.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,88 @@
-"""A tensor kept on ctx instead of `save_for_backward`."""
+"""A tensor kept on ctx instead of `save_for_backward`.
+
+## What goes wrong silently
+
+`save_for_backward` remembers the version of a tensor and refuses one that was changed in between. An attribute of `ctx` remembers nothing: backward computes with the changed value. It also keeps memory that torch would have freed.
+
+```python
+import torch
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, values):
+        ctx.values = values  # warning: GS702
+        return values * values
+
+    @staticmethod
+    def backward(ctx, grad):
+        return 2 * ctx.values * grad
+
+
+x = torch.ones(3, requires_grad=True)
+hidden = x * 1
+out = Square.apply(hidden)
+hidden.mul_(10)
+out.sum().backward()
+assert x.grad.tolist() == [20.0, 20.0, 20.0]  # 2 is right
+```
+
+## Use instead
+
+`save_for_backward`; a change in between is then an error instead of a wrong number.
+
+```python
+import torch
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, values):
+        ctx.save_for_backward(values)
+        return values * values
+
+    @staticmethod
+    def backward(ctx, grad):
+        (values,) = ctx.saved_tensors
+        return 2 * values * grad
+
+
+x = torch.ones(3, requires_grad=True)
+hidden = x * 1
+out = Square.apply(hidden)
+out.sum().backward()
+assert x.grad.tolist() == [2.0, 2.0, 2.0]
+```
+
+## Not reported
+
+Numbers, shapes and flags on `ctx`.
+
+```python
+import torch
+
+
+class Repeat(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, values, times):
+        ctx.times = times
+        ctx.shape = values.shape
+        return values.repeat(times)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.reshape(ctx.times, *ctx.shape).sum(dim=0), None
+
+
+x = torch.ones(3, requires_grad=True)
+Repeat.apply(x, 2).sum().backward()
+assert x.grad.tolist() == [2.0, 2.0, 2.0]
+```
+
+## Fix safety
+
+`save_for_backward` with `saved_tensors` is safe: the values are the same, and a change in between is noticed.
+"""
 
 from __future__ import annotations
 
