@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradsight.fixes import cuts, gradients, inplace
+from gradsight.fixes import cuts, gradients, graphs, inplace
 from gradsight.fixes.draft import Builder, Case, Draft
 from gradsight.fixes.rewriting import rewrites
 from gradsight.fixes.suppress import suppression
@@ -44,6 +44,13 @@ BUILDERS: dict[str, Builder] = {
     "GS304": gradients.gradient_none,
     "GS305": gradients.read_in_race,
     "GS306": gradients.non_leaf_copied,
+    "GS401": graphs.non_scalar,
+    "GS402": graphs.backward_twice,
+    "GS403": graphs.state_carried,
+    "GS404": graphs.kept_alive,
+    "GS405": graphs.penalty,
+    "GS406": graphs.unused,
+    "GS408": graphs.grows,
 }
 
 

@@ -297,10 +297,16 @@ def without_recording(case: Case) -> Draft | None:
         return None
     return Draft(
         "no-grad",
-        f"Update {short(case.word('target') or 'it')} under torch.no_grad()",
+        f"Update {short(_written_name(case))} under torch.no_grad()",
         "safe",
         (*mode.patches, *patches),
     )
+
+
+def _written_name(case: Case) -> str:
+    write = write_of(case)
+    base = roots(write.target)[:1] if write is not None else []
+    return case.word("target") or (case.tree.segment(base[0]) if base else "it")
 
 
 def neighbours(case: Case) -> list[ast.stmt]:
