@@ -115,6 +115,26 @@ def test_marks_stand_below_wide_characters_and_tabs(
     assert said[line + 1] == "    | " + " " * 19 + "^^^^^^"
 
 
+def test_a_long_line_is_shown_in_part(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = FAILS.replace("y *= 2", f"junk = '{'a' * 5_000}'; y *= 2; more = '{'b' * 5_000}'")
+    (project / "train.py").write_text(text)
+    cli.main(["check", "train.py"])
+    said = capsys.readouterr().out.splitlines()
+    line = next(index for index, text in enumerate(said) if "y *= 2" in text)
+    assert len(said[line]) < 200
+    assert said[line].index("y *= 2") == said[line + 1].index("^^^^^^")
+
+
+def test_control_characters_never_reach_the_terminal(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "train.py").write_text(FAILS.replace("y *= 2", "y *= 2  # \x1b[31m red \x07"))
+    cli.main(["check", "train.py"])
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    assert "\x07" not in said
+
+
 def test_colours_are_used_when_asked_for(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "train.py").write_text(FAILS)
     cli.main(["check", "--color", "always", "train.py"])

@@ -31,6 +31,10 @@ STYLES = {
 }
 NEAR = 1
 TAB = 4
+LONGEST_LINE = 160
+ELLIPSIS = "..."
+# What a terminal would act on instead of showing it.
+_CONTROLS = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) != "\t"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,7 @@ def write(gathered: Gathered, documents: Documents, out: TextIO, color: str) -> 
     for finding in gathered.findings:
         lines += [*lay_out(finding, documents), []]
     lines.append(summary(gathered))
+    lines = [[(text.translate(_CONTROLS), style) for text, style in line] for line in lines]
     if wants_color(out, color):
         _paint(lines, out, forced=color == "always")
     else:
@@ -94,11 +99,42 @@ def excerpt(path: str, marks: list[Mark], documents: Documents) -> Iterator[list
             yield [(f"  {'.' * width}", "gutter")]
         previous = line
         text = documents.line(path, line)
-        yield [(f"  {here.span.line:>{width}} | ", "gutter"), (text.expandtabs(TAB).rstrip(), "")]
-        for mark in _merged(shown[line]):
-            start, length = _columns(text, mark.span)
-            runs: list[Run] = [(blank, "gutter"), (" " * start + mark.character * length, mark.style)]
+        spots = [(mark, *_columns(text, mark.span)) for mark in _merged(shown[line])]
+        window = Window.around(text, min(start for _, start, _ in spots))
+        yield [(f"  {here.span.line:>{width}} | ", "gutter"), (window.shown(text), "")]
+        for mark, start, length in spots:
+            at, long = window.clip(start, length)
+            runs: list[Run] = [(blank, "gutter"), (" " * at + mark.character * long, mark.style)]
             yield [*runs, (f" {mark.label}", mark.style)] if mark.label else runs
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The part of a long line that is shown, in screen columns; a short line is shown whole."""
+
+    start: int
+    end: int
+
+    @classmethod
+    def around(cls, text: str, column: int) -> Window:
+        """The window that shows a place with something before and after it."""
+        if len(text) <= LONGEST_LINE:
+            return cls(0, LONGEST_LINE * TAB)
+        start = max(0, column - LONGEST_LINE // 4)
+        return cls(start, start + LONGEST_LINE)
+
+    def shown(self, text: str) -> str:
+        """What of the line is inside, with dots where something is left out."""
+        line = text.expandtabs(TAB).rstrip()
+        before = ELLIPSIS if self.start else ""
+        after = ELLIPSIS if len(line) > self.end else ""
+        return f"{before}{line[self.start : self.end]}{after}"
+
+    def clip(self, start: int, length: int) -> tuple[int, int]:
+        """A mark, moved and cut to what is shown."""
+        lead = len(ELLIPSIS) if self.start else 0
+        at = min(max(start, self.start), self.end) - self.start
+        return at + lead, max(1, min(start + length, self.end) - max(start, self.start))
 
 
 def place(path: str, span: Span, documents: Documents) -> str:
