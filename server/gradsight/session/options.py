@@ -10,12 +10,14 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from gradsight.model.settings import Settings
+from gradsight.session.probe_options import ProbeOptions, probe_options_from
 
 Run = Literal["onType", "onSave"]
 Scope = Literal["open", "workspace"]
 LONGEST_DEBOUNCE = 10_000
 # Options that speak to the editor's own side; the server lets them pass.
-CLIENT_OPTIONS = frozenset({"interpreter", "path", "trace", "probe"})
+CLIENT_OPTIONS = frozenset({"path", "trace"})
+PROBE_OPTIONS = frozenset({"interpreter", "probe"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,7 @@ class Options:
     scope: Scope = "open"
     """Which files `workspace/diagnostic` speaks of."""
     checking: Settings = field(default_factory=Settings)
+    probe: ProbeOptions = field(default_factory=ProbeOptions)
 
     def settings(self, project: Settings) -> Settings:
         """The settings of checking in a project: what it sets holds, the editor fills the rest."""
@@ -53,7 +56,7 @@ def options_from(table: object) -> tuple[Options, tuple[str, ...]]:
     checking: dict[str, Any] = {}
     complaints = []
     for key, value in table.items():
-        if value is None or key in CLIENT_OPTIONS:
+        if value is None or key in CLIENT_OPTIONS or key in PROBE_OPTIONS:
             continue
         if key not in _OWN:
             checking[str(key)] = value
@@ -69,7 +72,8 @@ def options_from(table: object) -> tuple[Options, tuple[str, ...]]:
         settings, problems = settings_from(checking)
         chosen["checking"] = settings
         complaints += [f"gradsight: {problem}" for problem in problems]
-    return Options(**chosen), tuple(complaints)
+    chosen["probe"], problems = probe_options_from(table.get("interpreter"), table.get("probe"))
+    return Options(**chosen), (*complaints, *problems)
 
 
 def _is_flag(value: object) -> bool:
