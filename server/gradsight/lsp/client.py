@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pygls.capabilities import get_capability
+
 from gradsight.lsp.convert import Encoding
 from gradsight.lsp.wire_types import types
-from pygls.capabilities import get_capability
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,9 @@ def read_client(capabilities: types.ClientCapabilities, encoding: str) -> Client
         takes_related_information=has(f"{publish}.related_information"),
         takes_code_description=has(f"{publish}.code_description_support"),
         takes_data=has(f"{publish}.data_support"),
-        tags=frozenset(tags.value_set) if isinstance(tags, types.ClientDiagnosticsTagOptions) else frozenset(),
+        tags=frozenset(tags.value_set)
+        if isinstance(tags, types.ClientDiagnosticsTagOptions)
+        else frozenset(),
         reads_markdown=types.MarkupKind.Markdown in formats,
         takes_action_literals=has("text_document.code_action.code_action_literal_support"),
         resolves_edits=has("text_document.code_action.data_support")

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pygls import uris
+
 from gradsight.lsp.wire_types import types
 from gradsight.model.source import Span
 from gradsight.session.buffer import Buffer, Edit, Point
-from pygls import uris
 
 Encoding = Literal["utf-8", "utf-16", "utf-32"]
 
@@ -51,9 +52,7 @@ def point_of(buffer: Buffer, position: types.Position, encoding: Encoding) -> Po
     return Point(position.line, to_column(buffer.content(position.line), position.character, encoding))
 
 
-def edit_of(
-    buffer: Buffer, change: types.TextDocumentContentChangePartial, encoding: Encoding
-) -> Edit:
+def edit_of(buffer: Buffer, change: types.TextDocumentContentChangePartial, encoding: Encoding) -> Edit:
     """A client's change of a part of a text."""
     start = point_of(buffer, change.range.start, encoding)
     end = point_of(buffer, change.range.end, encoding)

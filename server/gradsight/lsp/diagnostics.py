@@ -58,7 +58,9 @@ def show_elsewhere(server: GradSightServer, path: str) -> None:
             show(server, document, set())
         return
     findings = server.session.findings_at(path)
-    publish(server, uri_of(path), [diagnostic_of(server.session, finding, server.client) for finding in findings])
+    publish(
+        server, uri_of(path), [diagnostic_of(server.session, finding, server.client) for finding in findings]
+    )
 
 
 def clear(server: GradSightServer, uris: Iterable[str]) -> None:
@@ -103,7 +105,9 @@ async def pull_workspace(
 ) -> types.WorkspaceDiagnosticReport:
     """The diagnostics of everything open, and of what open documents found elsewhere."""
     known = {entry.uri: entry.value for entry in params.previous_result_ids}
-    items: list[types.WorkspaceFullDocumentDiagnosticReport | types.WorkspaceUnchangedDocumentDiagnosticReport] = []
+    items: list[
+        types.WorkspaceFullDocumentDiagnosticReport | types.WorkspaceUnchangedDocumentDiagnosticReport
+    ] = []
     said: set[str] = set()
     for document in list(ls.session.open.documents.values()):
         if ls.session.is_due(document):
@@ -135,7 +139,7 @@ def diagnostics_of(session: Session, document: Document, client: Client) -> Diag
 
 def diagnostic_of(session: Session, finding: Finding, client: Client) -> types.Diagnostic:
     """One finding; fields that the client does not know are left out."""
-    uri, place = locate_at_path(session, finding.path, finding.span, client.encoding)
+    _, place = locate_at_path(session, finding.path, finding.span, client.encoding)
     is_unused = finding.code == UNUSED_CODE
     tags = [tag for tag in [types.DiagnosticTag.Unnecessary] if is_unused and tag in client.tags]
     return types.Diagnostic(
@@ -169,7 +173,9 @@ def _trail(
 
 def _with_trail(finding: Finding) -> str:
     """For clients that cannot show other places: the lines are named in the message."""
-    steps = [f"line {step.span.line}: {step.message}" for step in finding.related if step.path == finding.path]
+    steps = [
+        f"line {step.span.line}: {step.message}" for step in finding.related if step.path == finding.path
+    ]
     return "; ".join([finding.message, *steps])
 
 

@@ -25,15 +25,16 @@ SYNC = types.NotebookDocumentSyncOptions(
 def register(server: GradSightServer) -> None:
     """Takes the place of the notebooks that pygls keeps."""
     builtin = server.protocol.fm.builtin_features
-    handlers = {
-        types.NOTEBOOK_DOCUMENT_DID_OPEN: did_open,
-        types.NOTEBOOK_DOCUMENT_DID_CHANGE: did_change,
-        types.NOTEBOOK_DOCUMENT_DID_SAVE: did_save,
-        types.NOTEBOOK_DOCUMENT_DID_CLOSE: did_close,
-    }
-    for method, handler in handlers.items():
+    for method in (
+        types.NOTEBOOK_DOCUMENT_DID_OPEN,
+        types.NOTEBOOK_DOCUMENT_DID_CHANGE,
+        types.NOTEBOOK_DOCUMENT_DID_CLOSE,
+    ):
         builtin.pop(method, None)
-        server.feature(method)(handler)
+    server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)(did_open)
+    server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)(did_change)
+    server.feature(types.NOTEBOOK_DOCUMENT_DID_SAVE)(did_save)
+    server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)(did_close)
 
 
 def did_open(ls: GradSightServer, params: types.DidOpenNotebookDocumentParams) -> None:

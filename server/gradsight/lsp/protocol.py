@@ -13,11 +13,12 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gradsight.lsp.frames import frame
-from gradsight.lsp.wire_types import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.protocol import LanguageServerProtocol, lsp_method
 from pygls.protocol.language_server import _prepare_command_arguments
+
+from gradsight.lsp.frames import frame
+from gradsight.lsp.wire_types import types
 
 log = logging.getLogger(__name__)
 
@@ -149,6 +150,11 @@ class Conversation(LanguageServerProtocol):
 
 
 def settle(future: asyncio.Future[Any]) -> None:
-    """For work that nobody awaits: its failure is logged, its cancellation is not news."""
-    if not future.cancelled() and future.exception() is not None:
-        log.error("work in the background failed", exc_info=future.exception())
+    """For work that nobody awaits: its failure is logged, its cancellation and a client's refusal are no news."""
+    if future.cancelled():
+        return
+    problem = future.exception()
+    if isinstance(problem, JsonRpcException):
+        log.info("the client refused: %s", problem)
+    elif problem is not None:
+        log.error("work in the background failed", exc_info=problem)

@@ -7,6 +7,9 @@ import logging
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
+from pygls.exceptions import JsonRpcInternalError
+from pygls.lsp.server import LanguageServer
+
 from gradsight import __version__
 from gradsight.lsp import actions, diagnostics, documents, hints, hover, lenses, notebooks, settings, watching
 from gradsight.lsp.client import Client, read_client
@@ -14,8 +17,6 @@ from gradsight.lsp.protocol import Conversation, settle
 from gradsight.lsp.wire_types import types
 from gradsight.session.documents import Document
 from gradsight.session.session import Session
-from pygls.exceptions import JsonRpcInternalError
-from pygls.lsp.server import LanguageServer
 
 if TYPE_CHECKING:
     from gradsight.model.finding import Finding

@@ -59,9 +59,7 @@ def serve_tcp(conversation: Talks, host: str, port: int) -> int:
         return asyncio.run(_converse(conversation, lambda: connection.recv(CHUNK), connection.sendall))
 
 
-async def _converse(
-    conversation: Talks, receive: Callable[[], bytes], send: Callable[[bytes], None]
-) -> int:
+async def _converse(conversation: Talks, receive: Callable[[], bytes], send: Callable[[bytes], None]) -> int:
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[int] = loop.create_future()
 

@@ -28,7 +28,6 @@ class Choices:
 
     def begin(self, sent: object, folders: list[str]) -> None:
         """Take what came with `initialize`."""
-        self.folders = dict.fromkeys(folders)  # type: ignore[arg-type]
         self.common = self._read(sent)
         self.folders = dict.fromkeys(folders, self.common)
 
@@ -53,7 +52,9 @@ class Choices:
         told = [self._read(answer) if answer is not None else self.common for answer in answers]
         if len(told) == len(items):
             self.common = told[0]
-            self.folders.update({folder: one for folder, one in zip(folders, told[1:]) if folder in self.folders})
+            self.folders.update(
+                {folder: one for folder, one in zip(folders, told[1:]) if folder in self.folders}
+            )
         self._apply(before)
 
     def take(self, pushed: object) -> None:
@@ -108,9 +109,7 @@ async def initialized(ls: GradSightServer, params: types.InitializedParams) -> N
     await ls.choices.ask()
 
 
-async def did_change_configuration(
-    ls: GradSightServer, params: types.DidChangeConfigurationParams
-) -> None:
+async def did_change_configuration(ls: GradSightServer, params: types.DidChangeConfigurationParams) -> None:
     """Settings changed: the client says what they are now, or wants to be asked."""
     if ls.client.answers_configuration:
         await ls.choices.ask()
@@ -121,12 +120,14 @@ async def did_change_configuration(
 async def did_change_folders(ls: GradSightServer, params: types.DidChangeWorkspaceFoldersParams) -> None:
     """The workspace has other folders now."""
     event = params.event
-    ls.choices.change_folders([folder.uri for folder in event.added], [folder.uri for folder in event.removed])
+    ls.choices.change_folders(
+        [folder.uri for folder in event.added], [folder.uri for folder in event.removed]
+    )
     await ls.choices.ask()
 
 
 def _is_inside(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/\\") + "/") or path.startswith(folder + "\\")
+    return path == folder or path.startswith((folder.rstrip("/\\") + "/", folder + "\\"))
 
 
 def _plain(value: Any) -> Any:

@@ -12,14 +12,18 @@ LEVELS = ("debug", "info", "warning", "error")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """How the server is reached, and how much it logs."""
-    parser.add_argument("--stdio", action="store_true", help="talk over standard input and output (the default)")
+    parser.add_argument(
+        "--stdio", action="store_true", help="talk over standard input and output (the default)"
+    )
     parser.add_argument("--tcp", metavar="[HOST:]PORT", help="listen for one client instead, for debugging")
     parser.add_argument("--log-level", choices=LEVELS, default="warning", help="what goes to standard error")
 
 
 def main(argv: list[str] | None = None) -> None:
     """Serve one client; does not return."""
-    parser = argparse.ArgumentParser(prog="python -m gradsight.lsp", description="speak the language server protocol")
+    parser = argparse.ArgumentParser(
+        prog="python -m gradsight.lsp", description="speak the language server protocol"
+    )
     add_arguments(parser)
     args = parser.parse_args(argv)
     serve(args)
@@ -35,7 +39,9 @@ def serve(args: argparse.Namespace) -> None:
             raise SystemExit(2)
         address = (host or "127.0.0.1", int(port))
     logging.basicConfig(
-        stream=sys.stderr, level=args.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+        stream=sys.stderr,
+        level=args.log_level.upper(),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     # pygls logs every message that it refuses with a traceback; what matters of it is logged by our own side.
     logging.getLogger("pygls").setLevel(logging.CRITICAL if args.log_level != "debug" else logging.DEBUG)

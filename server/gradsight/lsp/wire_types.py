@@ -52,7 +52,7 @@ def _import_marked() -> None:
         define(cls, **options) if cls is None or options else _mark(cls)
     )
     try:
-        import lsprotocol.types
+        pass
     finally:
         attrs.define = define
     from lsprotocol import _hooks

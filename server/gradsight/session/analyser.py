@@ -27,8 +27,8 @@ class Analyser(Protocol):
         self, source: Source, settings: Settings, finder: Finder | None, stop: Stop
     ) -> Report | None: ...
 
-    def cards(self, first_line: int, last_line: int) -> Sequence[TensorCard]:
-        """What is known about tensor names on these lines of the text that was analysed last."""
+    def cards(self, report: Report, first_line: int, last_line: int) -> Sequence[TensorCard]:
+        """What is known about tensor names on these lines of the text that the report is about."""
         ...
 
 
@@ -42,7 +42,7 @@ class WholeText:
             return None
         return analyze(source, settings, finder)
 
-    def cards(self, first_line: int, last_line: int) -> Sequence[TensorCard]:
+    def cards(self, report: Report, first_line: int, last_line: int) -> Sequence[TensorCard]:
         return ()
 
 

@@ -94,9 +94,7 @@ def finding_card(finding: Finding) -> str:
 
 def rule_card(rule: Rule) -> str:
     """A rule's page in short."""
-    return (
-        f"**{rule.code} {rule.name}**\n\n{short_page(rule)}\n\n[{rule.name}]({page_url(rule.name)})"
-    )
+    return f"**{rule.code} {rule.name}**\n\n{short_page(rule)}\n\n[{rule.name}]({page_url(rule.name)})"
 
 
 def short_page(rule: Rule) -> str:
@@ -152,7 +150,9 @@ def _myth_of(word: naming.Word, name: str | None) -> Myth | None:
 
 def _step(finding: Finding, index: int) -> str:
     step = finding.related[index]
-    place = f"line {step.span.line}" if step.path == finding.path else f"{_file_name(step.path)}:{step.span.line}"
+    place = (
+        f"line {step.span.line}" if step.path == finding.path else f"{_file_name(step.path)}:{step.span.line}"
+    )
     return f"{index + 1}. {place}: {step.message}"
 
 

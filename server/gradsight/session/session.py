@@ -14,11 +14,13 @@ from dataclasses import dataclass, field
 from gradsight.model.finding import Finding
 from gradsight.model.report import Report
 from gradsight.model.settings import Settings
+from gradsight.model.source import Source
 from gradsight.session.analyser import Analyser, load_engine, new_analyser
 from gradsight.session.documents import Document, Notebook, Open
 from gradsight.session.files import Files
 from gradsight.session.knowledge import TensorCard
 from gradsight.session.options import Options
+from gradsight.session.repairs import Workshop
 from gradsight.session.schedule import Urgency, Worker
 
 log = logging.getLogger(__name__)
@@ -206,9 +208,22 @@ class Session:
 
     def cards(self, document: Document, first_line: int, last_line: int) -> tuple[TensorCard, ...]:
         """What the engine knows about the tensor names of some lines, as long as it has seen the text as it is now."""
-        if not document.is_fresh:
+        if document.report is None or not document.is_fresh:
             return ()
-        return tuple(document.analyser.cards(first_line, last_line))
+        return tuple(document.analyser.cards(document.report, first_line, last_line))
+
+    def workshop(self, document: Document) -> Workshop:
+        """What is needed to repair a document whose report is fresh; changed texts are tried as it itself is checked."""
+        settings, finder, analyser = (
+            self.settings_for(document),
+            self.files.finder_for(document.path),
+            document.analyser,
+        )
+
+        def check(source: Source) -> Report:
+            return analyser.analyze(source, settings, finder, lambda: False) or Report(source.path)
+
+        return Workshop(document.source, settings, document.report or Report(document.path), check)
 
     # How it is done.
 

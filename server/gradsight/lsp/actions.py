@@ -1,0 +1,229 @@
+"""Code actions: quick fixes, safe fixes for the whole file, rewrites, and comments that silence.
+
+An edit is computed on the text as it is now, never from a range that the client sends back: some editors send bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gradsight.lsp.places import Spot, locate, span_of, spot_of
+from gradsight.lsp.wire_types import types
+from gradsight.model.finding import Finding
+from gradsight.model.fix import Edit
+from gradsight.model.source import Span
+from gradsight.session import repairs
+from gradsight.session.documents import Document
+from gradsight.session.repairs import Offer, Purpose
+from gradsight.session.schedule import Urgency
+
+if TYPE_CHECKING:
+    from gradsight.lsp.server import GradSightServer
+
+KINDS: dict[Purpose, str] = {
+    "fix": "quickfix",
+    "suppress": "quickfix",
+    "rewrite": "refactor.rewrite.gradsight",
+    "fixAll": "source.fixAll.gradsight",
+}
+APPLY = "gradsight.apply"
+
+
+def register(server: GradSightServer) -> None:
+    """Offer actions, complete them, and apply them for clients that only know commands."""
+    options = types.CodeActionOptions(
+        code_action_kinds=sorted(set(KINDS.values())),
+        resolve_provider=True,
+    )
+    server.feature(types.TEXT_DOCUMENT_CODE_ACTION, options)(code_actions)
+    server.feature(types.CODE_ACTION_RESOLVE)(resolve)
+    server.command(APPLY)(apply)
+
+
+async def code_actions(
+    ls: GradSightServer, params: types.CodeActionParams
+) -> list[types.CodeAction | types.Command]:
+    """What can be done about a range."""
+    spot = spot_of(ls.session, params.text_document.uri)
+    if spot is None or not await ls.session.current(spot.document):
+        return []
+    context = params.context
+    asked = span_of(spot, params.range, ls.client.encoding)
+    chosen = _chosen(ls, spot, asked, context.diagnostics)
+    wanted = _wanted(context.only)
+    if spot.cell is not None or (context.only is None and not ls.client.resolves_edits):
+        # In a cell a source action would run once for each cell, over the whole notebook.
+        wanted.discard("fixAll")
+    is_named = context.only is not None
+    offers = await offers_for(ls, spot.document, wanted, asked, chosen, is_complete=is_named)
+    return [_action(ls, spot.document, offer, asked, context.diagnostics) for offer in offers]
+
+
+async def resolve(ls: GradSightServer, action: types.CodeAction) -> types.CodeAction:
+    """Complete an action that was offered without its edit."""
+    if isinstance(action.data, dict):
+        action.edit = await edit_for(ls, action.data)
+    return action
+
+
+async def apply(ls: GradSightServer, handle: Any) -> None:
+    """Apply an action on behalf of a client that cannot take edits with it."""
+    edit = await edit_for(ls, handle) if isinstance(handle, dict) else None
+    if edit is not None:
+        await ls.workspace_apply_edit_async(types.ApplyWorkspaceEditParams(edit, label="GradSight"))
+
+
+async def edit_for(ls: GradSightServer, handle: dict[str, Any]) -> types.WorkspaceEdit | None:
+    """The edit that a handle stands for, computed on the present text; None if it no longer applies."""
+    document = ls.session.open.documents.get(str(handle.get("document")))
+    title, line = handle.get("title"), handle.get("line")
+    purpose = next((each for each in KINDS if each == handle.get("purpose")), None)
+    if document is None or purpose is None or not isinstance(line, int):
+        return None
+    if not await ls.session.current(document):
+        return None
+    column = handle.get("column")
+    asked = Span(line, column, line, column) if isinstance(column, int) else Span(line, 0, line, 0)
+    code = handle.get("code")
+    chosen = [
+        finding
+        for finding in ls.session.findings_of(document)
+        if finding.code == code and finding.span.line == handle.get("at")
+    ]
+    offers = await offers_for(ls, document, {purpose}, asked, chosen, is_complete=True)
+    offer = next((offer for offer in offers if offer.title == title), None)
+    if offer is None or offer.edits is None:
+        return None
+    return workspace_edit(ls, document, offer.edits)
+
+
+async def offers_for(
+    ls: GradSightServer,
+    document: Document,
+    wanted: set[Purpose],
+    asked: Span,
+    chosen: Sequence[Finding],
+    is_complete: bool,
+) -> list[Offer]:
+    """The offers of the wanted kinds, worked out beside the conversation and not in it.
+
+    Unless they must be complete, edits that need not be known to make the offer are left for later.
+    """
+    is_lazy = ls.client.resolves_edits and not is_complete
+    workshop = ls.session.workshop(document)
+    lines = [document.line_text(line) for line in range(asked.line, asked.end_line + 1)]
+    may_rewrite = "rewrite" in wanted and repairs.may_write_in_place(lines)
+
+    def work() -> list[Offer]:
+        offers: list[Offer] = []
+        if "fix" in wanted:
+            offers += workshop.fixes(chosen)
+        if may_rewrite:
+            offers += workshop.rewrites(asked)
+        if "suppress" in wanted and not is_lazy:
+            offers += workshop.suppressions(chosen)
+        if "fixAll" in wanted and not is_lazy and (everything := workshop.fix_all()) is not None:
+            offers.append(everything)
+        return offers
+
+    offers = []
+    if may_rewrite or (chosen and wanted & {"fix", "suppress"}) or ("fixAll" in wanted and not is_lazy):
+        offers = await ls.session.worker.submit(Urgency.AWAITED, work)
+    if is_lazy and "suppress" in wanted:
+        offers += [repairs.suppression(finding) for finding in chosen]
+    if is_lazy and "fixAll" in wanted and document.findings:
+        offers.append(Offer("fixAll", repairs.FIX_ALL, None))
+    return offers
+
+
+def workspace_edit(ls: GradSightServer, document: Document, edits: Iterable[Edit]) -> types.WorkspaceEdit:
+    """Edits of a module as the client wants them: by address, with versions where it takes them."""
+    by_uri: dict[str, list[types.TextEdit]] = {}
+    for edit in edits:
+        uri, place = locate(document, edit.span, ls.client.encoding)
+        by_uri.setdefault(uri, []).append(types.TextEdit(place, edit.text))
+    if not ls.client.takes_document_changes:
+        return types.WorkspaceEdit(changes=by_uri)
+    changes: list[Any] = []
+    for uri, text_edits in by_uri.items():
+        spot = spot_of(ls.session, uri)
+        version = spot.version if spot is not None else None
+        changes.append(
+            types.TextDocumentEdit(types.OptionalVersionedTextDocumentIdentifier(uri, version), text_edits)
+        )
+    return types.WorkspaceEdit(document_changes=changes)
+
+
+def _action(
+    ls: GradSightServer, document: Document, offer: Offer, asked: Span, echoed: Sequence[types.Diagnostic]
+) -> types.CodeAction | types.Command:
+    handle = {
+        "document": document.key,
+        "purpose": offer.purpose,
+        "title": offer.title,
+        "line": asked.line,
+        "column": asked.column,
+        "code": offer.finding.code if offer.finding is not None else "",
+        "at": offer.finding.span.line if offer.finding is not None else 0,
+    }
+    if not ls.client.takes_action_literals:
+        return types.Command(offer.title, APPLY, arguments=[handle])
+    is_lazy = ls.client.resolves_edits
+    return types.CodeAction(
+        title=offer.title,
+        kind=KINDS[offer.purpose],
+        diagnostics=_repaired(ls, document, offer, echoed),
+        is_preferred=True if offer.is_preferred and ls.client.knows_preferred else None,
+        edit=None if is_lazy else workspace_edit(ls, document, offer.edits or ()),
+        data=handle if is_lazy else None,
+    )
+
+
+def _chosen(
+    ls: GradSightServer, spot: Spot, asked: Span, echoed: Sequence[types.Diagnostic]
+) -> list[Finding]:
+    """The findings that a range is about: those it meets, and those the client names by code and line."""
+    named = {
+        (each.code, each.range.start.line + 1 + spot.offset) for each in echoed if each.source == "gradsight"
+    }
+    return [
+        finding
+        for finding in ls.session.findings_of(spot.document)
+        if finding.path == spot.document.path
+        and (_meets(finding.span, asked) or (finding.code, finding.span.line) in named)
+    ]
+
+
+def _repaired(
+    ls: GradSightServer, document: Document, offer: Offer, echoed: Sequence[types.Diagnostic]
+) -> list[types.Diagnostic] | None:
+    """The client's own diagnostics that an offer repairs, handed back as they came."""
+    if offer.finding is None:
+        return None
+    _, place = locate(document, offer.finding.span, ls.client.encoding)
+    found = [
+        each
+        for each in echoed
+        if each.code == offer.finding.code and each.range.start.line == place.start.line
+    ]
+    return found or None
+
+
+def _wanted(only: Sequence[types.CodeActionKind | str] | None) -> set[Purpose]:
+    """What the client asks for; a kind stands for everything under it."""
+    if only is None:
+        return set(KINDS)
+    asked = [str(getattr(kind, "value", kind)) for kind in only]
+    return {
+        purpose
+        for purpose, kind in KINDS.items()
+        if any(each == "" or kind == each or kind.startswith(f"{each}.") for each in asked)
+    }
+
+
+def _meets(span: Span, asked: Span) -> bool:
+    return (span.line, span.column) <= (asked.end_line, asked.end_column) and (
+        asked.line,
+        asked.column,
+    ) <= (span.end_line, span.end_column)

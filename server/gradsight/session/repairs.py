@@ -1,0 +1,103 @@
+"""Repairs that are offered in a document, always computed on its text as it is now.
+
+*Offer* is one entry of a menu: what it is for, and the edits it would make, once they are worked out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from gradsight.model.finding import Finding
+from gradsight.model.fix import Edit, Fix, line_starts
+from gradsight.model.report import Report
+from gradsight.model.settings import Settings
+from gradsight.model.source import Source, Span
+
+Purpose = Literal["fix", "suppress", "rewrite", "fixAll"]
+FIX_ALL = "Fix all safe GradSight findings"
+# What an in-place statement has in it, one way or another.
+_IN_PLACE = re.compile(r"[^\s=<>!]=|\]\s*=|_\s*\(|inplace|out\s*=")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One repair.  `finding` is what it repairs; `is_preferred` marks the one that a user most likely wants."""
+
+    purpose: Purpose
+    title: str
+    edits: tuple[Edit, ...] | None
+    """None: not worked out yet."""
+    finding: Finding | None = None
+    is_preferred: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """A text with its report, and the means to try a changed text."""
+
+    source: Source
+    settings: Settings
+    report: Report
+    check: Callable[[Source], Report]
+
+    def fixes(self, chosen: Sequence[Finding]) -> list[Offer]:
+        """The repairs of the chosen findings, the preferred one of each first."""
+        from gradsight.fixing import fixes_for
+
+        return [
+            Offer("fix", fix.title, fix.edits, finding, fix.preferred and fix.safety == "safe")
+            for finding in chosen
+            for fix in fixes_for(self.source, finding, self.settings, check=self.check, report=self.report)
+        ]
+
+    def suppressions(self, chosen: Sequence[Finding]) -> list[Offer]:
+        """A comment that silences each of the chosen findings."""
+        from gradsight.fixing import suppress_edit
+
+        found = [(finding, suppress_edit(self.source, finding)) for finding in chosen]
+        return [suppression(finding, fix) for finding, fix in found if fix is not None]
+
+    def rewrites(self, span: Span) -> list[Offer]:
+        """The in-place statement at a place, written out of place."""
+        from gradsight.fixing import rewrites_at
+
+        return [
+            Offer("rewrite", fix.title, fix.edits) for fix in rewrites_at(self.source, span, self.settings)
+        ]
+
+    def fix_all(self) -> Offer | None:
+        """All safe repairs at once; None if there is none."""
+        from gradsight.fixes.difference import difference
+        from gradsight.fixing import fix_all
+
+        text, applied = fix_all(self.source, self.settings, check=self.check)
+        if not applied:
+            return None
+        starts = line_starts(self.source.text)
+        edits = tuple(
+            Edit(_span(starts, patch.start, patch.end), patch.text)
+            for patch in difference(self.source.text, text)
+        )
+        return Offer("fixAll", FIX_ALL, edits)
+
+
+def suppression(finding: Finding, fix: Fix | None = None) -> Offer:
+    """The offer to silence a finding."""
+    return Offer(
+        "suppress", f"Ignore {finding.code} on this line", fix.edits if fix is not None else None, finding
+    )
+
+
+def may_write_in_place(lines: Sequence[str]) -> bool:
+    """Whether a line looks as if it could write in place; a quick look that never misses one."""
+    return any(_IN_PLACE.search(line) for line in lines)
+
+
+def _span(starts: Sequence[int], start: int, end: int) -> Span:
+    from bisect import bisect_right
+
+    first, last = bisect_right(starts, start) - 1, bisect_right(starts, end) - 1
+    return Span(first + 1, start - starts[first], last + 1, end - starts[last])
