@@ -1,17 +1,16 @@
-"""Custom autograd Functions and gradient hooks: how many gradients, what is kept on ctx, what is written."""
+"""Custom autograd Functions: how many gradients, what is kept on ctx, what is written."""
 
 from __future__ import annotations
 
 import ast
 from typing import Any
 
-from gradsight.interp.distributions import Distributions
-from gradsight.interp.tensors import Node, Tensor, any_requires_grad
+from gradsight.interp.hooks import GradientHooks
+from gradsight.interp.tensors import Node, Saved, Tensor, any_requires_grad
 from gradsight.interp.values import (
     Bound,
     ClassValue,
     Function,
-    Method,
     Opaque,
     Seq,
     Unknown,
@@ -20,7 +19,7 @@ from gradsight.interp.values import (
 from gradsight.model.events import Step
 
 
-class CustomFunctions(Distributions):
+class CustomFunctions(GradientHooks):
     """`MyFunction.apply(...)`."""
 
     def apply_custom_function(
@@ -39,7 +38,6 @@ class CustomFunctions(Distributions):
         flag = any_requires_grad([tensor.needs_grad() for tensor in inputs])
         # Inside forward grad mode is off; what is computed there is not a cut, the Function is the way back.
         before = (self.grad_mode, self.mode_site)
-        masks = {tensor: (tensor.requires_grad, tensor.cuts) for tensor in inputs}
         self.grad_mode = False
         inner_inputs = [self.masked(arg) for arg in args]
         try:
@@ -49,7 +47,6 @@ class CustomFunctions(Distributions):
                 self.call_function(setup, [context, Seq("tuple", inner_inputs), result], {}, node)
         finally:
             self.grad_mode, self.mode_site = before
-        del masks
         dirty = {tensor.storage for tensor in context.state["dirty"]}
         for tensor in inputs:
             if tensor.storage.epoch != epochs[tensor] and tensor.storage not in dirty:
@@ -65,6 +62,8 @@ class CustomFunctions(Distributions):
         if returned is not None and returned[0] != len(args) and not isinstance(setup, Function):
             self.emit("gradient-count", self.place_in(backward, returned[1]), [Step("call", site, f"applied to {len(args)} arguments here")],
                       cls=cls.name, returned=returned[0], wanted=len(args))  # fmt: skip
+        if isinstance(backward, Function) and flag is True and self.grad_mode:
+            self.judge_gradient_function(backward, site, "backward", first=1)
         outputs = self.wrap_outputs(result, cls, inputs, context, flag, site)
         self.judge_context(context, cls, inputs, result, site)
         return outputs
@@ -88,8 +87,6 @@ class CustomFunctions(Distributions):
             return result
         edges = [edge for tensor in inputs if (edge := tensor.edge()) is not None]
         grad_node = Node(cls.name, site, edges, recording, self.tick)
-        from gradsight.interp.tensors import Saved
-
         for tensor in context.state["saved"]:
             grad_node.saved.append(Saved(tensor, "input", True))
             grad_node.holds = "always"
@@ -134,23 +131,16 @@ class CustomFunctions(Distributions):
                 return None
         return (counts.pop(), returns[-1]) if len(counts) == 1 else None
 
-    def single_gradient(self, function: ast.AST, name: str) -> bool:
+    def single_gradient(self, function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
         """Whether a local name is bound to one plain expression only."""
         values = [
             statement.value for statement in ast.walk(function)
             if isinstance(statement, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in statement.targets)
         ]  # fmt: skip
-        parameters = [argument.arg for argument in getattr(function, "args").args]
+        parameters = [argument.arg for argument in function.args.args]
         if not values:
             return name in parameters
         return all(isinstance(value, (ast.BinOp, ast.UnaryOp, ast.Subscript)) or (isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in ("clone", "neg", "mul", "sum")) for value in values)  # fmt: skip
-
-    def place_in(self, function: Function, node: ast.AST) -> Any:
-        """A place inside a function that is not running."""
-        from gradsight.interp.sites import Frame, Site
-
-        frame = Frame(function.name, function.unit, {}, function.scope, 1)
-        return Site(node, frame)
 
     def judge_context(
         self, context: Opaque, cls: ClassValue, inputs: list[Tensor], result: Any, site: Any
@@ -196,76 +186,3 @@ class CustomFunctions(Distributions):
 
     def set_context_attribute(self, context: Opaque, name: str, value: Any, node: ast.AST) -> None:
         context.state["kept"][name] = (value, self.site(node))
-
-    # -- hooks -------------------------------------------------------------------------------------------------------
-
-    def hook_registered(self, tensor: Tensor, hook: Any, node: ast.AST) -> None:
-        """A tensor hook must return the new gradient; editing the argument in place is not allowed."""
-        function = hook.function if isinstance(hook, Method) else hook
-        if not isinstance(function, Function):
-            return
-        arguments = [argument.arg for argument in function.node.args.args]
-        if isinstance(hook, Method):
-            arguments = arguments[1:]
-        if not arguments:
-            return
-        gradient = arguments[-1] if len(arguments) == 1 else arguments[0]
-        if isinstance(function.node, ast.Lambda):
-            body = function.node.body
-            if isinstance(body, ast.Call) and in_place_on(body, gradient):
-                self.emit(
-                    "gradient-edited",
-                    self.place_in(function, body),
-                    [Step("call", self.site(node), "registered here")],
-                    name=gradient,
-                    how="hook",
-                )
-            return
-        for inner in ast.walk(function.node):
-            if isinstance(inner, ast.AugAssign) and base_name(inner.target) == gradient:
-                self.emit(
-                    "gradient-edited",
-                    self.place_in(function, inner),
-                    [Step("call", self.site(node), "registered here")],
-                    name=gradient,
-                    how="hook",
-                )
-            elif isinstance(inner, ast.Call) and in_place_on(inner, gradient):
-                self.emit(
-                    "gradient-edited",
-                    self.place_in(function, inner),
-                    [Step("call", self.site(node), "registered here")],
-                    name=gradient,
-                    how="hook",
-                )
-            elif isinstance(inner, ast.Assign) and any(
-                isinstance(t, ast.Subscript) and base_name(t) == gradient for t in inner.targets
-            ):
-                self.emit(
-                    "gradient-edited",
-                    self.place_in(function, inner),
-                    [Step("call", self.site(node), "registered here")],
-                    name=gradient,
-                    how="hook",
-                )
-
-
-def base_name(node: ast.AST) -> str:
-    """The name at the bottom of a chain of items and attributes."""
-    while isinstance(node, (ast.Subscript, ast.Attribute)):
-        if isinstance(node, ast.Attribute):
-            return ""
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def in_place_on(call: ast.Call, name: str) -> bool:
-    """Whether a call is `name.something_(...)`."""
-    function = call.func
-    return (
-        isinstance(function, ast.Attribute)
-        and function.attr.endswith("_")
-        and not function.attr.endswith("__")
-        and isinstance(function.value, ast.Name)
-        and function.value.id == name
-    )

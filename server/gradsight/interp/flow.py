@@ -1,21 +1,21 @@
-"""What flows where: parameters that starve behind a cut, terms that do not train, and aliases taken for copies."""
+"""What flows where: parameters that starve behind a cut, and terms of a loss that do not train."""
 
 from __future__ import annotations
 
 import ast
 from typing import Any
 
-from gradsight.interp.library import Library
 from gradsight.interp.sites import Site
 from gradsight.interp.tensors import Cut, Edge, Node, Tensor, leaves_of
-from gradsight.interp.values import AbsentGrad, Mapping, Number, Opaque, Seq, Unknown, cuts_of, tensors_in
+from gradsight.interp.transforms import Transforms
+from gradsight.interp.values import AbsentGrad, Number, Opaque, cuts_of
 from gradsight.model.events import Step
 
 LINEAR = {"add", "sub", "mul", "div", "neg", "mean", "sum", "stack", "cat", "add_", "sub_", "mul_", "div_", "index", "squeeze", "to"}  # fmt: skip
 TERM_KINDS = {"number", "numpy", "detach", "data", "copy", "grad", "no_grad", "inference"}
 
 
-class Flow(Library):
+class Flow(Transforms):
     """Conclusions about gradients that do not arrive."""
 
     # -- starving parameters -----------------------------------------------------------------------------------------
@@ -186,11 +186,8 @@ class Flow(Library):
             trainable = {leaf for leaf in behind if leaf.requires_grad is True}
             if not trainable or not self.trains(trainable, run):
                 continue
-            if cut.source is partner or cut.source.node is not None and cut.source.node is partner.node:
+            if cut.kind != "grad" and self.reaches(partner, cut.source):
                 continue
-            if cut.kind != "grad" and partner.node is not None and cut.source.node is not None:
-                if self.reaches(partner.node, cut.source.node):
-                    continue
             kind = "penalty-without-graph" if cut.kind == "grad" else "term-cut"
             steps = [
                 Step("read", site, "added to the loss here"),
@@ -204,8 +201,12 @@ class Flow(Library):
         held = {tensor for optimizer in self.optimizers for tensor in self.parameters_of(optimizer)}
         return bool(leaves & held) or bool(leaves & run.leaves)
 
-    def reaches(self, start: Node, wanted: Node) -> bool:
-        todo: list[Edge] = [start]
+    def reaches(self, partner: Tensor, source: Tensor) -> bool:
+        """Whether the term's source is part of the other term already, so that the cut one only shifts its value."""
+        start, wanted = partner.node, source.node
+        if source is partner or (wanted is not None and wanted is start):
+            return True
+        todo: list[Edge] = [start] if start is not None and wanted is not None else []
         seen: set[Node] = set()
         while todo:
             current = todo.pop()
@@ -215,139 +216,6 @@ class Flow(Library):
                 seen.add(current)
                 todo.extend(current.inputs)
         return False
-
-    # -- aliases taken for copies ------------------------------------------------------------------------------------
-
-    def snapshot_read(self, tensor: Tensor, writes: list[Any], kind: str, site: Site) -> None:
-        if not writes or not tensor.label and kind != "state_dict":
-            return
-        write = writes[0]
-        if kind in ("detach", "data"):
-            source = tensor.source
-            if source is None or not (source.is_parameter or source.leaf_made or source.node is not None):
-                return
-            if write.mode == "silent" and write.op == "data assignment":
-                return
-        by_hand = write.mode in ("graph", "no_grad", "silent") and write.op not in (
-            "load_state_dict",
-            "optimizer step",
-        )
-        place = write.site if by_hand else tensor.site
-        other = (
-            Step("made", tensor.site, f"{KIND_WORDS[kind]} shares memory with its source")
-            if by_hand
-            else Step("written", write.site, f"{write.op} writes the source here")
-        )
-        steps = [other, Step("read", site, "read here, with the new value"), *self.call_steps(place)]
-        self.emit("alias-read-after-write", place, steps, how=kind, write=write.op, target=tensor.label, alias=tensor.label,
-                  written=self.text_of_target(write.site))  # fmt: skip
-
-    def operands_of(self, bound: dict[str, Any], node: ast.AST) -> Any:
-        for value in bound.values():
-            if type(value) is Tensor and value.storage.writes and value.node is not None:
-                self.check_written_through_alias(value, node)
-        return super().operands_of(bound, node)
-
-    def check_written_through_alias(self, tensor: Tensor, node: ast.AST) -> None:
-        """A tensor of the graph is read after a write through its `detach()` or `.data` alias."""
-        if tensor.storage.epoch == tensor.born_epoch or not self.grad_mode or tensor.snapshot:
-            return
-        for write in tensor.storage.writes:
-            if write.epoch <= tensor.born_epoch or write.mode == "accumulate" or write.site.node is node:
-                continue
-            alias = named_alias(write.writer, tensor)
-            if alias is not None:
-                steps = [
-                    Step(
-                        "made",
-                        alias.site,
-                        f"{alias.snapshot} shares memory with {tensor.label or 'its source'}",
-                    ),
-                    Step("read", self.site(node), "the source is read here, with the new value"),
-                    *self.call_steps(write.site),
-                ]
-                self.emit("alias-read-after-write", write.site, steps, how="source", write=write.op, target=tensor.label,
-                          alias=alias.label, written=self.text_of_target(write.site))  # fmt: skip
-                return
-
-    def do_assign(self, node: ast.Assign) -> Any:
-        status = super().do_assign(node)
-        if isinstance(node.value, ast.Name) or len(node.targets) > 1:
-            self.note_names(node)
-        return status
-
-    def call_function(self, function: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        start = self.tick
-        result = super().call_function(function, args, kwargs, node)
-        if isinstance(result, Tensor) and result.storage.writes and result.storage.writes[-1].tick > start:
-            if isinstance(node, ast.Call) and not function.name.endswith("_"):
-                self.check_mutated_argument(node, result, start)
-        return result
-
-    def note_names(self, node: ast.Assign) -> None:
-        """`a = b` and `a = b = value`: two names for one tensor."""
-        names = [target.id for target in node.targets if isinstance(target, ast.Name)]
-        if isinstance(node.value, ast.Name):
-            names.append(node.value.id)
-        if len(names) < 2:
-            return
-        tensor = self.frame.namespace.get(names[0])
-        if isinstance(tensor, Tensor):
-            self.same_tensor.append((self.frame, tensor, names, self.site(node)))
-
-    same_tensor: list[Any]
-
-    def after_write(self, target: Tensor, op: str, site: Site, write: Any, others: list[Tensor]) -> None:
-        super().after_write(target, op, site, write, others)
-        if self.same_tensor and site.frame is self.frame:
-            name = written_name(site.node)
-            if name:
-                self.other_names_changed(name, write)
-
-    def other_names_changed(self, name: str, write: Any) -> None:
-        """An in-place write under one name changes what the other names mean."""
-        frame = self.frame
-        tensor = frame.namespace.get(name)
-        if not isinstance(tensor, Tensor):
-            return
-        for owner, same, names, site in self.same_tensor:
-            if owner is frame and same is tensor and name in names:
-                for other in names:
-                    if other != name and frame.namespace.get(other) is tensor:
-                        if frame.stale is None:
-                            frame.stale = {}
-                        frame.stale[other] = (write, site, name)
-
-    def check_mutated_argument(self, call: ast.Call, result: Tensor, start: int) -> None:
-        """`y = f(x)` where f wrote into x and returned it: both names now mean the changed tensor."""
-        frame = self.frame
-        for argument in call.args:
-            given = frame.namespace.get(argument.id) if isinstance(argument, ast.Name) else None
-            if not isinstance(given, Tensor) or given.storage is not result.storage:
-                continue
-            for write in result.storage.writes:
-                if write.tick > start and write.site.frame.depth > frame.depth and write.mode in ("graph", "no_grad"):
-                    if frame.stale is None:
-                        frame.stale = {}
-                    frame.stale[argument.id] = (write, self.site(call), "the result")
-                    break
-
-    def stale_name_read(self, name: str, node: ast.AST) -> None:
-        frame = self.frame
-        if frame.stale is None:
-            return
-        write, call, target = frame.stale.pop(name)
-        value = frame.namespace.get(name)
-        if not isinstance(value, Tensor) or value.storage is not write.writer.storage:
-            return
-        inside = write.site.frame is not frame
-        told = f"the result is kept as {target} here" if inside else f"{target} and {name} become one tensor here"
-        steps = [
-            Step("call" if inside else "made", call, told),
-            Step("read", self.site(node), f"{name} is read here, changed"),
-        ]
-        self.emit("alias-read-after-write", write.site, steps, how="argument" if inside else "name", write=write.op, target=name, alias=target,
-                  written=self.text_of_target(write.site))  # fmt: skip
 
     def graph_tensor_wrapped(self, value: Tensor, parameter: Tensor, node: ast.AST) -> None:
         site = self.site(node)
@@ -364,41 +232,3 @@ class Flow(Library):
         ):
             self.emit("path-cut", site, [Step("made", value.site, "the value with a graph is made here")], cut="parameter",
                       op="nn.Parameter", source=value.label, hidden=False, parameter="")  # fmt: skip
-
-
-KIND_WORDS = {
-    "detach": "detach()",
-    "data": ".data",
-    "state_dict": "state_dict()",
-    "slice": "this slice",
-    "grad": ".grad",
-}
-
-
-def written_name(node: ast.AST) -> str:
-    """The name that an in-place statement writes: `a` in `a += 1`, `a[0] = 1`, `a.mul_(2)`."""
-    target: Any = node
-    if isinstance(node, ast.AugAssign):
-        target = node.target
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        target = node.func.value
-    while isinstance(target, ast.Subscript):
-        target = target.value
-    return target.id if isinstance(target, ast.Name) else ""
-
-
-def named_alias(writer: Tensor | None, source: Tensor) -> Tensor | None:
-    """The named `detach`/`.data` alias of `source` through which a write went, if it did."""
-    steps = 0
-    alias: Tensor | None = None
-    while writer is not None and steps < 20:
-        if writer.snapshot in ("detach", "data"):
-            alias = writer
-        if writer is source:
-            return alias if alias is not None and alias.label else None
-        writer = writer.source
-        steps += 1
-    return None
-
-
-__all__ = ["Flow", "Mapping", "Seq", "Unknown", "tensors_in"]

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 import ast
+from itertools import pairwise
 from typing import Any
 
-from gradsight.interp.flow import Flow
-from gradsight.interp.layers import has_parameters
+from gradsight.interp.registration import Registration
 from gradsight.interp.sites import Site
-from gradsight.interp.tensors import Node, Tensor
+from gradsight.interp.tensors import Tensor
 from gradsight.interp.training import Action
-from gradsight.interp.values import MISSING, Instance, Layer, Mapping, Opaque, Seq, tensors_in
+from gradsight.interp.values import Layer, Opaque
 from gradsight.model.events import Step
 
-SOFTMAX = {"softmax", "Softmax", "softmin"}
-SIGMOIDS = {"sigmoid", "Sigmoid"}
-TAKES_LOGITS = {"cross_entropy": SOFTMAX, "CrossEntropyLoss": SOFTMAX, "binary_cross_entropy_with_logits": SIGMOIDS, "BCEWithLogitsLoss": SIGMOIDS}  # fmt: skip
-TYPOS = {
-    "require_grad": "requires_grad", "requires_grads": "requires_grad", "require_grads": "requires_grad", "required_grad": "requires_grad",
-    "require_gradient": "requires_grad", "requires_gradient": "requires_grad", "requiers_grad": "requires_grad", "gradient": "grad", "grads": "grad",
-}  # fmt: skip
-
-
-REPLACING = {"round_", "sign_", "floor_", "ceil_", "copy_", "clamp_", "trunc_", "bernoulli_", "load_state_dict"}
+REPLACING = {
+    "round_",
+    "sign_",
+    "floor_",
+    "ceil_",
+    "copy_",
+    "clamp_",
+    "trunc_",
+    "bernoulli_",
+    "load_state_dict",
+}
 """Writes that give a straight-through estimator or a projection its meaning: the value changes on purpose."""
 
 
-class Protocol(Flow):
-    """Conclusions about the training loop and about modules."""
+class Protocol(Registration):
+    """Conclusions about the training loop."""
 
     def finish(self) -> None:
         """The path is over: look back at the whole of it."""
@@ -109,7 +110,7 @@ class Protocol(Flow):
 
     def judge_clearing(self, steps: list[Action], backwards: list[Action], parameters: set[Tensor]) -> None:
         """Two steps with backwards before each and nothing cleared between them."""
-        for first, second in zip(steps, steps[1:]):
+        for first, second in pairwise(steps):
             runs = [run for run in backwards if first.tick < run.tick < second.tick]
             before = [run for run in backwards if run.tick < first.tick]
             if not runs or not before or first.site.key != second.site.key or not first.loops:
@@ -258,7 +259,7 @@ class Protocol(Flow):
 
     def judge_clipping(self) -> None:
         for index, action in enumerate(self.log):
-            if action.verb != "clip" or not action.leaves and not action.subject:
+            if action.verb != "clip" or (not action.leaves and not action.subject):
                 continue
             parameters = set(action.subject)
             for earlier in reversed(self.log[:index]):
@@ -273,237 +274,3 @@ class Protocol(Flow):
                             [Step("made", earlier.site, "the scaled gradient is computed here")],
                         )
                     break
-
-    # -- totals and lists --------------------------------------------------------------------------------------------
-
-    def before_augmented(self, node: ast.AugAssign, current: Tensor, operand: Any) -> None:
-        self.note_total(node, operand)
-
-    def accumulated(self, node: ast.AugAssign, current: Any, operand: Any, result: Any) -> None:
-        self.note_total(node, operand)
-
-    def note_total(self, node: ast.AugAssign, operand: Any) -> None:
-        if (
-            isinstance(operand, Tensor)
-            and isinstance(node.op, ast.Add)
-            and operand.needs_grad() is True
-            and self.frame.loops
-            and operand.shape in ((), None)
-        ):
-            self.totals.append((node, self.site(node), operand, operand.edge()))
-
-    totals: list[Any]
-    stored_graphs: list[Any]
-
-    def tensor_stored(self, tensor: Tensor, site: Site) -> None:
-        if tensor.requires_grad is True and tensor.node is not None and site.loops:
-            self.stored_graphs.append((tensor, site, self.tick))
-
-    def judge_stored(self) -> None:
-        """Tensors put into a list after their backward has run: each keeps its dead graph alive."""
-        reached = {run.loss.edge() for run in self.backwards}
-        walked: dict[Any, int] = {}
-        rounds: dict[Any, set[Any]] = {}
-        for tensor, site, tick in self.stored_graphs:
-            edge = tensor.node
-            freed = edge.freed if edge is not None else None
-            if edge is None or freed is None:
-                continue
-            after = any(run.site is freed and run.tick < tick for run in self.backwards)
-            if after or edge in reached:
-                rounds.setdefault(site.key, set()).add(site.loops[-1][1])
-                walked[site.key] = walked.get(site.key, 0) + 1
-                if len(rounds[site.key]) == 2 and walked[site.key] == 2:
-                    self.emit("graph-kept-alive", site, [Step("made", tensor.site, "made here"), *self.call_steps(site)], target="the list", loss=tensor.label)
-
-    def judge_totals(self) -> None:
-        """A running total of losses whose backward has already run."""
-        reached: set[Any] = set()
-        for run in self.backwards:
-            reached.add(run.loss.edge())
-        counts: dict[Any, int] = {}
-        for node, site, operand, edge in self.totals:
-            if isinstance(edge, Node) and edge.freed is not None and edge in reached:
-                counts[node] = counts.get(node, 0) + 1
-                if counts[node] == 2:
-                    self.emit(
-                        "graph-kept-alive",
-                        site,
-                        [Step("made", operand.site, "the loss is made here")],
-                        target=self.text_of_target(site),
-                        loss=operand.label,
-                    )
-
-    # -- modules -----------------------------------------------------------------------------------------------------
-
-    def judge_registration(self, module: Any) -> None:
-        if not isinstance(module, Instance) or module.module is None or module.open:
-            return
-        registered_names = module.module.registered
-        if not any(
-            isinstance(value, (Seq, Mapping, Tensor)) and name not in registered_names
-            for name, value in module.attributes.items()
-        ):
-            return
-        held = {tensor for optimizer in self.optimizers for tensor in self.parameters_of(optimizer)}
-        registered = {id(inner) for _, inner in self.modules_in(module)} | {
-            id(t) for _, t in self.tensors_of(module, "parameter")
-        }
-        for name, value in module.attributes.items():
-            if name.startswith("<") or name in module.module.registered:
-                continue
-            found = self.hidden_in(value, registered, module)
-            if found is None:
-                continue
-            place = self.attribute_sites.get((id(module), name))
-            if place is None:
-                continue
-            parameters = (
-                [found]
-                if isinstance(found, Tensor)
-                else [tensor for _, tensor in self.tensors_of(found, "parameter")]
-            )
-            if not parameters or any(parameter in held for parameter in parameters):
-                continue
-            self.emit(
-                "not-registered",
-                place,
-                [],
-                name=name,
-                container=container_word(value),
-                what="parameter" if isinstance(found, Tensor) else "module",
-            )
-
-    attribute_sites: dict[tuple[int, str], Site]
-
-    def hidden_in(self, value: Any, registered: set[int], owner: Instance) -> Any:
-        """A module or parameter made by the owner itself, inside a plain container."""
-        if isinstance(value, Tensor):
-            if (
-                value.requires_grad is True
-                and value.is_leaf
-                and value.leaf_made
-                and not value.is_parameter
-                and id(value) not in registered
-            ):
-                return value if self.made_by(value.site, owner) else None
-            return None
-        items: list[Any] = []
-        if isinstance(value, Seq):
-            items = value.items
-        elif isinstance(value, Mapping):
-            items = [*value.items.values(), *value.rest]
-        for item in items:
-            if isinstance(item, (Layer, Instance)) and item.module is not None:
-                if id(item) not in registered and item.site is not None and self.made_by(item.site, owner):
-                    if any(True for _ in self.tensors_of(item, "parameter")):
-                        return item
-            elif (
-                isinstance(item, Tensor)
-                and item.is_parameter
-                and id(item) not in registered
-                and self.made_by(item.site, owner)
-            ):
-                return item
-            elif isinstance(item, (Seq, Mapping)):
-                found = self.hidden_in(item, registered, owner)
-                if found is not None and not isinstance(found, Tensor):
-                    return found
-        return None
-
-    def made_by(self, site: Site, owner: Instance) -> bool:
-        """Whether something was made while a method of the owner was running."""
-        frame: Any = site.frame
-        while frame is not None:
-            if frame.receiver is owner:
-                return True
-            frame = frame.call_site.frame if frame.call_site is not None else None
-        return False
-
-    def attribute_assigned(self, owner: Any, name: str, value: Any, old: Any, node: ast.AST) -> None:
-        site = self.site(node)
-        self.attribute_sites[(id(owner), name)] = site
-        if old is MISSING or old is None or old is value:
-            return
-        replaced = [old] if isinstance(old, Tensor) and old.is_parameter else []
-        if isinstance(old, (Layer, Instance)) and old.module is not None:
-            replaced = [tensor for _, tensor in self.tensors_of(old, "parameter")]
-        fresh = tensors_in(value) if isinstance(value, Tensor) else []
-        if isinstance(value, (Layer, Instance)) and value.module is not None:
-            fresh = [tensor for _, tensor in self.tensors_of(value, "parameter")]
-        if replaced and fresh:
-            for optimizer in self.optimizers:
-                held = self.parameters_of(optimizer)
-                if any(any(tensor is parameter for parameter in held) for tensor in replaced):
-                    self.replacements.append((optimizer, site, fresh, name))
-
-    replacements: list[Any]
-
-    def optimizer_method(
-        self, optimizer: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
-    ) -> Any:
-        if name == "step":
-            for owner, site, fresh, attribute in self.replacements:
-                held = [tensor for other in self.optimizers for tensor in self.parameters_of(other)]
-                if owner is optimizer and not any(
-                    any(tensor is parameter for parameter in held) for tensor in fresh
-                ):
-                    self.emit("parameters-replaced", site, [
-                        Step("made", optimizer.site or site, "the optimizer took the old parameters here"),
-                        Step("needed", self.site(node), "this step does not move the new ones"),
-                    ], name=attribute)  # fmt: skip
-        return super().optimizer_method(optimizer, name, args, kwargs, node)
-
-    def layer_made(self, layer: Layer, node: ast.AST) -> None:
-        frame = self.frame
-        if (
-            frame.function is None
-            or frame.function.name != "forward"
-            or frame.owner is None
-            or frame.owner.kind != "module"
-        ):
-            return
-        if not has_parameters(layer.name, layer.options) or frame.guards:
-            return
-        statement = self.statement
-        if isinstance(statement, ast.Assign) and any(
-            isinstance(target, ast.Attribute) for target in statement.targets
-        ):
-            return
-        self.emit("layer-made-in-forward", self.site(node), [], layer=layer.name)
-
-    statement: ast.AST | None = None
-
-    def unknown_attribute_set(self, owner: Any, name: str, value: Any, site: Site) -> None:
-        if name in TYPOS:
-            self.emit(
-                "attribute-typo", site, [], name=name, meant=TYPOS[name], target=self.text_of_target(site)
-            )
-
-    def operator_called(
-        self, name: str, args: list[Any], kwargs: dict[str, Any], result: Any, node: ast.AST
-    ) -> None:
-        if name in TAKES_LOGITS and args and isinstance(args[0], Tensor):
-            self.check_activated(name, args[0], node)
-
-    def layer_called(self, layer: Layer, bound: dict[str, Any], result: Any, node: ast.AST) -> None:
-        name = layer.name.rpartition(".")[2]
-        if name in TAKES_LOGITS:
-            first = next(iter(bound.values()), None)
-            if isinstance(first, Tensor):
-                self.check_activated(name, first, node)
-
-    def check_activated(self, loss: str, tensor: Tensor, node: ast.AST) -> None:
-        grad_node = tensor.node
-        if grad_node is not None and grad_node.op in TAKES_LOGITS[loss]:
-            steps = [Step("made", grad_node.site, f"{grad_node.op} is applied here"), *self.call_steps(self.site(node))]
-            self.emit("softmax-before-loss", self.site(node), steps, op=grad_node.op, loss=loss)
-
-
-def container_word(value: Any) -> str:
-    """How the container is spoken of."""
-    if isinstance(value, Tensor):
-        return "tensor"
-    if isinstance(value, Mapping):
-        return "dict"
-    return value.kind if isinstance(value, Seq) else "container"

@@ -98,7 +98,15 @@ from gradsight.model.rule import Rule, make_finding, text
 
 def judge(event: Event) -> Finding | None:
     message = f"{text(event, 'name')} is edited in place here: return a new gradient instead"
+    if event.names.get("returns") == "nothing":
+        message = f"this {text(event, 'how')} returns nothing: {_consequence(event)}"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
+
+
+def _consequence(event: Event) -> str:
+    if event.names.get("how") == "hook":
+        return f"the new gradient is dropped, {text(event, 'name')} passes on unchanged"
+    return "the gradient ends here"
 
 
 RULE = Rule("GS704", "gradient-edited", ("gradient-edited",), judge, __doc__)

@@ -1,0 +1,261 @@
+"""Aliases taken for copies: two names for one tensor, snapshots that follow their source, arguments that a callee changes."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.flow import Flow
+from gradsight.interp.sites import Frame, Site
+from gradsight.interp.syntax import names_read, statement_around, written_name
+from gradsight.interp.tensors import Tensor
+from gradsight.model.events import Step
+
+
+class Aliases(Flow):
+    """Reads that come after a write under another name."""
+
+    same_tensor: list[SharedNames]
+
+    # -- snapshots ---------------------------------------------------------------------------------------------------
+
+    def snapshot_read(self, tensor: Tensor, writes: list[Any], kind: str, site: Site) -> None:
+        if not writes or (not tensor.label and kind != "state_dict"):
+            return
+        write = writes[0]
+        if kind in ("detach", "data"):
+            source = tensor.source
+            if source is None or not (source.is_parameter or source.leaf_made or source.node is not None):
+                return
+            if write.mode == "silent" and write.op == "data assignment":
+                return
+        by_hand = write.mode in ("graph", "no_grad", "silent") and write.op not in (
+            "load_state_dict",
+            "optimizer step",
+        )
+        place = write.site if by_hand else tensor.site
+        other = (
+            Step("made", tensor.site, f"{KIND_WORDS[kind]} shares memory with its source")
+            if by_hand
+            else Step("written", write.site, f"{write.op} writes the source here")
+        )
+        steps = [other, Step("read", site, "read here, with the new value"), *self.call_steps(place)]
+        self.emit("alias-read-after-write", place, steps, how=kind, write=write.op, target=tensor.label, alias=tensor.label,
+                  written=self.text_of_target(write.site))  # fmt: skip
+
+    def operands_of(self, bound: dict[str, Any], node: ast.AST) -> Any:
+        for value in bound.values():
+            if type(value) is Tensor and value.storage.writes and value.node is not None:
+                self.check_written_through_alias(value, node)
+        return super().operands_of(bound, node)
+
+    def check_written_through_alias(self, tensor: Tensor, node: ast.AST) -> None:
+        """A tensor of the graph is read after a write through its `detach()` or `.data` alias."""
+        if tensor.storage.epoch == tensor.born_epoch or not self.grad_mode or tensor.snapshot:
+            return
+        for write in tensor.storage.writes:
+            if write.epoch <= tensor.born_epoch or write.mode == "accumulate" or write.site.node is node:
+                continue
+            alias = named_alias(write.writer, tensor)
+            if alias is not None:
+                steps = [
+                    Step(
+                        "made",
+                        alias.site,
+                        f"{alias.snapshot} shares memory with {tensor.label or 'its source'}",
+                    ),
+                    Step("read", self.site(node), "the source is read here, with the new value"),
+                    *self.call_steps(write.site),
+                ]
+                self.emit("alias-read-after-write", write.site, steps, how="source", write=write.op, target=tensor.label,
+                          alias=alias.label, written=self.text_of_target(write.site))  # fmt: skip
+                return
+
+    # -- two names for one tensor ------------------------------------------------------------------------------------
+
+    def do_assign(self, node: ast.Assign) -> Any:
+        status = super().do_assign(node)
+        if isinstance(node.value, ast.Name) or len(node.targets) > 1:
+            self.note_names(node)
+        return status
+
+    def note_names(self, node: ast.Assign) -> None:
+        """`a = b` and `a = b = value`: two names for one tensor."""
+        names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+        newer = frozenset(names) if isinstance(node.value, ast.Name) else NO_NAMES
+        if isinstance(node.value, ast.Name):
+            names.append(node.value.id)
+        if len(names) < 2:
+            return
+        tensor = self.frame.namespace.get(names[0])
+        if isinstance(tensor, Tensor) and not (tensor.is_leaf and tensor.requires_grad is not False):
+            self.same_tensor.append(SharedNames(self.frame, tensor, names, newer, self.site(node)))
+
+    def write_tensor(
+        self, target: Tensor, op: str, site: Site, others: list[Tensor], *rest: Any, **options: Any
+    ) -> Any:
+        node = super().write_tensor(target, op, site, others, *rest, **options)
+        if self.same_tensor and site.frame is self.frame and target.storage.writes[-1].mode in BY_HAND:
+            rescaled = op in RESCALING and not others and options.get("region") is None
+            self.other_names_changed(target, site, rescaled)
+        return node
+
+    def other_names_changed(self, target: Tensor, site: Site, rescaled: bool) -> None:
+        """An in-place write under one name changes what the other names mean.
+
+        A plain rescaling under the newer name is a renaming more often than a mistake: it counts only where both names
+        are used side by side.
+        """
+        frame = self.frame
+        for shared in self.same_tensor:
+            if shared.frame is not frame or shared.tensor.storage is not target.storage:
+                continue
+            name = next((name for name in names_written(site.node) if name in shared.names), "")
+            if not name or frame.namespace.get(name) is not shared.tensor:
+                continue
+            for other in shared.names:
+                if other != name and frame.namespace.get(other) is shared.tensor:
+                    if frame.stale is None:
+                        frame.stale = {}
+                    renamed = rescaled and name in shared.newer
+                    frame.stale[other] = StaleName(target.storage.writes[-1], shared.site, name, renamed)
+
+    def call_function(self, function: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        start = self.tick
+        result = super().call_function(function, args, kwargs, node)
+        if isinstance(result, Tensor) and result.storage.writes and result.storage.writes[-1].tick > start:
+            if isinstance(node, ast.Call) and not function.name.endswith("_"):
+                self.check_mutated_argument(node, result, start)
+        return result
+
+    def check_mutated_argument(self, call: ast.Call, result: Tensor, start: int) -> None:
+        """`y = f(x)` where f wrote into x and returned it: both names now mean the changed tensor."""
+        frame = self.frame
+        for argument in call.args:
+            if not isinstance(argument, ast.Name):
+                continue
+            given = frame.namespace.get(argument.id)
+            if not isinstance(given, Tensor) or given.storage is not result.storage:
+                continue
+            for write in result.storage.writes:
+                if write.tick > start and write.site.frame.depth > frame.depth and write.mode in BY_HAND:
+                    if frame.stale is None:
+                        frame.stale = {}
+                    frame.stale[argument.id] = StaleName(write, self.site(call), "the result", False)
+                    break
+
+    def stale_name_read(self, name: str, node: ast.AST) -> None:
+        frame = self.frame
+        if frame.stale is None:
+            return
+        stale: StaleName = frame.stale[name]
+        write = stale.write
+        value = frame.namespace.get(name)
+        if not isinstance(value, Tensor) or value.storage is not write.writer.storage:
+            del frame.stale[name]
+            return
+        statement = statement_around(node, frame)
+        if statement is not None:
+            if asks_about_shape(node, statement):
+                return
+            if stale.renamed and stale.written not in names_read(statement):
+                return
+        del frame.stale[name]
+        inside = write.site.frame is not frame
+        told = f"{stale.written} and {name} become one tensor here"
+        if inside:
+            told = f"the result is kept as {stale.written} here"
+        steps = [
+            Step("call" if inside else "made", stale.site, told),
+            Step("read", self.site(node), f"{name} is read here, changed"),
+        ]
+        self.emit("alias-read-after-write", write.site, steps, how="argument" if inside else "name", write=write.op,
+                  target=name, alias=stale.written, written=self.text_of_target(write.site))  # fmt: skip
+
+
+class SharedNames:
+    """Names of one frame that were bound to one tensor; `newer` are those that were bound to an older name."""
+
+    __slots__ = ("frame", "names", "newer", "site", "tensor")
+
+    def __init__(
+        self, frame: Frame, tensor: Tensor, names: list[str], newer: frozenset[str], site: Site
+    ) -> None:
+        self.frame = frame
+        self.tensor = tensor
+        self.names = names
+        self.newer = newer
+        self.site = site
+
+
+class StaleName:
+    """A name whose tensor was written under another one.  `renamed`: the write may be no more than a new name's start."""
+
+    __slots__ = ("renamed", "site", "write", "written")
+
+    def __init__(self, write: Any, site: Site, written: str, renamed: bool) -> None:
+        self.write = write
+        self.site = site
+        self.written = written
+        self.renamed = renamed
+
+
+NO_NAMES: frozenset[str] = frozenset()
+BY_HAND = ("graph", "no_grad")
+RESCALING = {"mul_", "div_", "add_", "sub_", "neg_", "true_divide_"}
+ABOUT_SHAPE = {
+    "shape",
+    "size",
+    "dim",
+    "ndim",
+    "numel",
+    "device",
+    "dtype",
+    "requires_grad",
+    "is_leaf",
+    "grad_fn",
+    "stride",
+}
+KIND_WORDS = {
+    "detach": "detach()",
+    "data": ".data",
+    "state_dict": "state_dict()",
+    "slice": "this slice",
+    "grad": ".grad",
+}
+
+
+def names_written(node: ast.AST) -> list[str]:
+    """The names through which an in-place statement may write: its target, or what a function gets."""
+    name = written_name(node)
+    names = [name] if name else []
+    if isinstance(node, ast.Call):
+        names += [argument.id for argument in node.args if isinstance(argument, ast.Name)]
+        names += [keyword.value.id for keyword in node.keywords if isinstance(keyword.value, ast.Name)]
+    return names
+
+
+def asks_about_shape(name: ast.AST, statement: ast.AST) -> bool:
+    """Whether a name is loaded only to ask for its shape, its device, or whether it is None."""
+    for inner in ast.walk(statement):
+        if isinstance(inner, ast.Attribute) and inner.value is name:
+            return inner.attr in ABOUT_SHAPE
+        if isinstance(inner, ast.Compare) and inner.left is name:
+            return isinstance(inner.ops[0], (ast.Is, ast.IsNot))
+        if isinstance(inner, ast.Call) and name in inner.args:
+            return isinstance(inner.func, ast.Name) and inner.func.id in ("len", "isinstance", "id")
+    return False
+
+
+def named_alias(writer: Tensor | None, source: Tensor) -> Tensor | None:
+    """The named `detach`/`.data` alias of `source` through which a write went, if it did."""
+    steps = 0
+    alias: Tensor | None = None
+    while writer is not None and steps < 20:
+        if writer.snapshot in ("detach", "data"):
+            alias = writer
+        if writer is source:
+            return alias if alias is not None and alias.label else None
+        writer = writer.source
+        steps += 1
+    return None

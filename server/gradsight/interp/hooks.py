@@ -1,0 +1,141 @@
+"""Functions that are given a gradient, hooks and custom backwards: what they forget to return, what they edit in place."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from gradsight.interp.distributions import Distributions
+from gradsight.interp.sites import Frame, Site
+from gradsight.interp.syntax import base_name, names_read, own_statements, returns_value
+from gradsight.interp.tensors import Tensor
+from gradsight.interp.values import Function, Method, Partial
+from gradsight.model.events import Step
+
+
+class GradientHooks(Distributions):
+    """`tensor.register_hook(function)` and `backward(ctx, gradient)`, judged by their text."""
+
+    def hook_registered(self, tensor: Tensor, hook: Any, node: ast.AST) -> None:
+        """A tensor hook must return the new gradient; editing the argument in place is not allowed."""
+        skipped = 0
+        while isinstance(hook, (Method, Partial)):
+            skipped += 1 if isinstance(hook, Method) else len(hook.args)
+            hook = hook.function
+        if isinstance(hook, Function):
+            self.judge_gradient_function(hook, self.site(node), "hook", skipped)
+
+    def judge_gradient_function(self, function: Function, site: Site, how: str, first: int) -> None:
+        """`first` is the position of the parameter that receives the gradient."""
+        syntax = function.node
+        parameters = [argument.arg for argument in [*syntax.args.posonlyargs, *syntax.args.args]][first:]
+        if not parameters:
+            return
+        gradients = set(parameters if how == "backward" else parameters[:1])
+        called = Step("call", site, "registered here" if how == "hook" else "applied here")
+        if isinstance(syntax, ast.Lambda):
+            if edited_name(syntax.body, gradients):
+                self.emit(
+                    "gradient-edited",
+                    self.place_in(function, syntax.body),
+                    [called],
+                    name=parameters[0],
+                    how=how,
+                )
+            return
+        for place, name in edits_of(syntax, set(gradients)):
+            self.emit("gradient-edited", self.place_in(function, place), [called], name=name, how=how)
+        if not returns_value(syntax):
+            dropped = (
+                self.dropped_gradient(syntax, gradients) if how == "hook" else last_computation(syntax.body)
+            )
+            if dropped is not None:
+                self.emit("gradient-edited", self.place_in(function, dropped), [called], name=parameters[0],
+                          how=how, returns="nothing")  # fmt: skip
+
+    def dropped_gradient(self, function: ast.FunctionDef | ast.AsyncFunctionDef, gradients: set[str]) -> Any:
+        """The statement that computes a new gradient which nothing uses."""
+        statements = list(own_statements(function.body))
+        for index, statement in enumerate(statements):
+            if isinstance(statement, ast.Expr):
+                if self.computes_from(statement.value, gradients):
+                    return statement
+            elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+                target = statement.targets[0]
+                if not isinstance(target, ast.Name) or not names_read(statement.value) & gradients:
+                    continue
+                outside = any(
+                    isinstance(other, (ast.Global, ast.Nonlocal)) and target.id in other.names
+                    for other in statements
+                )
+                later = statements[index + 1 :]
+                if not outside and not any(target.id in names_read(other) for other in later):
+                    return statement
+        return None
+
+    def computes_from(self, value: ast.AST, gradients: set[str]) -> bool:
+        """Whether an expression is a pure torch operation on the gradient: `grad.clamp(...)`, `torch.clamp(grad, ...)`."""
+        if isinstance(value, ast.BinOp):
+            return bool(names_read(value) & gradients)
+        if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
+            return False
+        name = value.func.attr
+        receiver = base_name(value.func.value)
+        if receiver in gradients:
+            fact = self.table.find(f"Tensor.{name}")
+        elif receiver == "torch" and value.args and base_name(value.args[0]) in gradients:
+            fact = self.table.find(f"torch.{name}")
+        else:
+            return False
+        return fact is not None and not any(case.writes for case in fact.cases) and not name.endswith("_")
+
+    def place_in(self, function: Function, node: ast.AST) -> Site:
+        """A place inside a function that is not running."""
+        return Site(node, Frame(function.name, function.unit, {}, function.scope, 1))
+
+
+def edits_of(
+    function: ast.FunctionDef | ast.AsyncFunctionDef, names: set[str]
+) -> Iterator[tuple[ast.AST, str]]:
+    """In-place changes of what these parameters hold, in reading order; a name that is bound anew holds something else."""
+    for statement in own_statements(function.body):
+        if isinstance(statement, ast.AugAssign):
+            name = base_name(statement.target)
+            if name in names:
+                yield statement, name
+        elif isinstance(statement, (ast.Expr, ast.Return, ast.Assign)) and statement.value is not None:
+            name = edited_name(statement.value, names)
+            if name:
+                yield statement.value, name
+        if isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                if isinstance(target, ast.Subscript) and base_name(target) in names:
+                    yield statement, base_name(target)
+                elif isinstance(target, ast.Name):
+                    if base_name(statement.value) in names or edited_name(statement.value, names):
+                        names.add(target.id)
+                    else:
+                        names.discard(target.id)
+
+
+def edited_name(node: ast.AST, names: set[str]) -> str:
+    """The name in `name.something_(...)`, if it is one of these."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return ""
+    method = node.func.attr
+    name = base_name(node.func.value)
+    return name if method.endswith("_") and not method.endswith("__") and name in names else ""
+
+
+def last_computation(body: list[ast.stmt]) -> ast.stmt | None:
+    """The last statement of a body that does something; None for a body that is empty or only raises."""
+    working = [
+        statement
+        for statement in body
+        if not isinstance(statement, (ast.Pass, ast.Raise, ast.Return))
+        and not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
+    ]
+    if not working or isinstance(body[-1], (ast.Raise, ast.Return)):
+        return None
+    return working[-1]

@@ -1,0 +1,112 @@
+"""Questions about the text itself: the statement around a node, the names it reads, the calls in a body."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from gradsight.interp.sites import Frame
+
+BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
+
+
+def statement_around(node: ast.AST, frame: Frame) -> ast.AST | None:
+    """The simple statement that holds a node of the running frame, or the header expression of a compound one."""
+    function = frame.function
+    body: Any = getattr(function.node, "body", None) if function is not None else frame.unit.tree
+    if not isinstance(body, list):
+        return body if isinstance(body, ast.AST) else None
+    return _descend(body, node)
+
+
+def _descend(body: list[Any], node: ast.AST) -> ast.AST | None:
+    line = getattr(node, "lineno", 0)
+    for statement in body:
+        last = getattr(statement, "end_lineno", None)
+        if last is not None and not getattr(statement, "lineno", 0) <= line <= last:
+            continue
+        inner = [child for name in BODIES if isinstance(child := getattr(statement, name, None), list)]
+        if not inner:
+            if any(found is node for found in ast.walk(statement)):
+                return statement  # type: ignore[no-any-return]
+            continue
+        for block in inner:
+            found = _descend(block, node)
+            if found is not None:
+                return found
+        for header in headers(statement):
+            if any(found is node for found in ast.walk(header)):
+                return header
+    return None
+
+
+def headers(statement: ast.AST) -> Iterator[ast.AST]:
+    """The expressions of a compound statement that are not inside its bodies."""
+    for name, value in ast.iter_fields(statement):
+        if name in BODIES:
+            continue
+        if isinstance(value, ast.AST):
+            yield value
+        elif isinstance(value, list):
+            yield from (item for item in value if isinstance(item, ast.AST))
+
+
+def names_read(node: ast.AST) -> set[str]:
+    """The names that an expression or statement loads."""
+    return {
+        inner.id
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load)
+    }
+
+
+def own_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """All statements of a body, nested ones too, without those of functions and classes defined in it."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            continue
+        for name in BODIES:
+            inner = getattr(statement, name, None)
+            if isinstance(inner, list):
+                yield from own_statements(inner)
+
+
+def returns_value(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether some `return` of the function's own body gives a value (`return None` counts: it is said on purpose)."""
+    return any(
+        isinstance(statement, ast.Return) and statement.value is not None
+        for statement in own_statements(function.body)
+    )
+
+
+def called_attribute(node: ast.AST) -> str:
+    """`step` for `optimizer.step()`, empty for anything else."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.attr
+    return ""
+
+
+def written_name(node: ast.AST) -> str:
+    """The name that an in-place statement writes: `a` in `a += 1`, `a[0] = 1`, `a.mul_(2)`."""
+    target: Any = node
+    if isinstance(node, ast.AugAssign):
+        target = node.target
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        target = node.func.value
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    return target.id if isinstance(target, ast.Name) else ""
+
+
+def base_name(node: ast.AST) -> str:
+    """The name at the bottom of a chain of items; empty if an attribute lies on the way."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def mentions_attribute(node: ast.AST, name: str) -> bool:
+    """Whether `.name` occurs anywhere in the expression."""
+    return any(isinstance(inner, ast.Attribute) and inner.attr == name for inner in ast.walk(node))
