@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradsight.fixes import cuts, gradients, graphs, inplace
+from gradsight.fixes import cuts, functions, gradients, graphs, inplace, modules, training
 from gradsight.fixes.draft import Builder, Case, Draft
 from gradsight.fixes.rewriting import rewrites
 from gradsight.fixes.suppress import suppression
@@ -51,6 +51,24 @@ BUILDERS: dict[str, Builder] = {
     "GS405": graphs.penalty,
     "GS406": graphs.unused,
     "GS408": graphs.grows,
+    "GS501": training.never_cleared,
+    "GS502": training.cleared_before_step,
+    "GS503": training.step_without_backward,
+    "GS504": training.parameters_replaced,
+    "GS505": training.eval_left_on,
+    "GS506": training.scheduler_first,
+    "GS507": training.scaled_used,
+    "GS508": training.foreign_gradients,
+    "GS509": training.frozen_moves,
+    "GS601": modules.not_registered,
+    "GS602": modules.typo,
+    "GS603": modules.super_first,
+    "GS604": modules.made_in_forward,
+    "GS605": modules.activation_twice,
+    "GS701": functions.gradient_count,
+    "GS702": functions.kept_on_ctx,
+    "GS703": functions.dirty,
+    "GS704": functions.gradient_edited,
 }
 
 

@@ -362,6 +362,21 @@ def _out_of_place(tree: Tree, write: Write, name: str, operator: bool) -> tuple[
     return None
 
 
+def out_of_place_value(tree: Tree, write: Write) -> str | None:
+    """The value of an in-place call, as an expression that changes nothing."""
+    call = write.node
+    target = _chain_root(call) if write.form == "method" else write.target
+    if not isinstance(call, ast.Call) or not isinstance(target, ast.Name):
+        return None
+    changed = _out_of_place(tree, write, target.id, operator=True)
+    if changed is None:
+        return None
+    start, end = tree.start(call), tree.end(call)
+    return patched(
+        tree.text[start:end], tuple(Patch(one.start - start, one.end - start, one.text) for one in changed)
+    )
+
+
 def _single(tree: Tree, call: ast.Call, name: str, operator: bool) -> tuple[Patch, ...] | None:
     """The shorter ways to write one method: an operator, or a function that fills a new tensor."""
     method = _method(call)

@@ -1,0 +1,148 @@
+"""Repairs of custom autograd functions and hooks (GS7xx)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from gradsight.fixes.draft import Case, Draft
+from gradsight.fixes.expressions import bracketed
+from gradsight.fixes.inplace import write_of, written_anew
+from gradsight.fixes.lines import insert_after
+from gradsight.fixes.names import own_nodes
+from gradsight.fixes.out_of_place import out_of_place_value
+from gradsight.fixes.tree import Patch
+from gradsight.model.fix import Safety
+
+
+def gradient_count(case: Case) -> Iterator[Draft]:
+    """GS701: one gradient per input; None for the inputs that are no tensors."""
+    statement = case.statement
+    returned, wanted = case.finding.data.get("returned"), case.finding.data.get("wanted")
+    if not isinstance(statement, ast.Return) or statement.value is None:
+        return
+    if not isinstance(returned, int) or not isinstance(wanted, int) or returned >= wanted:
+        return
+    value, missing = statement.value, wanted - returned
+    end = case.tree.end(value)
+    if isinstance(value, ast.Tuple) and case.tree.text[end - 1] == ")":
+        end -= 1
+    patch = Patch(end, end, ", None" * missing)
+    call = case.step_node("call")
+    plain = isinstance(call, ast.Call) and all(
+        isinstance(one, ast.Constant) for one in call.args[returned:wanted]
+    )
+    safety: Safety = "safe" if plain and isinstance(call, ast.Call) and len(call.args) == wanted else "unsafe"
+    noun = "input" if missing == 1 else "inputs"
+    yield Draft("none-gradient", f"Return None for the last {noun}", safety, (patch,))
+
+
+def dirty(case: Case) -> Iterator[Draft]:
+    """GS703: tell autograd, or leave the input as it is.  Unsafe: the first makes torch refuse leaves, the second
+    hides the write from the caller."""
+    function = case.tree.scope(case.statement)
+    context = (
+        function.args.args[0].arg if isinstance(function, ast.FunctionDef) and function.args.args else ""
+    )
+    write = write_of(case)
+    target = write.target if write is not None else None
+    if context and isinstance(target, ast.Name) and _returns(function, target.id):
+        patch = insert_after(case.tree, case.statement, f"{context}.mark_dirty({target.id})")
+        if patch is not None:
+            yield Draft("mark-dirty", f"Mark {target.id} as changed", "unsafe", (patch,))
+    yield from (draft.unsafe() for draft in written_anew(case))
+
+
+def _returns(function: ast.AST, name: str) -> bool:
+    """Whether a function returns the very tensor it has written, as torch demands of what is marked."""
+    return any(
+        isinstance(node, ast.Return) and isinstance(node.value, ast.Name) and node.value.id == name
+        for node in own_nodes(function)
+    )
+
+
+def gradient_edited(case: Case) -> Iterator[Draft]:
+    """GS704: return a new gradient."""
+    tree, statement = case.tree, case.statement
+    function = tree.scope(statement)
+    if not isinstance(function, ast.FunctionDef):
+        return
+    is_last = function.body[-1] is statement
+    if case.word("returns") == "nothing":
+        if is_last and isinstance(statement, ast.Expr):
+            patch = Patch(tree.start(statement), tree.start(statement), "return ")
+            yield Draft("return-it", f"Return what {function.name} computes", "unsafe", (patch,))
+        elif is_last and isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            name = statement.targets[0].id
+            added = insert_after(tree, statement, f"return {name}")
+            if added is not None:
+                yield Draft("return-it", f"Return {name}", "unsafe", (added,))
+        return
+    write = write_of(case)
+    if is_last and isinstance(statement, ast.Expr) and write is not None and write.node is statement.value:
+        text = out_of_place_value(tree, write)
+        if text is not None:
+            patch = Patch(tree.start(statement), tree.end(statement), f"return {text}")
+            yield Draft("return-new", f"Return a new gradient from {function.name}", "safe", (patch,))
+        return
+    yield from written_anew(case)
+
+
+def kept_on_ctx(case: Case) -> Iterator[Draft]:
+    """GS702: save for backward, so that torch can check the version.  Unsafe: torch then refuses what went unnoticed."""
+    tree, statement = case.tree, case.statement
+    owner, forward = tree.owner(statement), tree.scope(statement)
+    if owner is None or not isinstance(forward, ast.FunctionDef) or not isinstance(statement, ast.Assign):
+        return
+    backward = next(
+        (one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name == "backward"), None
+    )
+    pairs = _kept(statement)
+    if backward is None or not backward.args.args or not pairs or _saves(owner):
+        return
+    context, other = forward.args.args[0].arg, backward.args.args[0].arg
+    names = [name for name, _ in pairs]
+    taken = {node.id for node in ast.walk(backward) if isinstance(node, ast.Name)}
+    taken |= {one.arg for one in backward.args.args}
+    if any(name in taken for name in names):
+        return
+    first = backward.body[0]
+    unpacked = f"{', '.join(names)}{',' if len(names) == 1 else ''} = {other}.saved_tensors"
+    place = tree.line_start(tree.start(first))
+    reads = [
+        Patch(tree.start(node), tree.end(node), bracketed(tree, node, node, node.attr))
+        for node in ast.walk(backward)
+        if isinstance(node, ast.Attribute) and node.attr in names
+        and isinstance(node.value, ast.Name) and node.value.id == other
+    ]  # fmt: skip
+    if not reads or not tree.begins_line(first):
+        return
+    ways: tuple[tuple[str, Safety], ...] = (("", "unsafe"), (".clone()", "safe"))
+    for suffix, safety in ways:
+        values = ", ".join(tree.segment(value) + suffix for _, value in pairs)
+        saved = Patch(tree.start(statement), tree.end(statement), f"{context}.save_for_backward({values})")
+        added = Patch(place, place, tree.indent(first) + unpacked + tree.newline)
+        what = " and ".join(names)
+        title = f"Save a copy of {what} for backward" if suffix else f"Save {what} for backward"
+        yield Draft("save" + suffix, title, safety, (saved, added, *reads))
+
+
+def _kept(statement: ast.Assign) -> list[tuple[str, ast.expr]]:
+    """The attributes of ctx that a statement sets, with their values; empty when it sets anything else too."""
+    target, value = statement.targets[0], statement.value
+    targets = list(target.elts) if isinstance(target, ast.Tuple) else [target]
+    values = list(value.elts) if isinstance(value, ast.Tuple) and isinstance(target, ast.Tuple) else [value]
+    if len(targets) != len(values) or len(statement.targets) != 1:
+        return []
+    found: list[tuple[str, ast.expr]] = []
+    for one, given in zip(targets, values):
+        if not isinstance(one, ast.Attribute) or not isinstance(given, ast.Name):
+            return []
+        found.append((one.attr, given))
+    return found
+
+
+def _saves(owner: ast.ClassDef) -> bool:
+    return any(
+        isinstance(node, ast.Attribute) and node.attr == "save_for_backward" for node in ast.walk(owner)
+    )

@@ -1,0 +1,218 @@
+"""Repairs of nn.Module classes (GS6xx)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from gradsight.fixes.calls import without_keyword
+from gradsight.fixes.draft import Case, Draft, short
+from gradsight.fixes.expressions import without_call, without_method
+from gradsight.fixes.lines import insert_after, insert_before, move_before
+from gradsight.fixes.names import meaning, parameters, reach
+from gradsight.fixes.tree import FunctionNode, Patch, Tree, patched
+from gradsight.model.fix import Safety
+
+CONTAINERS = {
+    ("list", "module"): "ModuleList",
+    ("tuple", "module"): "ModuleList",
+    ("dict", "module"): "ModuleDict",
+    ("list", "parameter"): "ParameterList",
+    ("tuple", "parameter"): "ParameterList",
+    ("dict", "parameter"): "ParameterDict",
+}
+OFFERED = {
+    "ModuleList": frozenset("append extend insert pop".split()),
+    "ParameterList": frozenset("append extend".split()),
+    "ModuleDict": frozenset("items keys values update pop clear".split()),
+    "ParameterDict": frozenset("items keys values update pop clear get copy setdefault popitem".split()),
+}
+
+
+def not_registered(case: Case) -> Iterator[Draft]:
+    """GS601: the container, or the parameter, that the module knows of."""
+    value = getattr(case.statement, "value", None)
+    if not isinstance(case.statement, (ast.Assign, ast.AnnAssign)) or not isinstance(value, ast.expr):
+        return
+    container = case.word("container")
+    if container == "tensor":
+        yield from _parameter(case, value)
+        return
+    kind = CONTAINERS.get((container, case.word("what")))
+    written = reach(case.tree, f"torch.nn.{kind}", case.statement) if kind is not None else None
+    if kind is None or written is None or not _keys_fit(value):
+        return
+    start, end = case.tree.start(value), case.tree.end(value)
+    if isinstance(value, (ast.List, ast.Dict, ast.Tuple)) and case.tree.segment(value) in ("[]", "{}", "()"):
+        patches: tuple[Patch, ...] = (Patch(start, end, f"{written.text}()"),)
+    else:
+        patches = (Patch(start, start, f"{written.text}("), Patch(end, end, ")"))
+    safety: Safety = "safe" if _is_used_as(case, kind) else "unsafe"
+    title = f"Make {case.word('name')} an nn.{kind}"
+    yield Draft("register", title, safety, (*written.patches, *patches))
+
+
+def _keys_fit(value: ast.expr) -> bool:
+    """Whether the keys of a dict may name modules: only strings may."""
+    if isinstance(value, ast.Dict):
+        return all(not isinstance(key, ast.Constant) or isinstance(key.value, str) for key in value.keys)
+    return True
+
+
+def _is_used_as(case: Case, kind: str) -> bool:
+    """Whether the class uses nothing of the plain container that the registered one lacks."""
+    owner, name = case.tree.owner(case.statement), case.word("name")
+    for node in ast.walk(owner) if owner is not None else ():
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Attribute)
+            and node.value.attr == name
+        ):
+            if node.attr not in OFFERED[kind]:
+                return False
+    return owner is not None
+
+
+def _parameter(case: Case, value: ast.expr) -> Iterator[Draft]:
+    tree = case.tree
+    written = reach(tree, "torch.nn.Parameter", case.statement)
+    if written is None:
+        return
+    text = tree.segment(value)
+    flag = _flagged(tree, value)
+    if flag is not None:
+        gone = without_keyword(tree, flag, "requires_grad") if flag.keywords else without_method(tree, flag)
+        if gone is None:
+            return
+        start = tree.start(value)
+        text = patched(text, (Patch(gone.start - start, gone.end - start, gone.text),))
+    patch = Patch(tree.start(value), tree.end(value), f"{written.text}({text})")
+    yield Draft("parameter", f"Make {case.word('name')} an nn.Parameter", "safe", (*written.patches, patch))
+
+
+def _flagged(tree: Tree, value: ast.expr) -> ast.Call | None:
+    """The call at the top of an expression that asks for a gradient."""
+    if not isinstance(value, ast.Call):
+        return None
+    if isinstance(value.func, ast.Attribute) and value.func.attr == "requires_grad_":
+        return value if not value.args and not value.keywords else None
+    has_flag = any(word.arg == "requires_grad" for word in value.keywords)
+    return value if has_flag and meaning(tree, value.func).startswith("torch.") else None
+
+
+def typo(case: Case) -> Iterator[Draft]:
+    """GS602: the attribute that is meant."""
+    tree, statement, meant = case.tree, case.statement, case.word("meant")
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    if not isinstance(target, ast.Attribute):
+        return
+    if meant.isidentifier():
+        end = tree.end(target)
+        patch = Patch(end - len(target.attr), end, meant)
+        yield Draft("rename", f"Rename {target.attr} to {meant}", "safe", (patch,))
+    elif meant.startswith("param_groups") and isinstance(statement, ast.Assign):
+        name, value = tree.segment(target.value), tree.segment(statement.value)
+        inner = tree.newline + tree.indent(statement) + tree.indent_unit
+        text = f'for group in {name}.param_groups:{inner}group["{target.attr}"] = {value}'
+        if tree.stands_alone(statement):
+            patch = Patch(tree.start(statement), tree.end(statement), text)
+            yield Draft("groups", f"Set {target.attr} in the groups of {name}", "safe", (patch,))
+
+
+def super_first(case: Case) -> Iterator[Draft]:
+    """GS603: initialise the module before anything is assigned to it."""
+    tree = case.tree
+    function = tree.scope(case.statement)
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return
+    first = function.body[0]
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(function.body) > 1:
+        first = function.body[1]
+    called = next((one for one in function.body if _is_super_init(one)), None)
+    if called is None:
+        patch = insert_before(tree, first, "super().__init__()")
+        if patch is not None:
+            yield Draft("super-init", "Call super().__init__() first", "safe", (patch,))
+        return
+    if not _uses_arguments_only(function, called):
+        return
+    patches = move_before(tree, called, first)
+    if patches is not None:
+        yield Draft("super-init", f"Move {short(tree.segment(called))} to the top", "safe", patches)
+
+
+def _is_super_init(statement: ast.stmt) -> bool:
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return False
+    base = call.func.value
+    return call.func.attr == "__init__" and isinstance(base, ast.Call) and ast.unparse(base.func) == "super"
+
+
+def _uses_arguments_only(function: FunctionNode, statement: ast.stmt) -> bool:
+    """Whether a call needs nothing that the function computes before it."""
+    call = getattr(statement, "value", None)
+    given = [*call.args, *(word.value for word in call.keywords)] if isinstance(call, ast.Call) else []
+    known = parameters(function) - {"self"}
+    assigned = {
+        node.id
+        for earlier in function.body
+        for node in ast.walk(earlier)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    names = {node.id for one in given for node in ast.walk(one) if isinstance(node, ast.Name)}
+    return not names & assigned and "self" not in names and (names <= known or not names & {"self"})
+
+
+def made_in_forward(case: Case) -> Iterator[Draft]:
+    """GS604: make the layer once, in __init__.  Unsafe: its parameters are then drawn at another time."""
+    tree, call = case.tree, case.node
+    owner = tree.owner(case.statement)
+    if not isinstance(call, ast.Call) or owner is None:
+        return
+    init = next(
+        (one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None
+    )
+    names = {
+        node.id
+        for one in [*call.args, *(w.value for w in call.keywords)]
+        for node in ast.walk(one)
+        if isinstance(node, ast.Name)
+    }
+    if init is None or not names <= {"self"} or "\n" in tree.segment(call):
+        return
+    layer = meaning(tree, call.func).rpartition(".")[2].lower()
+    taken = {node.attr for node in ast.walk(owner) if isinstance(node, ast.Attribute)}
+    if not layer or layer in taken:
+        return
+    added = insert_after(tree, init.body[-1], f"self.{layer} = {tree.segment(call)}")
+    if added is None:
+        return
+    used = Patch(tree.start(call), tree.end(call), f"self.{layer}")
+    yield Draft("hoist", f"Make self.{layer} once, in __init__", "unsafe", (added, used))
+
+
+def activation_twice(case: Case) -> Iterator[Draft]:
+    """GS605: leave the activation to the loss.  Unsafe: whoever else reads the value gets another one."""
+    tree, made = case.tree, case.step_node("made")
+    if not isinstance(made, ast.Call):
+        return
+    op = case.word("op").lower()
+    name = made.func.attr if isinstance(made.func, ast.Attribute) else getattr(made.func, "id", "")
+    if op.rstrip("_") not in name.lower():
+        return
+    is_method = (
+        isinstance(made.func, ast.Attribute)
+        and not meaning(tree, made.func)
+        and (
+            not made.args or not isinstance(made.args[0], (ast.Name, ast.Call, ast.Attribute, ast.Subscript))
+        )
+    )
+    patch = without_method(tree, made) if is_method else without_call(tree, made)
+    if patch is not None:
+        yield Draft(
+            "no-activation",
+            f"Drop {case.word('op')}, which {case.word('loss')} applies itself",
+            "unsafe",
+            (patch,),
+        )

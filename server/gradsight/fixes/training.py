@@ -1,0 +1,237 @@
+"""Repairs of the training loop (GS5xx): what is cleared, stepped and switched, and in which order."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from gradsight.fixes.aliases import reads
+from gradsight.fixes.draft import Case, Draft, short
+from gradsight.fixes.lines import insert_after, insert_before, move_after, move_before
+from gradsight.fixes.names import bound_in, own_nodes
+from gradsight.fixes.tree import Patch, Tree
+from gradsight.model.fix import Safety
+
+
+def never_cleared(case: Case) -> Iterator[Draft]:
+    """GS501: clear before the backward."""
+    tree, step = case.tree, case.step_statement("needed")
+    holder = _receiver(step, "step")
+    if step is None or holder is None:
+        return
+    name = tree.segment(holder)
+    for loop in tree.loops(case.statement):
+        for node in own_nodes(loop):
+            if isinstance(node, ast.Expr) and _is_uncalled(node.value, name):
+                patch = Patch(tree.end(node), tree.end(node), "()")
+                yield Draft("call-it", f"Call {name}.zero_grad()", "safe", (patch,))
+                return
+    if not is_visible(tree, holder, step, case.statement):
+        return
+    block = tree.block(case.statement)
+    if step in block:
+        alone = sum(_calls(one, "backward") for one in block) == 1
+        patch_before = insert_before(tree, case.statement, f"{name}.zero_grad()")
+        if patch_before is not None:
+            safety: Safety = "safe" if alone else "unsafe"
+            yield Draft("clear", f"Clear the gradients with {name}.zero_grad()", safety, (patch_before,))
+        return
+    patch_after = insert_after(tree, step, f"{name}.zero_grad()")
+    if patch_after is not None:
+        yield Draft("clear-after", f"Clear the gradients after {name}.step()", "unsafe", (patch_after,))
+
+
+def _is_uncalled(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "zero_grad" and ast.unparse(node.value) == name
+
+
+def _receiver(statement: ast.stmt | None, method: str) -> ast.expr | None:
+    """What a statement `receiver.method(...)` is called on."""
+    call = getattr(statement, "value", None)
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == method:
+        if isinstance(call.func.value, (ast.Name, ast.Attribute)):
+            return call.func.value
+    return None
+
+
+def _calls(statement: ast.AST, method: str) -> int:
+    return sum(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == method
+        for node in [statement, *own_nodes(statement)]
+    )
+
+
+def is_visible(tree: Tree, holder: ast.expr, there: ast.stmt, here: ast.stmt) -> bool:
+    """Whether an expression of one place means the same at another."""
+    if tree.scope(there) is tree.scope(here):
+        return True
+    base = holder
+    while isinstance(base, ast.Attribute):
+        base = base.value
+    if not isinstance(base, ast.Name):
+        return False
+    if base.id == "self":
+        return tree.owner(there) is not None and tree.owner(there) is tree.owner(here)
+    return base.id in bound_in(tree.module) and not any(
+        base.id in bound_in(tree.scope(place))
+        for place in (there, here)
+        if not isinstance(tree.scope(place), ast.Module)
+    )
+
+
+def cleared_before_step(case: Case) -> Iterator[Draft]:
+    """GS502: clear before the backward, or after the step."""
+    tree, clearing = case.tree, case.statement
+    backward, step = case.step_statement("made"), case.step_statement("needed")
+    block = tree.block(clearing)
+    if backward is not None and backward in block and block.index(backward) < block.index(clearing):
+        patches = move_before(tree, clearing, backward)
+        if patches is not None:
+            title = f"Move {short(tree.segment(clearing))} before {short(tree.segment(backward))}"
+            yield Draft("clear-first", title, "safe", patches)
+        return
+    if step is not None and step in block and block.index(clearing) < block.index(step):
+        patches = move_after(tree, clearing, step)
+        if patches is not None:
+            title = f"Move {short(tree.segment(clearing))} behind {short(tree.segment(step))}"
+            yield Draft("clear-last", title, "unsafe", patches)
+
+
+def step_without_backward(case: Case) -> Iterator[Draft]:
+    """GS503: run backward, or pass the closure that does.  Unsafe: which loss is meant is a guess."""
+    tree, step = case.tree, case.statement
+    scope = tree.scope(step)
+    call = getattr(step, "value", None)
+    if not isinstance(call, ast.Call):
+        return
+    for node in own_nodes(scope):
+        if isinstance(node, ast.FunctionDef) and not node.args.args and tree.start(node) < tree.start(step):
+            if any(_calls(inner, "backward") for inner in node.body) and not call.args:
+                patch = Patch(tree.end(call) - 1, tree.end(call) - 1, node.name)
+                yield Draft("closure", f"Pass {node.name} to the step", "unsafe", (patch,))
+    if any(_calls(one, "backward") for one in tree.block(step)):
+        return
+    name = _loss_before(tree, step)
+    added = insert_before(tree, step, f"{name}.backward()") if name else None
+    if added is not None:
+        yield Draft("backward", f"Run {name}.backward() first", "unsafe", (added,))
+
+
+def _loss_before(tree: Tree, step: ast.stmt) -> str:
+    """The name of the last loss that is computed before a step, in its block."""
+    block = tree.block(step)
+    for earlier in reversed(block[: block.index(step)]):
+        if isinstance(earlier, ast.Assign) and isinstance(earlier.targets[0], ast.Name):
+            name = earlier.targets[0].id
+            if "loss" in name.lower() or "objective" in name.lower() or name in ("nll", "cost"):
+                return name
+    return ""
+
+
+def parameters_replaced(case: Case) -> Iterator[Draft]:
+    """GS504: make the optimizer after the parameters."""
+    tree, made = case.tree, case.step_statement("made")
+    block = tree.block(case.statement)
+    if not isinstance(made, ast.Assign) or made not in block or not isinstance(made.targets[0], ast.Name):
+        return
+    name = made.targets[0].id
+    between = block[block.index(made) + 1 : block.index(case.statement) + 1]
+    if not between or any(reads(one, name) for one in between):
+        return
+    patches = move_after(tree, made, case.statement)
+    if patches is not None:
+        yield Draft("optimizer-later", f"Make {name} after {case.word('name')} is replaced", "safe", patches)
+
+
+def eval_left_on(case: Case) -> Iterator[Draft]:
+    """GS505: switch back to training mode.  Unsafe: dropout and batch statistics then act again."""
+    tree, step, name = case.tree, case.step_statement("needed"), case.word("target")
+    holder = _receiver(case.statement, "eval")
+    if step is None or holder is None or not name:
+        return
+    if not is_visible(tree, holder, case.statement, step) and not _has_name(tree, holder, step):
+        return
+    loops = tree.loops(step)
+    place = loops[-1].body[0] if loops else tree.block(step)[0]
+    patch = insert_before(tree, place, f"{name}.train()")
+    if patch is not None:
+        yield Draft("train-mode", f"Put {name} into training mode first", "unsafe", (patch,))
+
+
+def _has_name(tree: Tree, holder: ast.expr, place: ast.stmt) -> bool:
+    return isinstance(holder, ast.Name) and holder.id in bound_in(tree.scope(place))
+
+
+def scheduler_first(case: Case) -> Iterator[Draft]:
+    """GS506: step the schedule after the optimizer."""
+    tree, step = case.tree, case.step_statement("needed")
+    block = tree.block(case.statement)
+    anchor: ast.AST | None = step
+    while anchor is not None and anchor not in block:
+        anchor = tree.parents.get(anchor)
+    if not isinstance(anchor, ast.stmt) or block.index(anchor) <= block.index(case.statement):
+        return
+    patches = move_after(tree, case.statement, anchor)
+    if patches is not None and step is not None:
+        title = f"Move {short(tree.segment(case.statement))} behind {short(tree.segment(step))}"
+        yield Draft("schedule-later", title, "safe", patches)
+
+
+def scaled_used(case: Case) -> Iterator[Draft]:
+    """GS507: unscale before the gradients are looked at."""
+    tree, made = case.tree, case.step_statement("made")
+    scaler = next(
+        (
+            node.func.value
+            for node in (ast.walk(made) if made is not None else ())
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "scale"
+        ),
+        None,
+    )
+    if made is None or scaler is None or not is_visible(tree, scaler, made, case.statement):
+        return
+    name = tree.segment(scaler)
+    for node in own_nodes(tree.scope(case.statement)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == f"{name}.step" and len(node.args) >= 1:
+            optimizer = tree.segment(node.args[0])
+            patch = insert_before(tree, case.statement, f"{name}.unscale_({optimizer})")
+            if patch is not None and tree.start(node) > tree.start(case.statement):
+                yield Draft("unscale", f"Unscale the gradients of {optimizer} first", "safe", (patch,))
+                return
+
+
+def foreign_gradients(case: Case) -> Iterator[Draft]:
+    """GS508: clear what the other loss has left, right before the own backward."""
+    tree, own, step = case.tree, case.step_statement("written"), case.step_statement("needed")
+    holder = _receiver(step, "step")
+    if own is None or step is None or holder is None or not is_visible(tree, holder, step, own):
+        return
+    name = tree.segment(holder)
+    patch = insert_before(tree, own, f"{name}.zero_grad()")
+    if patch is not None:
+        safety: Safety = "safe" if _is_only_backward(tree, case.statement, own, step) else "unsafe"
+        yield Draft("clear", f"Clear the gradients with {name}.zero_grad() first", safety, (patch,))
+
+
+def _is_only_backward(tree: Tree, foreign: ast.stmt, own: ast.stmt, step: ast.stmt) -> bool:
+    """Whether no other backward adds to the gradients between the foreign one and the step."""
+    block = tree.block(own)
+    if step not in block:
+        return False
+    first = block.index(foreign) + 1 if foreign in block and block.index(foreign) < block.index(own) else 0
+    return sum(_calls(one, "backward") for one in block[first : block.index(step)]) == 1
+
+
+def frozen_moves(case: Case) -> Iterator[Draft]:
+    """GS509: a parameter without a gradient is left alone by its optimizer."""
+    statement = case.statement
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Attribute):
+        return
+    name = case.tree.segment(statement.targets[0].value)
+    if statement.targets[0].attr != "requires_grad":
+        return
+    patch = insert_after(case.tree, statement, f"{name}.grad = None")
+    if patch is not None:
+        yield Draft("drop-grad", f"Drop the gradient of {name} too", "safe", (patch,))
