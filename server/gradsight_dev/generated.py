@@ -27,7 +27,7 @@ class Generated:
 
 ALL = (
     Generated("constraints.txt", "gradsight_dev.pins", "make pins"),
-    Generated("docs/rules", "gradsight_dev.rule_pages", "python -m gradsight_dev.rule_pages"),
+    Generated("docs/rules", "gradsight_dev.rule_pages", ".venv/bin/python -m gradsight_dev.rule_pages"),
 )
 
 

@@ -27,6 +27,7 @@ from tests.rules.pages import (
     repairs,
 )
 
+LONGEST_LINE = 110
 BLOCKS = all_blocks()
 KNOWN = {
     line.split()[0]
@@ -100,3 +101,14 @@ def test_a_silent_fault_is_proven_by_an_assertion() -> None:
 
 def test_known_disagreements_are_about_examples_that_exist() -> None:
     assert {block.id for block in BLOCKS} >= KNOWN
+
+
+def test_examples_are_in_the_house_style() -> None:
+    """Claims included: the pages are published with them, and the formatter reads published pages too."""
+    long = [
+        f"{block.id}: {line}"
+        for block in BLOCKS
+        for line in block.text.split("\n")
+        if len(line) > LONGEST_LINE
+    ]
+    assert not long

@@ -10,7 +10,7 @@ import torch
 x = torch.ones(3, requires_grad=True)
 loss = (x * x).sum()
 loss.backward()
-loss.backward()  # error: GS402  # raises: Trying to backward through the graph a second time
+loss.backward()  # error: GS402  # raises: a second time
 ```
 
 Two losses that share a part of the graph are a second time for that part.
@@ -23,7 +23,7 @@ encoder = nn.Sequential(nn.Linear(2, 3), nn.Tanh())
 head, other_head = nn.Linear(3, 1), nn.Linear(3, 1)
 code = encoder(torch.ones(4, 2))
 head(code).mean().backward()
-other_head(code).mean().backward()  # error: GS402  # raises: Trying to backward through the graph a second time
+other_head(code).mean().backward()  # error: GS402  # raises: a second time
 ```
 
 ## Use instead

@@ -11,7 +11,7 @@ from torch import nn
 
 class Net(nn.Module):
     def __init__(self):
-        self.layer = nn.Linear(2, 1)  # error: GS603  # raises: cannot assign module before Module.__init__() call
+        self.layer = nn.Linear(2, 1)  # error: GS603  # raises: cannot assign module before
         super().__init__()
 
 
@@ -25,7 +25,7 @@ from torch import nn
 
 class Net(nn.Module):
     def __init__(self):
-        self.scale = nn.Parameter(torch.ones(1))  # error: GS603  # raises: cannot assign parameters before Module.__init__() call
+        self.scale = nn.Parameter(torch.ones(1))  # error: GS603  # raises: cannot assign parameters before
 
 
 net = Net()

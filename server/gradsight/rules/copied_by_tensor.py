@@ -9,7 +9,7 @@ import torch
 
 x = torch.ones(3, requires_grad=True)
 losses = [(x * 2).sum(), (x * 3).sum()]
-total = torch.tensor(losses).sum()  # error: GS201  # warns: Converting a tensor with requires_grad=True to a scalar
+total = torch.tensor(losses).sum()  # error: GS201  # warns: Converting a tensor with requires_grad
 total.backward()  # raises: does not require grad
 ```
 

@@ -10,7 +10,7 @@ import torch
 x = torch.ones(3, requires_grad=True)
 y = x * 2
 y.sum().backward()
-print(y.grad)  # warning: GS301  # warns: that is not a leaf Tensor is being accessed
+print(y.grad)  # warning: GS301  # warns: not a leaf
 ```
 
 Where the gradient is used, the program fails.
@@ -21,7 +21,7 @@ import torch
 x = torch.ones(3, requires_grad=True)
 y = x * 2
 y.sum().backward()
-norm = y.grad.norm()  # error: GS301  # warns: that is not a leaf Tensor is being accessed  # raises: 'NoneType' object has no attribute 'norm'
+norm = y.grad.norm()  # error: GS301  # warns: not a leaf  # raises: 'NoneType' object has no attribute
 ```
 
 Moving a tensor, or scaling it, makes a computed tensor of what looks like a leaf.
@@ -31,7 +31,7 @@ import torch
 
 x = (torch.randn(3, requires_grad=True) * 0.1).double()
 x.sum().backward()
-print(x.grad)  # warning: GS301  # warns: that is not a leaf Tensor is being accessed
+print(x.grad)  # warning: GS301  # warns: not a leaf
 ```
 
 ## Use instead

@@ -9,7 +9,7 @@ import torch
 
 x = torch.ones(3, requires_grad=True)
 other = torch.ones(3, requires_grad=True)
-(slope,) = torch.autograd.grad((x * 2).sum(), other)  # error: GS406  # raises: appears to not have been used in the graph
+(slope,) = torch.autograd.grad((x * 2).sum(), other)  # error: GS406  # raises: not have been used
 ```
 
 A tensor that was computed from the input anew is another tensor than the one that was used.
@@ -20,7 +20,7 @@ import torch
 x = torch.ones(3, requires_grad=True)
 loss = (x * 2).sum()
 part = x[:2]
-(slope,) = torch.autograd.grad(loss, part)  # error: GS406  # raises: appears to not have been used in the graph
+(slope,) = torch.autograd.grad(loss, part)  # error: GS406  # raises: not have been used
 ```
 
 ## Use instead

@@ -8,7 +8,7 @@ A leaf holds the value that the gradient is taken at. If a recorded operation co
 import torch
 
 x = torch.ones(3, requires_grad=True)
-x += 1  # error: GS102  # raises: a leaf Variable that requires grad is being used in an in-place operation
+x += 1  # error: GS102  # raises: a leaf Variable that requires grad
 ```
 
 Writing to a part of a leaf is writing through a view of it, and is refused as well.
@@ -17,7 +17,7 @@ Writing to a part of a leaf is writing through a view of it, and is refused as w
 import torch
 
 x = torch.ones(3, requires_grad=True)
-x[0] = 5.0  # error: GS102  # raises: a view of a leaf Variable that requires grad is being used in an in-place operation
+x[0] = 5.0  # error: GS102  # raises: a view of a leaf Variable that requires grad
 ```
 
 The write may be in a function that was handed the leaf.

@@ -95,6 +95,8 @@ def _refusal(event: Event) -> str:
 def _why(event: Event) -> str:
     if event.names.get("reason") == "used":
         return f"is one of several views made by {text(event, 'view')}, whose base has been written: it can no longer be used"
+    if event.names.get("reason") == "mode":
+        return "is a view made without grad mode"
     if event.names.get("reason") == "operands":
         return "overlaps in memory with a value it is combined with"
     if event.names.get("reason") == "overlap":

@@ -13,7 +13,7 @@ scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
 for epoch in range(2):
     optimizer.zero_grad()
     (weight * 2).sum().backward()
-    scheduler.step()  # warning: GS506  # warns: Detected call of `lr_scheduler.step()` before `optimizer.step()`
+    scheduler.step()  # warning: GS506  # warns: before `optimizer.step()`
     optimizer.step()
 assert weight.item() == -1.5  # rates 0.5 and 0.25; 1 and 0.5 were meant
 ```

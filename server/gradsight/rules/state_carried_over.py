@@ -13,7 +13,7 @@ state = torch.zeros(4, 3)
 for step in range(2):
     state = cell(torch.ones(4, 2), state)  # error: GS403
     loss = state.pow(2).mean()
-    loss.backward()  # raises: Trying to backward through the graph a second time
+    loss.backward()  # raises: a second time
 ```
 
 ## Use instead
