@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from gradsight.interp.cases import PLAIN, CaseSelection, dtype_name
-from gradsight.interp.shapes import infer_shape
+from gradsight.interp.shapes import infer_shape, numel
 from gradsight.interp.sites import Site
 from gradsight.interp.tensors import (
     IGNORANT,
@@ -55,6 +55,10 @@ class Recorder(CaseSelection):
         recording = wants if self.grad_mode and not self.inference else False
         if case.refuses and self.grad_mode:
             self.check_refused(op, case, flags, site)
+        out = bound.get("out")
+        if out is not None and recording is not False and isinstance(out, (Tensor, Seq)):
+            self.out_refused(op, recording, site)
+            recording = False
         if case.writes:
             targets = [bound[name] for name in case.writes if isinstance(bound.get(name), Tensor) and not name.startswith("self.")]
             if targets:
@@ -85,6 +89,13 @@ class Recorder(CaseSelection):
         several = Seq("tuple", list(results), True, site)
         several.fields = FIELDS.get(op) or (("values", "indices") if len(results) == 2 else None)
         return several
+
+    def out_refused(self, op: str, recording: RequiresGrad, site: Site) -> None:
+        """`out=` does not support autograd: torch refuses when an argument requires grad."""
+        if isinstance(recording, Maybe) and recording.weak:
+            return
+        premise = recording.reason if isinstance(recording, Maybe) else ""
+        self.emit("out-refused", site, [], premise, op=op)
 
     def check_refused(self, op: str, case: Case, flags: dict[str, RequiresGrad], site: Site) -> None:
         """Hook: an argument that must not require grad."""
@@ -137,6 +148,8 @@ class Recorder(CaseSelection):
             kind = type(value)
             if kind is Tensor:
                 operands.append((name, value))
+                if value.one_of_many and value.base is not None and value.base.rebases != value.seen_rebases:
+                    self.outdated_view_used(value, node)
                 if value.cuts:
                     cuts = cuts | value.cuts
                 if value.snapshot:
@@ -167,6 +180,18 @@ class Recorder(CaseSelection):
             elif kind is AbsentGrad:
                 self.absent_grad_used(value, node)
         return operands, ignorant, cuts
+
+    def outdated_view_used(self, view: Tensor, node: ast.AST) -> None:
+        """One of several views is used after a write to its base (or to another view of it): torch refuses."""
+        base = view.base
+        if base is None or base.node is None or base.requires_grad is not True or not self.grad_mode:
+            return
+        site = self.site(node)
+        steps = [
+            Step("made", view.site, f"{view.one_of_many} returns several views of one tensor here"),
+            Step("written", base.node.site, "the tensor behind them is written here"),
+        ]
+        self.emit("shared-view-written", site, steps, op=base.node.op, view=view.one_of_many, target=view.label, reason="used")
 
     def assumed_tensor(self, value: Unknown) -> Tensor | None:
         """The tensor that an unknown argument is taken for, if assumptions about it are allowed."""
@@ -218,6 +243,8 @@ class Recorder(CaseSelection):
                 result.dtype = dtype
                 result.cuts = cuts
                 result.shape = infer_shape(op, output, bound, operands)
+                if output.overlapping and repeats(source.shape, result.shape):
+                    result.overlapping = op
                 if not flows and wants is not False and source.needs_grad() is not False:
                     result.cuts = cuts | {Cut(cut_kind(op), op, site, source, self.tick)}
                 return result
@@ -258,8 +285,9 @@ class Recorder(CaseSelection):
         result = Tensor(site, source.storage, counter)
         result.region = source.region
         result.source = source
+        result.twist = source.twist + (op if op in TWISTS else "")
         result.dense = source.dense and op in DENSE_VIEWS
-        result.overlapping = op if output.overlapping else source.overlapping
+        result.overlapping = source.overlapping
         if output.gradient == "none":
             result.snapshot = op if op in ("detach", "data") else ""
             result.base = None
@@ -419,6 +447,12 @@ def brings_graph(value: Any) -> bool:
     return isinstance(value, Seq) and any(isinstance(item, Unknown) and item.carries for item in value.items)
 
 
+def repeats(before: Any, after: Any) -> bool:
+    """Whether a view certainly shows some element more than once."""
+    first, second = numel(before), numel(after)
+    return first is not None and second is not None and second > first
+
+
 def holds_of(case: Case, flags: dict[str, RequiresGrad], certain: bool) -> str:
     """Whether the node keeps anything, so that a second backward is refused."""
     if not certain:
@@ -448,6 +482,7 @@ def nested(structure: str, results: list[Any]) -> Seq:
 
 DENSE_VIEWS = {"view", "reshape", "flatten", "unflatten", "unsqueeze", "squeeze", "detach", "data", "view_as", "ravel", "alias"}
 KEEPS_LAYOUT = {"add", "sub", "mul", "div", "clone", "relu", "exp", "tanh", "sigmoid", "dropout", "neg", "abs"}
+TWISTS = {"t", "T", "transpose", "swapaxes", "swapdims", "permute", "movedim", "mT", "H", "mH", "moveaxis"}
 FIELDS = {
     "svd": ("U", "S", "Vh"), "eigh": ("eigenvalues", "eigenvectors"), "eig": ("eigenvalues", "eigenvectors"),
     "slogdet": ("sign", "logabsdet"), "qr": ("Q", "R"), "lstsq": ("solution", "residuals", "rank", "singular_values"),

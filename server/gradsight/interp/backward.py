@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from gradsight.interp.machine import assumption_of
+from gradsight.interp.regions import overlaps
 from gradsight.interp.shapes import certainly_not_scalar
 from gradsight.interp.sites import Site
 from gradsight.interp.tensors import Cut, Edge, Maybe, Node, Saved, Tensor, Write, leaves_of
@@ -65,17 +66,18 @@ class Backward(Writer):
             self.emit("non-scalar-backward", site, [Step("made", loss.site, "made here, with more than one element")],
                       assumption_of(flag), target=text, how=how, shape=str(list(loss.shape)))  # fmt: skip
         edges: list[Edge] = [edge for tensor in losses if (edge := tensor.edge()) is not None]
-        run = self.walk(edges, loss, site, cuts, how, assumption)
+        executed = executed_for(edges, inputs) if inputs is not None else None
+        run = self.walk(edges, loss, site, cuts, how, assumption, executed)
         keep = retain is True or (retain is None and create is True)
         if how == "assumed":
             return run
         unknown = isinstance(retain, Unknown) or isinstance(create, Unknown)
         if not keep and not unknown:
-            self.free(edges, site)
+            self.free(edges, site, executed)
         return run
 
     def walk(
-        self, edges: list[Edge], loss: Tensor, site: Site, cuts: frozenset[Cut], how: str, assumption: str
+        self, edges: list[Edge], loss: Tensor, site: Site, cuts: frozenset[Cut], how: str, assumption: str, executed: set[Edge] | None = None
     ) -> BackwardRun:
         """Visit every node that this backward executes."""
         leaves: set[Tensor] = set()
@@ -87,6 +89,8 @@ class Backward(Writer):
         grown: Node | None = None
         while todo:
             edge, dead = todo.pop()
+            if executed is not None and edge not in executed:
+                continue
             if isinstance(edge, Tensor):
                 leaves.add(edge)
                 if not dead:
@@ -113,7 +117,7 @@ class Backward(Writer):
                 self.check_written_without_grad(edge, site)
             below = dead or edge.zero
             for inner in edge.inputs:
-                todo.append((inner, below))
+                todo.append((inner, below or inner is edge.overwritten))
         if twice is not None and how != "assumed":
             self.graph_already_freed(twice, loss, site, how)
         if grown is not None:
@@ -141,12 +145,12 @@ class Backward(Writer):
                     ]
                     self.emit("graph-written-without-grad", write.site, steps, op=write.op, target=self.text_of_target(write.site))
 
-    def free(self, edges: list[Edge], site: Site) -> None:
+    def free(self, edges: list[Edge], site: Site, executed: set[Edge] | None = None) -> None:
         """Without retain_graph, what the nodes kept is gone."""
         todo = list(edges)
         while todo:
             edge = todo.pop()
-            if isinstance(edge, Node) and edge.freed is None:
+            if isinstance(edge, Node) and edge.freed is None and (executed is None or edge in executed):
                 edge.freed = site
                 todo.extend(edge.inputs)
 
@@ -466,44 +470,29 @@ class Backward(Writer):
             self.emit("grad-is-none", absent.site, steps, target=absent.owner.label, cause=absent.cause)
 
 
-def overlaps(write_region: Any, read_region: Any) -> bool:
-    """Whether two regions of a storage may share elements; unknown regions do."""
-    if write_region is None or read_region is None or write_region == read_region:
-        return True
-    if write_region[0] != read_region[0]:
-        return True
-    if write_region[0] == "part":
-        return bool(write_region[1] == read_region[1])
-    return not any(apart(first, second) for first, second in zip(write_region[1], read_region[1]))
-
-
-def surely_overlap(write_region: Any, read_region: Any) -> bool:
-    """Whether two known regions certainly share elements."""
-    if write_region is None or read_region is None or write_region[0] != read_region[0]:
-        return False
-    if write_region == read_region:
-        return True
-    return write_region[0] == "index" and all(
-        meet(first, second) for first, second in zip(write_region[1], read_region[1])
-    )
-
-
-def apart(first: Any, second: Any) -> bool:
-    """Two intervals of one dimension without a common index."""
-    if first is None or second is None or first == second:
-        return False
-    if first[0] == "end" or second[0] == "end":
-        return bool(first[0] == second[0])
-    return (first[1] is not None and first[1] <= second[0]) or (second[1] is not None and second[1] <= first[0])
-
-
-def meet(first: Any, second: Any) -> bool:
-    """Two intervals of one dimension with a common index for certain."""
-    if first is None or second is None or first == second:
-        return True
-    if first[0] == "end" or second[0] == "end":
-        return False
-    return not apart(first, second)
+def executed_for(edges: list[Edge], inputs: list[Tensor]) -> set[Edge]:
+    """The nodes that `inputs=` makes torch execute: those on a way from the outputs to a wanted tensor."""
+    wanted = {edge for tensor in inputs if (edge := tensor.edge()) is not None}
+    parents: dict[Edge, list[Edge]] = {}
+    todo = list(edges)
+    seen: set[Edge] = set(todo)
+    while todo:
+        edge = todo.pop()
+        if isinstance(edge, Node) and edge not in wanted:
+            for inner in edge.inputs:
+                parents.setdefault(inner, []).append(edge)
+                if inner not in seen:
+                    seen.add(inner)
+                    todo.append(inner)
+    reached: set[Edge] = set()
+    back = [edge for edge in wanted if edge in seen]
+    while back:
+        edge = back.pop()
+        for parent in parents.get(edge, ()):
+            if parent not in reached:
+                reached.add(parent)
+                back.append(parent)
+    return reached | {edge for edge in wanted if isinstance(edge, Tensor)}
 
 
 def _weak(node: Node) -> bool:

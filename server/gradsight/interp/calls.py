@@ -238,6 +238,7 @@ class Calls(Expressions):
                 return function
             mode = self.mode_of(value)
             if mode is not None:
+                self.undo_mode_call(mode)
                 function.modes = ((mode, self.site(decorator)), *function.modes)
                 return function
             if isinstance(value, (External, Opaque)) and not isinstance(value, Instance):

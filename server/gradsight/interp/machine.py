@@ -134,9 +134,12 @@ class MachineState:
         self.reported.add(identity)
         trail = tuple(steps or ())
         guards = set(site.guards)
+        nested = max(1, len(guards))
         for step in trail:
-            guards.update(getattr(step.place, "guards", ()))
-        alternatives = max(0, len(guards) - 1)
+            others = getattr(step.place, "guards", ())
+            nested = max(nested, len(others))
+            guards.update(others)
+        alternatives = max(0, len(guards) - nested)
         self.events.append(Event(kind, site, trail, names, assumption, alternatives, self.context))
 
     def gap(self, reason: str, node: ast.AST | None = None) -> Unknown:

@@ -83,6 +83,11 @@ class Modes(Modules):
 
         return restore
 
+    def undo_mode_call(self, mode: Opaque) -> None:
+        """`set_grad_enabled(...)` used as a decorator: the call itself changes nothing."""
+        if "before" in mode.state:
+            self.grad_mode, self.mode_site = mode.state["before"]
+
     def mode_entered(self, mode: Opaque) -> None:
         """Hook: a mode set by a call is used as a context after all."""
 
@@ -115,6 +120,7 @@ class Modes(Modules):
     def call_opaque(self, value: Opaque, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         """Calling a library object: a mode applied as a decorator, a transformed function, ..."""
         if value.kind == "mode" and args:
+            self.undo_mode_call(value)
             function = args[0]
             if isinstance(function, Function):
                 function.modes = ((value, self.site(node)), *function.modes)

@@ -382,11 +382,7 @@ class Modules(TensorApi):
         if args:
             self.note_read(args[0], node)
         site = self.site(node)
-        sources = args[0].items if args and isinstance(args[0], Mapping) else {}
         for name, tensor in self.tensors_of(module, "parameter"):
-            source = sources.get(name)
-            if isinstance(source, Tensor) and source.storage is tensor.storage:
-                continue
             self.write_tensor(tensor, "load_state_dict", site, [], False, mode="no_grad")
         return Unknown("missing and unexpected keys")
 

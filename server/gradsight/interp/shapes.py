@@ -256,6 +256,11 @@ def _expand(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
     )
 
 
+def _expand_as(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    other = list(bound.values())[1]
+    return other.shape if isinstance(other, Tensor) else None
+
+
 def _stack(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
     items = next((value for value in bound.values() if isinstance(value, Seq)), None)
     shapes = [item.shape for item in items.items if isinstance(item, Tensor)]
@@ -357,6 +362,12 @@ def _gather(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
     return index.shape if isinstance(index, Tensor) else None
 
 
+def _diagonal(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    if shape is None or len(shape) != 2 or len(bound) > 1:
+        return None
+    return (min(shape),) if None not in shape else (None,)
+
+
 def _same(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
     return shape
 
@@ -377,7 +388,7 @@ RULES: dict[str, Any] = {
     **dict.fromkeys(("matmul", "mm", "bmm", "mv"), _matmul),
     "T": _transpose_last, "t": _transpose_last, "H": _transpose_last,
     **dict.fromkeys(("transpose", "swapaxes", "swapdims"), _transpose),
-    "permute": _permute, "unsqueeze": _unsqueeze, "squeeze": _squeeze, "flatten": _flatten, "expand": _expand,
+    "permute": _permute, "unsqueeze": _unsqueeze, "squeeze": _squeeze, "flatten": _flatten, "expand": _expand, "broadcast_to": _expand, "expand_as": _expand_as, "view_as": _expand_as, "reshape_as": _expand_as,
     "stack": _stack, **dict.fromkeys(("cat", "concat", "concatenate"), _cat),
     "linear": _linear, "embedding": _embedding,
     **dict.fromkeys(("cross_entropy", "nll_loss", "ctc_loss", "multi_margin_loss", "multilabel_margin_loss"), _loss),
@@ -388,7 +399,7 @@ RULES: dict[str, Any] = {
     **dict.fromkeys(("sum", "mean", "max", "min", "amax", "amin", "prod", "std", "var", "logsumexp", "all", "any", "argmax",
                      "argmin", "median", "nansum", "nanmean", "count_nonzero"), _reduce),
     **dict.fromkeys(("norm", "vector_norm", "matrix_norm"), _norm),
-    "index": _index, "chunk": _chunk, "split": _split, "unbind": _unbind, "gather": _gather, "outer": _outer,
+    "index": _index, "diagonal": _diagonal, "chunk": _chunk, "split": _split, "unbind": _unbind, "gather": _gather, "outer": _outer,
     **dict.fromkeys(("add", "sub", "mul", "div", "pow", "where", "maximum", "minimum", "remainder", "floor_divide", "lt", "le",
                      "gt", "ge", "eq", "ne", "bitwise_and", "bitwise_or", "atan2", "fmod"), _elementwise),
     **dict.fromkeys(("clone", "detach", "data", "exp", "log", "relu", "sigmoid", "tanh", "softmax", "log_softmax", "dropout",

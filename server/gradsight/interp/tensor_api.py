@@ -6,9 +6,10 @@ import ast
 from typing import Any
 
 from gradsight.interp.autograd import INTEGRAL
-from gradsight.interp.backward import Backward, overlaps, surely_overlap
+from gradsight.interp.backward import Backward
 from gradsight.interp.cases import DUNDER, bind, dtype_name, is_basic_index, parts_of, short_name
 from gradsight.interp.expressions import BINARY
+from gradsight.interp.regions import overlaps, region_of, surely_overlap
 from gradsight.interp.shapes import index_shape, numel
 from gradsight.interp.sites import Site
 from gradsight.interp.tensors import IGNORANT, NO_CUTS, Cut, Maybe, Node, Tensor, any_requires_grad
@@ -22,7 +23,6 @@ from gradsight.interp.values import (
     Mapping,
     Number,
     Seq,
-    Slice,
     Unknown,
     cuts_of,
     tensors_in,
@@ -309,7 +309,6 @@ class TensorApi(Backward):
             result.node.holds = "sometimes"
         result.cuts = tensor.cuts
         result.source = tensor
-        result.view_made_without_grad = True
         return result
 
     def apply_view(self, op: str, tensor: Tensor, node: ast.AST) -> Tensor:
@@ -358,7 +357,7 @@ class TensorApi(Backward):
         self.check_item_writable(tensor, index, site, recording)
         grad_node = self.write_tensor(tensor, "index_put_", site, others, recording, cuts, region=region)
         if grad_node is not None:
-            grad_node.holds = "never" if is_basic_index(index) else "sometimes"
+            grad_node.holds = "sometimes" if is_basic_index(index) is None else "always"
             from gradsight.interp.tensors import Saved
 
             for part in parts_of(index):
@@ -740,21 +739,3 @@ def derived_from(tensor: Tensor | None, ancestor: Tensor) -> bool:
         tensor = tensor.source
         steps += 1
     return False
-
-
-def region_of(index: Any) -> Any:
-    """A comparable description of a fully known basic index: per dimension an interval, or None for all of it."""
-    parts: list[Any] = []
-    for part in parts_of(index):
-        if isinstance(part, int) and not isinstance(part, bool):
-            parts.append((part, part + 1) if part >= 0 else ("end", part))
-        elif isinstance(part, Slice) and part.step is None:
-            if part.start is None and part.stop is None:
-                parts.append(None)
-            elif all(bound is None or (isinstance(bound, int) and bound >= 0) for bound in (part.start, part.stop)):
-                parts.append((part.start or 0, part.stop))
-            else:
-                return None
-        else:
-            return None
-    return ("index", tuple(parts))

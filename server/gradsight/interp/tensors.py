@@ -140,6 +140,7 @@ class Node:
         "tick",
         "zero",
             "walked",
+            "overwritten",
     )
 
     def __init__(self, op: str, site: Site, inputs: list[Edge], requires: RequiresGrad, tick: int) -> None:
@@ -154,6 +155,8 @@ class Node:
         self.tick = tick
         self.operands: list[Tensor] = []
         self.walked: Site | None = None
+        self.overwritten: Edge | None = None
+        """The history of a value that this write replaced: backward still visits it, with a zero gradient."""
         self.open = False
         """An operand is unknown and may bring a graph of its own."""
 
@@ -191,6 +194,7 @@ class Tensor:
         "source",
         "storage",
         "thread",
+        "twist",
         "view_made_without_grad",
     )
 
@@ -213,6 +217,8 @@ class Tensor:
         self.shape = shape
         self.label = ""
         self.dense = True
+        self.twist = ""
+        """Operators that reordered the dimensions of this view against its memory."""
         self.view_made_without_grad = False
         self.base: Tensor | None = None
         self.rebases = 0

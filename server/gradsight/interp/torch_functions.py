@@ -20,6 +20,7 @@ from gradsight.interp.values import (
     Layer,
     Mapping,
     Method,
+    Native,
     Number,
     Opaque,
     Seq,
@@ -95,6 +96,10 @@ class TorchFunctions(Training):
         if path.startswith("torch.nn.utils."):
             return self.nn_utility(last, args, kwargs, node)
         name = fact_name(path)
+        if last.startswith("_foreach_") and args and isinstance(args[0], Seq):
+            return self.call_foreach(last[9:], args, kwargs, node)
+        if self.table.find(name) is None and self.table.find(f"Tensor.{last}") is not None and room == "torch":
+            name = f"Tensor.{last}"
         if self.table.find(name) is not None:
             inputs = [self.assume_input(arg) for arg in args]
             named = {key: self.assume_input(value) for key, value in kwargs.items()}
@@ -102,6 +107,15 @@ class TorchFunctions(Training):
             self.operator_called(last, inputs, named, result, node)
             return result
         return self.unknown_result(f"no model of {path}", args, kwargs, node)
+
+    def call_foreach(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """`torch._foreach_op(lists...)`: the operator on each position."""
+        rows = [arg.items if isinstance(arg, Seq) else None for arg in args]
+        results = []
+        for index in range(len(args[0].items)):
+            row = [items[index] if items is not None and index < len(items) else arg for items, arg in zip(rows, args)]
+            results.append(self.apply_operator(f"Tensor.{name}", row, kwargs, node))
+        return None if name.endswith("_") else Seq("list", results, args[0].exact)
 
     def operator_called(
         self, name: str, args: list[Any], kwargs: dict[str, Any], result: Any, node: ast.AST
@@ -319,17 +333,36 @@ class TorchFunctions(Training):
         for tensor in tensors_in(result):
             edge = tensor.edge()
             if tensor.node is not None and edge is not None:
-                wrapped = Node("checkpoint", site, leaves_list(edge), tensor.requires_grad, self.tick)
+                given = [inner for value in inputs for given in tensors_in(value) if (inner := given.edge()) is not None]
+                wrapped = Node("checkpoint", site, given + leaves_list(edge), tensor.requires_grad, self.tick)
                 wrapped.holds = "always"
                 tensor.node = wrapped
         return result
 
     def transform(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         """torch.func and friends: not simulated; what goes in may be used in any way."""
-        self.escape(args, kwargs)
-        if name in ("functional_call",) and args:
-            return Unknown("result of functional_call")
-        return Unknown(f"torch.func.{name}")
+        if name == "grad" and args and not kwargs and len(args) == 1:
+            return self.gradient_function(args[0])
+        return self.unknown_result(f"torch.func.{name}", args, kwargs, node)
+
+    def gradient_function(self, function: Any) -> Any:
+        """`torch.func.grad(f)`: a function whose result is shaped like its first argument and stays in the graph."""
+
+        def run(inner: list[Any], named: dict[str, Any], place: ast.AST) -> Any:
+            first = inner[0] if inner else None
+            if not isinstance(first, Tensor):
+                return self.unknown_result("result of torch.func.grad", [function, *inner], named, place)
+            site = self.site(place)
+            flag = any_requires_grad([tensor.needs_grad() for arg in inner for tensor in tensors_in(arg)])
+            result = Tensor(site, requires_grad=flag if self.grad_mode else False, dtype=first.dtype, shape=first.shape)
+            if result.requires_grad is not False:
+                edges = [edge for arg in inner for tensor in tensors_in(arg) if (edge := tensor.edge()) is not None]
+                result.node = Node("torch.func.grad", site, edges, result.requires_grad, self.tick)
+                result.node.holds = "sometimes"
+                result.node.open = True
+            return result
+
+        return Native("torch.func.grad", run)
 
     # -- utilities ---------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,8 @@ import ast
 from typing import Any
 
 from gradsight.interp.autograd import INTEGRAL, Recorder, holds_of
+from gradsight.interp.regions import surely_overlap
+from gradsight.interp.shapes import numel
 from gradsight.interp.sites import Site
 from gradsight.interp.tensors import NO_CUTS, Cut, Maybe, Node, RequiresGrad, Tensor, Write, any_requires_grad
 from gradsight.model.events import Step
@@ -32,18 +34,29 @@ class Writer(Recorder):
     ) -> Any:
         """An operator that writes into its arguments."""
         result: Any = targets[0]
-        if self.write_place is not None and self.write_place.node is not site.node:
-            call = site
-            site = Site(self.write_place.node, self.write_place.frame)
-            site.guards, site.loops, site.call = call.guards, call.loops, call
+        made_at = self.layer_place(site)
         for target in targets:
             others = [tensor for _, tensor in operands if tensor is not target]
             mode = "no_grad" if case.no_grad else ""
             node = self.write_tensor(target, op, site, others, False if mode else recording, cuts, mode)
+            if made_at is not None:
+                target.storage.writes[-1].site = made_at
             if node is not None:
                 node.holds = holds_of(case, flags, certain)
                 self.keep_saved(node, case, {**bound, "result": target}, flags, [target], certain)
+                for saved in node.saved:
+                    if saved.counter is target.counter and not saved.role.startswith("result") and saved.role not in case.writes:
+                        saved.version -= 1
+                        saved.epoch -= 1
         return result
+
+    def layer_place(self, call: Site) -> Site | None:
+        """Where the in-place layer that is being applied was made, if one is."""
+        if self.write_place is None or self.write_place.node is call.node:
+            return None
+        place = Site(self.write_place.node, self.write_place.frame)
+        place.guards, place.loops, place.call = call.guards, call.loops, call
+        return place
 
     def write_tensor(
         self,
@@ -58,8 +71,13 @@ class Writer(Recorder):
         bumps: bool = True,
     ) -> Node | None:
         """Change the content of a tensor; with grad mode on, its history too.  Returns the new node, if any."""
-        if target.overlapping and not mode:
-            self.overlap_written(target, op, site)
+        if not mode:
+            if target.overlapping:
+                self.overlap_written(target, op, site)
+            for other in others if op not in COPIES else ():
+                if other.storage is target.storage and clash(target, other):
+                    self.emit("shared-view-written", site, [Step("made", other.site, "the overlapping value is made here")],
+                              op=op, view="", target=self.text_of_target(site), reason="operands")  # fmt: skip
         if recording is not False and not mode:
             self.check_writable(target, op, site, recording)
         if (
@@ -93,8 +111,10 @@ class Writer(Recorder):
         node = Node(op, site, [], recording, self.tick)
         node.operands = [target, *others]
         edge = target.edge() if not (target.is_leaf and target.requires_grad is not False) else None
-        if edge is not None and op not in OVERWRITES_ALL:
+        if edge is not None:
             node.inputs.append(edge)
+            if op in OVERWRITES_ALL:
+                node.overwritten = edge
         for tensor in others:
             other = tensor.edge()
             if other is not None and tensor.dtype not in INTEGRAL:
@@ -103,6 +123,7 @@ class Writer(Recorder):
         if base is not None:
             previous = base.edge() if not (base.is_leaf and base.requires_grad is not False) else None
             slices = Node("CopySlices", site, [node], recording, self.tick)
+            slices.holds = "always"
             if previous is not None:
                 slices.inputs.append(previous)
             base.node = slices
@@ -112,6 +133,8 @@ class Writer(Recorder):
         if not (target.is_leaf and target.requires_grad is True):
             target.node = node
             target.requires_grad = any_requires_grad([target.requires_grad, recording])
+            if base is None:
+                target.rebases += 1
         return node
 
     def cut_by_write(self, target: Tensor, op: str, site: Site, others: list[Tensor]) -> None:
@@ -145,7 +168,11 @@ class Writer(Recorder):
                     reason="many",
                 )
             return
-        owner = base if base is not None else target
+        if base is not None and target.view_made_without_grad and recording is True:
+            steps = [Step("made", target.site, "the view is made without grad mode here")]
+            self.emit("shared-view-written", site, steps, op=op, view="", target=text, reason="mode")
+            return
+        owner = base if base is not None and not (target.is_leaf and target.requires_grad is True) else target
         if owner.is_leaf and owner.requires_grad is True and not owner.rebases:
             steps = [Step("made", owner.site, "the leaf that requires grad is made here")]
             steps += self.call_steps(site)
@@ -219,5 +246,27 @@ class Writer(Recorder):
 
 
 
+def clash(target: Tensor, other: Tensor) -> bool:
+    """Two windows on one memory that certainly overlap without being the same window."""
+    if target is other:
+        return False
+    if target.twist != other.twist:
+        shape = target.shape
+        return target.region is None and other.region is None and shape is not None and len(shape) == 2 and shape != (1, 1)
+    if target.region == other.region or target.twist:
+        return False
+    for part, whole in ((target, other), (other, target)):
+        if whole.base is None and whole.source is None and part.region is not None:
+            inside, all_of_it = numel(part.shape), numel(whole.shape)
+            return inside is not None and all_of_it is not None and inside < all_of_it
+    if target.region is None or other.region is None:
+        return False
+    if target.region[0] != "index" or other.region[0] != "index" or len(target.region[1]) != len(other.region[1]):
+        return False
+    return surely_overlap(target.region, other.region)
+
+
+COPIES = {"index_put_", "copy_", "fill_", "zero_"}
+"""Writes that torch performs even where source and target overlap."""
 OVERWRITES_ALL = {"zero_", "fill_", "copy_", "normal_", "uniform_", "zeros_", "ones_", "constant_", "bernoulli_", "exponential_"}
 """In-place operators whose result does not depend on the old value."""

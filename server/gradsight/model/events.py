@@ -58,6 +58,7 @@ KINDS: dict[str, str] = {
     "shared-view-written": "one of several views, or overlapping memory, was written",
     "graph-written-without-grad": "a tensor of the graph was written under no_grad and then used",
     "alias-read-after-write": "a value was read under one name after a write under another",
+    "out-refused": "`out=` was used while an argument requires grad",
     "inplace-recorded": "an in-place operation was recorded and nothing was lost",
     "path-cut": "a parameter that should learn got no gradient because the path was cut",
     "term-cut": "a term of the loss carries no graph although it was computed from parameters",

@@ -1,0 +1,70 @@
+"""Which part of a memory a view shows, as far as its index tells, and whether two parts meet.
+
+A *region* is None (unknown, or all of it), `("index", intervals)` for a basic index, or `("part", n)` for one of several
+views made at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradsight.interp.cases import parts_of
+from gradsight.interp.values import Slice
+
+
+def region_of(index: Any) -> Any:
+    """A comparable description of a fully known basic index: per dimension an interval, or None for all of it."""
+    parts: list[Any] = []
+    for part in parts_of(index):
+        if isinstance(part, int) and not isinstance(part, bool):
+            parts.append((part, part + 1) if part >= 0 else ("end", part))
+        elif isinstance(part, Slice) and part.step is None:
+            if part.start is None and part.stop is None:
+                parts.append(None)
+            elif all(bound is None or (isinstance(bound, int) and bound >= 0) for bound in (part.start, part.stop)):
+                parts.append((part.start or 0, part.stop))
+            else:
+                return None
+        else:
+            return None
+    return ("index", tuple(parts))
+
+
+def overlaps(write_region: Any, read_region: Any) -> bool:
+    """Whether two regions of a storage may share elements; unknown regions do."""
+    if write_region is None or read_region is None or write_region == read_region:
+        return True
+    if write_region[0] != read_region[0]:
+        return True
+    if write_region[0] == "part":
+        return bool(write_region[1] == read_region[1])
+    return not any(apart(first, second) for first, second in zip(write_region[1], read_region[1]))
+
+
+def surely_overlap(write_region: Any, read_region: Any) -> bool:
+    """Whether two known regions certainly share elements."""
+    if write_region is None or read_region is None or write_region[0] != read_region[0]:
+        return False
+    if write_region == read_region:
+        return True
+    return write_region[0] == "index" and all(
+        meet(first, second) for first, second in zip(write_region[1], read_region[1])
+    )
+
+
+def apart(first: Any, second: Any) -> bool:
+    """Two intervals of one dimension without a common index."""
+    if first is None or second is None or first == second:
+        return False
+    if first[0] == "end" or second[0] == "end":
+        return bool(first[0] == second[0])
+    return (first[1] is not None and first[1] <= second[0]) or (second[1] is not None and second[1] <= first[0])
+
+
+def meet(first: Any, second: Any) -> bool:
+    """Two intervals of one dimension with a common index for certain."""
+    if first is None or second is None or first == second:
+        return True
+    if first[0] == "end" or second[0] == "end":
+        return False
+    return not apart(first, second)

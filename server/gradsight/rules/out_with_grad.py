@@ -1,0 +1,61 @@
+"""`out=` with arguments that require grad.
+
+## Why torch refuses
+
+`out=` writes a result into memory that is already there, and autograd does not record it. With grad mode on, torch refuses as soon as an input or the target requires grad.
+
+```python
+import torch
+
+weight = torch.ones(3, requires_grad=True)
+x = torch.ones(3)
+buffer = torch.empty(3)
+torch.mul(x, weight, out=buffer)  # error: GS108  # raises: functions with out=... arguments
+```
+
+## Use instead
+
+Take the result as it comes.
+
+```python
+import torch
+
+weight = torch.ones(3, requires_grad=True)
+x = torch.ones(3)
+buffer = torch.empty(3)
+buffer = torch.mul(x, weight)
+```
+
+## Not reported
+
+Inputs without gradient, and a block without grad mode.
+
+```python
+import torch
+
+weight = torch.ones(3, requires_grad=True)
+x = torch.ones(3)
+buffer = torch.empty(3)
+torch.mul(x, x, out=buffer)
+with torch.no_grad():
+    torch.mul(x, weight, out=buffer)
+```
+
+## Fix safety
+
+Assigning the result is unsafe where the buffer has other names: they no longer see the change.
+"""
+
+from __future__ import annotations
+
+from gradsight.model.events import Event
+from gradsight.model.finding import Finding
+from gradsight.model.rule import Rule, make_finding, text
+
+
+def judge(event: Event) -> Finding | None:
+    message = f"{text(event, 'op')} cannot write to out= while an argument requires grad: torch refuses"
+    return make_finding(event, RULE.code, RULE.name, message, "error")
+
+
+RULE = Rule("GS108", "out-with-grad", ("out-refused",), judge, __doc__)
