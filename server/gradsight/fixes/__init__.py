@@ -25,6 +25,7 @@ BUILDERS: dict[str, Builder] = {
     "GS105": inplace.written_without_grad,
     "GS106": inplace.step_before_backward,
     "GS107": inplace.alias_changed,
+    "GS108": inplace.written_to_out,
     "GS190": inplace.recorded,
     "GS201": cuts.copied,
     "GS202": cuts.turned_into_number,

@@ -59,6 +59,15 @@ def with_keyword(tree: Tree, call: ast.Call, name: str, value: str) -> Patch | N
     return _patch(tree, call, parsed.with_changes(args=[*args, added]))
 
 
+def renamed_keyword(tree: Tree, call: ast.Call, old: str, new: str) -> Patch | None:
+    """The call with one keyword under another name, its value as it was."""
+    for keyword in call.keywords:
+        if keyword.arg == old:
+            start = tree.start(keyword)
+            return Patch(start, start + len(old), new)
+    return None
+
+
 def _parse(tree: Tree, call: ast.Call) -> libcst.Call | None:
     """The call as libcst sees it; the parentheses allow line breaks that parentheses around the call allowed."""
     import libcst

@@ -85,6 +85,12 @@ def gradient_edited(case: Case) -> Iterator[Draft]:
             patch = Patch(tree.start(statement), tree.end(statement), f"return {text}")
             yield Draft("return-new", f"Return a new gradient from {function.name}", "safe", (patch,))
         return
+    if isinstance(statement, ast.Return) and write is not None and write.node is statement.value:
+        text = out_of_place_value(tree, write)
+        if text is not None:
+            patch = Patch(tree.start(write.node), tree.end(write.node), text)
+            yield Draft("return-new", f"Return a new gradient from {function.name}", "safe", (patch,))
+        return
     yield from written_anew(case)
 
 
@@ -107,7 +113,7 @@ def kept_on_ctx(case: Case) -> Iterator[Draft]:
     if any(name in taken for name in names):
         return
     first = backward.body[0]
-    unpacked = f"{', '.join(names)}{',' if len(names) == 1 else ''} = {other}.saved_tensors"
+    unpacked = f"{', '.join(names) if len(names) > 1 else f'({names[0]},)'} = {other}.saved_tensors"
     place = tree.line_start(tree.start(first))
     reads = [
         Patch(tree.start(node), tree.end(node), bracketed(tree, node, node, node.attr))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from gradsight.fixes.aliases import reads
 from gradsight.fixes.calls import without_keyword
 from gradsight.fixes.draft import Case, Draft, short
 from gradsight.fixes.expressions import appended, without_method
@@ -114,6 +115,7 @@ def gradient_none(case: Case) -> Iterator[Draft]:
             (Patch(end, end, f" if {condition}"),),
         )
         return
+    yield from _read_later(case)
     cleared = isinstance(statement, ast.Expr) and _method_of(statement.value) in ("zero_", "detach_")
     summed = isinstance(statement, (ast.AugAssign, ast.Expr)) and _is_loop_name(tree, statement, node.value)
     if not cleared and not summed:
@@ -136,6 +138,30 @@ def _cleared_later(case: Case) -> Iterator[Draft]:
                 title = f"Move {short(tree.segment(earlier))} behind {short(tree.segment(reader))}"
                 yield Draft("clear-later", title, "unsafe", patches)
             return
+
+
+def _read_later(case: Case) -> Iterator[Draft]:
+    """Read the gradient behind the backward that fills it.  Unsafe: other lines may rely on the order."""
+    tree, statement = case.tree, case.statement
+    if tree.loops(statement):
+        return
+    block = tree.block(statement)
+    for later in block[block.index(statement) + 1 :]:
+        if isinstance(later, ast.Expr) and _method_of(later.value) == "backward":
+            patches = move_after(tree, statement, later)
+            if patches is not None:
+                yield Draft(
+                    "read-later", f"Move this line behind {short(tree.segment(later))}", "unsafe", patches
+                )
+            return
+        if any(reads(later, name) for name in _bound_by(statement)):
+            return
+
+
+def _bound_by(statement: ast.stmt) -> set[str]:
+    return {
+        one.id for one in ast.walk(statement) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+    }
 
 
 def _generator_of(tree: Tree, node: ast.Attribute) -> ast.comprehension | None:
@@ -220,6 +246,10 @@ def non_leaf_copied(case: Case) -> Iterator[Draft]:
     made, name = case.step_statement("made"), case.word("target")
     if made is None or not name:
         return
+    call = case.node
+    if isinstance(call, ast.Call) and len(call.args) == 1 and ast.unparse(call.args[0]) == name:
+        patch = Patch(case.tree.start(call), case.tree.end(call), f"{name}.detach().clone()")
+        yield Draft("copy-value", f"Copy the value of {name} without its graph", "unsafe", (patch,))
     for node in own_nodes(case.tree.scope(made)):
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
             if case.tree.start(node) > case.tree.end(made) and _is_stored(case.tree, node):

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from gradsight.fixes.aliases import is_read_after, reaching, roots
-from gradsight.fixes.calls import with_keyword, without_keyword
+from gradsight.fixes.calls import renamed_keyword, with_keyword, without_keyword
 from gradsight.fixes.draft import Case, Draft, short
 from gradsight.fixes.expressions import appended
 from gradsight.fixes.inplace import is_update, without_recording
@@ -122,7 +122,7 @@ def _computed_in_loop(case: Case) -> Iterator[Draft]:
 
 
 def state_carried(case: Case) -> Iterator[Draft]:
-    """GS403: cut the carried state after each backward."""
+    """GS403: cut the carried state after each backward.  Unsafe: how far back the gradient goes is a choice."""
     tree, node = case.tree, case.node
     if isinstance(node, ast.Call) and _method(node) in ("append", "add", "put", "appendleft") and node.args:
         patches = appended(tree, node.args[-1], ".detach()")
@@ -130,7 +130,7 @@ def state_carried(case: Case) -> Iterator[Draft]:
             yield Draft(
                 "store-detached",
                 f"Store {short(tree.segment(node.args[-1]))} without its graph",
-                "safe",
+                "unsafe",
                 patches,
             )
         return
@@ -176,7 +176,7 @@ def _detached_after_backward(case: Case) -> Iterator[Draft]:
             if some is None:
                 return
             patches.extend(some)
-        yield Draft("detach-state", title, "safe", tuple(patches))
+        yield Draft("detach-state", title, "unsafe", tuple(patches))
         return
     if case.word("op") == "LSTM" and len(names) == 1:
         line = f"{names[0]} = tuple(part.detach() for part in {names[0]})"
@@ -184,7 +184,7 @@ def _detached_after_backward(case: Case) -> Iterator[Draft]:
         line = f"{', '.join(names)} = {', '.join(f'{name}.detach()' for name in names)}"
     patch = insert_after(tree, backward, line)
     if patch is not None:
-        yield Draft("detach-state", title, "safe", (patch,))
+        yield Draft("detach-state", title, "unsafe", (patch,))
 
 
 def _has_gradient_read(tree: Tree, name: str, backward: ast.stmt) -> bool:
@@ -254,32 +254,68 @@ def kept_alive(case: Case) -> Iterator[Draft]:
         value = statement.value.right
     if value is None:
         return
+    if isinstance(statement, ast.AugAssign) and _is_number(tree, statement):
+        number = appended(tree, value, ".item()")
+        if number is not None:
+            yield Draft("item-kept", f"Add the number of {short(tree.segment(value))}", "safe", number)
     patches = appended(tree, value, ".detach()")
     if patches is not None:
         yield Draft("detach-kept", f"Keep {short(tree.segment(value))} without its graph", "safe", patches)
+
+
+def _is_number(tree: Tree, statement: ast.AugAssign) -> bool:
+    """Whether a running total starts as a number and nothing is asked of it that only a tensor can do."""
+    target = statement.target
+    if not isinstance(target, ast.Name) or not isinstance(statement.op, ast.Add):
+        return False
+    scope = tree.scope(statement)
+    for node in ast.walk(scope):
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == target.id
+        ):
+            return False
+        if isinstance(node, ast.Call) and any(
+            isinstance(one, ast.Name) and one.id == target.id for one in node.args
+        ):
+            if not (
+                isinstance(node.func, ast.Name) and node.func.id in ("print", "float", "round", "str", "len")
+            ):
+                return False
+    bindings, _, argument = reaching(tree, target.id, statement, scope)
+    return (
+        not argument
+        and bool(bindings)
+        and all(
+            isinstance(one.value, ast.Constant) and isinstance(one.value.value, (int, float))
+            for one in bindings
+        )
+    )
 
 
 def penalty(case: Case) -> Iterator[Draft]:
     """GS405: record the gradient itself."""
     if isinstance(case.node, ast.Call):
         patch = with_keyword(case.tree, case.node, "create_graph", "True")
+        if any(
+            word.arg == "retain_graph" and ast.unparse(word.value) == "True" for word in case.node.keywords
+        ):
+            # What is recorded anew is retained too, so the other flag is not needed any more.
+            patch = renamed_keyword(case.tree, case.node, "retain_graph", "create_graph")
         if patch is not None:
             title = f"Record the gradient of {short(case.word('source') or 'it')} with create_graph=True"
             yield Draft("create-graph", title, "safe", (patch,))
 
 
 def unused(case: Case) -> Iterator[Draft]:
-    """GS406: require the gradient before the tensor is used; or accept that there is none."""
+    """GS406: require the gradient before the tensor is used.  `allow_unused` would only hide the mistake."""
     tree, made, name = case.tree, case.step_statement("made"), case.word("target")
     if isinstance(made, ast.Assign) and [ast.unparse(one) for one in made.targets] == [name]:
         patches = appended(tree, made.value, ".requires_grad_()")
         if patches is not None:
             fresh = not roots(made.value) and tree.scope(made) is tree.scope(case.statement)
             yield Draft("require-grad", f"Make {name} require grad", "safe" if fresh else "unsafe", patches)
-    if isinstance(case.node, ast.Call):
-        patch = with_keyword(tree, case.node, "allow_unused", "True")
-        if patch is not None:
-            yield Draft("allow-unused", "Accept None for what is not used", "unsafe", (patch,))
 
 
 def grows(case: Case) -> Iterator[Draft]:

@@ -126,7 +126,8 @@ def _stored_copies(case: Case) -> Iterator[Draft]:
     if case.word("how") != "list":
         return
     tree = case.tree
-    places: list[ast.AST] = [case.node]
+    made = case.step_node("made")
+    places: list[ast.AST] = [case.node, *([made] if made is not None else [])]
     written = case.step_statement("written")
     if written is not None:
         places += [one for one in own_nodes(tree.scope(written)) if isinstance(one, ast.Yield)]
@@ -147,6 +148,11 @@ def _stored_names(given: Sequence[ast.expr]) -> Iterator[ast.Name]:
             yield from _stored_names(one.elts)
         elif isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id[:1].isupper():
             yield from _stored_names(one.args)
+
+
+def written_to_out(case: Case) -> Iterator[Draft]:
+    """GS108: assign the result; `out=` is never recorded."""
+    yield from written_anew(case)
 
 
 def recorded(case: Case) -> Iterator[Draft]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from gradsight.fixes.calls import without_keyword
 from gradsight.fixes.draft import Case, Draft, short
 from gradsight.fixes.expressions import without_call, without_method
-from gradsight.fixes.lines import insert_after, insert_before, move_before
+from gradsight.fixes.lines import insert_after, insert_before, move_before, remove
 from gradsight.fixes.names import meaning, parameters, reach
 from gradsight.fixes.tree import FunctionNode, Patch, Tree, patched
 from gradsight.model.fix import Safety
@@ -116,7 +116,7 @@ def typo(case: Case) -> Iterator[Draft]:
         text = f'for group in {name}.param_groups:{inner}group["{target.attr}"] = {value}'
         if tree.stands_alone(statement):
             patch = Patch(tree.start(statement), tree.end(statement), text)
-            yield Draft("groups", f"Set {target.attr} in the groups of {name}", "safe", (patch,))
+            yield Draft("groups", f"Set {target.attr} in the groups of {name}", "unsafe", (patch,))
 
 
 def super_first(case: Case) -> Iterator[Draft]:
@@ -181,15 +181,31 @@ def made_in_forward(case: Case) -> Iterator[Draft]:
     }
     if init is None or not names <= {"self"} or "\n" in tree.segment(call):
         return
-    layer = meaning(tree, call.func).rpartition(".")[2].lower()
     taken = {node.attr for node in ast.walk(owner) if isinstance(node, ast.Attribute)}
-    if not layer or layer in taken:
-        return
+    statement = case.statement
+    layer = meaning(tree, call.func).rpartition(".")[2].lower()
+    used: list[Patch] = [Patch(tree.start(call), tree.end(call), f"self.{layer}")]
+    if (
+        isinstance(statement, ast.Assign)
+        and statement.value is call
+        and isinstance(statement.targets[0], ast.Name)
+    ):
+        layer = statement.targets[0].id
+        gone = remove(tree, statement)
+        if gone is None or len(statement.targets) > 1:
+            return
+        used = [gone, *_renamed(tree, tree.scope(statement), layer)]
     added = insert_after(tree, init.body[-1], f"self.{layer} = {tree.segment(call)}")
-    if added is None:
+    if not layer or layer in taken or added is None:
         return
-    used = Patch(tree.start(call), tree.end(call), f"self.{layer}")
-    yield Draft("hoist", f"Make self.{layer} once, in __init__", "unsafe", (added, used))
+    yield Draft("hoist", f"Make self.{layer} once, in __init__", "unsafe", (added, *used))
+
+
+def _renamed(tree: Tree, scope: ast.AST, name: str) -> Iterator[Patch]:
+    """Every read of a local name, from the module instead."""
+    for node in ast.walk(scope):
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+            yield Patch(tree.start(node), tree.end(node), f"self.{name}")
 
 
 def activation_twice(case: Case) -> Iterator[Draft]:
@@ -201,13 +217,12 @@ def activation_twice(case: Case) -> Iterator[Draft]:
     name = made.func.attr if isinstance(made.func, ast.Attribute) else getattr(made.func, "id", "")
     if op.rstrip("_") not in name.lower():
         return
-    is_method = (
-        isinstance(made.func, ast.Attribute)
-        and not meaning(tree, made.func)
-        and (
-            not made.args or not isinstance(made.args[0], (ast.Name, ast.Call, ast.Attribute, ast.Subscript))
-        )
-    )
+    inner = made.args[0] if made.args else None
+    is_method = False
+    if isinstance(made.func, ast.Attribute) and not meaning(tree, made.func):
+        is_method = not isinstance(inner, (ast.Name, ast.Call, ast.Attribute, ast.Subscript))
+        inner = made.func.value if is_method else inner
+    yield from _activation_passed_by(case, made, inner)
     patch = without_method(tree, made) if is_method else without_call(tree, made)
     if patch is not None:
         yield Draft(
@@ -216,3 +231,30 @@ def activation_twice(case: Case) -> Iterator[Draft]:
             "unsafe",
             (patch,),
         )
+
+
+def _activation_passed_by(case: Case, made: ast.Call, inner: ast.AST | None) -> Iterator[Draft]:
+    """The loss is given what the activation was applied to; the activation stays where others read it."""
+    tree, loss = case.tree, case.node
+    statement = tree.statement(made)
+    if (
+        not isinstance(loss, ast.Call)
+        or not isinstance(inner, ast.Name)
+        or not isinstance(statement, ast.Assign)
+    ):
+        return
+    if statement.value is not made or not isinstance(statement.targets[0], ast.Name):
+        return
+    name = statement.targets[0].id
+    if not loss.args or not isinstance(loss.args[0], ast.Name) or loss.args[0].id != name:
+        return
+    scope = tree.scope(statement)
+    if scope is not tree.scope(case.statement):
+        return
+    count = sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(scope))
+    patches = [Patch(tree.start(loss.args[0]), tree.end(loss.args[0]), inner.id)]
+    gone = remove(tree, statement) if count == 2 else None
+    if gone is not None:
+        patches.insert(0, gone)
+    title = f"Give {case.word('loss')} {inner.id}, without {case.word('op')}"
+    yield Draft("pass-by", title, "unsafe", tuple(patches))

@@ -31,7 +31,7 @@ def never_cleared(case: Case) -> Iterator[Draft]:
     block = tree.block(case.statement)
     if step in block:
         alone = sum(_calls(one, "backward") for one in block) == 1
-        patch_before = insert_before(tree, case.statement, f"{name}.zero_grad()")
+        patch_before = insert_before(tree, _round_start(tree, case.statement), f"{name}.zero_grad()")
         if patch_before is not None:
             safety: Safety = "safe" if alone else "unsafe"
             yield Draft("clear", f"Clear the gradients with {name}.zero_grad()", safety, (patch_before,))
@@ -39,6 +39,22 @@ def never_cleared(case: Case) -> Iterator[Draft]:
     patch_after = insert_after(tree, step, f"{name}.zero_grad()")
     if patch_after is not None:
         yield Draft("clear-after", f"Clear the gradients after {name}.step()", "unsafe", (patch_after,))
+
+
+def _round_start(tree: Tree, backward: ast.stmt) -> ast.stmt:
+    """Where the gradients of a round are best cleared: at its start, or before the backward where that is no loop or
+    where something before it looks at gradients."""
+    block = tree.block(backward)
+    earlier = block[: block.index(backward)]
+    loop = tree.parents.get(backward)
+    if not isinstance(loop, (ast.For, ast.While)) or block is not loop.body or not earlier:
+        return backward
+    looks = any(
+        isinstance(node, ast.Attribute) and node.attr in ("grad", "backward", "step", "zero_grad")
+        for one in earlier
+        for node in ast.walk(one)
+    )
+    return backward if looks or any(isinstance(one, ast.If) for one in earlier) else earlier[0]
 
 
 def _is_uncalled(node: ast.AST, name: str) -> bool:
@@ -85,9 +101,10 @@ def cleared_before_step(case: Case) -> Iterator[Draft]:
     backward, step = case.step_statement("made"), case.step_statement("needed")
     block = tree.block(clearing)
     if backward is not None and backward in block and block.index(backward) < block.index(clearing):
-        patches = move_before(tree, clearing, backward)
+        anchor = _round_start(tree, backward)
+        patches = move_before(tree, clearing, anchor)
         if patches is not None:
-            title = f"Move {short(tree.segment(clearing))} before {short(tree.segment(backward))}"
+            title = f"Move {short(tree.segment(clearing))} before {short(tree.segment(anchor))}"
             yield Draft("clear-first", title, "safe", patches)
         return
     if step is not None and step in block and block.index(clearing) < block.index(step):
@@ -163,7 +180,7 @@ def _has_name(tree: Tree, holder: ast.expr, place: ast.stmt) -> bool:
 
 
 def scheduler_first(case: Case) -> Iterator[Draft]:
-    """GS506: step the schedule after the optimizer."""
+    """GS506: step the schedule after the optimizer.  Unsafe: the learning rates of all rounds move by one."""
     tree, step = case.tree, case.step_statement("needed")
     block = tree.block(case.statement)
     anchor: ast.AST | None = step
@@ -174,7 +191,7 @@ def scheduler_first(case: Case) -> Iterator[Draft]:
     patches = move_after(tree, case.statement, anchor)
     if patches is not None and step is not None:
         title = f"Move {short(tree.segment(case.statement))} behind {short(tree.segment(step))}"
-        yield Draft("schedule-later", title, "safe", patches)
+        yield Draft("schedule-later", title, "unsafe", patches)
 
 
 def scaled_used(case: Case) -> Iterator[Draft]:
