@@ -8,6 +8,7 @@ Every module of this room takes `types` from here, so that nothing imports lspro
 
 from __future__ import annotations
 
+import importlib
 import sys
 from typing import Any
 
@@ -52,7 +53,7 @@ def _import_marked() -> None:
         define(cls, **options) if cls is None or options else _mark(cls)
     )
     try:
-        pass
+        importlib.import_module("lsprotocol.types")
     finally:
         attrs.define = define
     from lsprotocol import _hooks

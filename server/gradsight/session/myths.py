@@ -41,14 +41,16 @@ ALL: tuple[Myth, ...] = (
         "write through either is noticed by backward.",
         "`detach` does not copy: writing the detached tensor changes the original. `requires_grad_()` on it does not "
         "bring the graph back.",
-        "y = (x * 1).detach()\nz = x * 1\nw = z.detach()\nw.zero_()\nassert not y.requires_grad\n"
-        "assert z.tolist() == [0.0, 0.0, 0.0]",
+        "z = x * 1\nloss = (z * z).sum()\nw = z.detach()\nw.zero_()\nassert not w.requires_grad\n"
+        "assert z.tolist() == [0.0, 0.0, 0.0]\ntry:\n    loss.backward()\n    raised = False\n"
+        "except RuntimeError:\n    raised = True\nassert raised",
     ),
     Myth(
         ("detach_",),
         "`detach_` cuts the tensor itself out of the graph, in place; every name for it is cut.",
         "It is not a shorter `detach`: the graph of the original is gone, and on a view it raises.",
-        "y = x * 1\nz = y\ny.detach_()\nassert not z.requires_grad",
+        "y = x * 1\nz = y\nv = (x * 1).view(-1)\ny.detach_()\ntry:\n    v.detach_()\n    raised = False\n"
+        "except RuntimeError:\n    raised = True\nassert raised and not z.requires_grad",
     ),
     Myth(
         ("data",),
@@ -69,7 +71,9 @@ ALL: tuple[Myth, ...] = (
         "`retain_graph=True` keeps what the graph saved, so that another backward can go through it; gradients add up.",
         "It does not repair an in-place error, and in a loop it makes the graph grow. Without it a second backward raises "
         "only if something was saved on the way.",
-        "y = (x * x).sum()\ny.backward(retain_graph=True)\ny.backward()\nassert x.grad.tolist() == [8.0, 8.0, 8.0]",
+        "y, z = (x * x).sum(), (x + 1).sum()\ny.backward(retain_graph=True)\ny.backward()\n"
+        "assert x.grad.tolist() == [8.0, 8.0, 8.0]\nz.backward()\nz.backward()\ntry:\n    y.backward()\n    raised = False\n"
+        "except RuntimeError:\n    raised = True\nassert raised",
     ),
     Myth(
         ("create_graph",),
@@ -116,7 +120,8 @@ ALL: tuple[Myth, ...] = (
         ("retain_grad",),
         "`retain_grad()` before backward makes a non-leaf keep its gradient in `.grad`.",
         "Called after backward it comes too late: nothing was kept.",
-        "y = x * 2\ny.retain_grad()\ny.sum().backward()\nassert y.grad.tolist() == [1.0, 1.0, 1.0]",
+        "y, z = x * 2, x * 2\ny.retain_grad()\n(y + z).sum().backward()\nz.retain_grad()\n"
+        "assert y.grad.tolist() == [1.0, 1.0, 1.0] and z.grad is None",
     ),
     Myth(
         ("zero_grad",),
@@ -136,7 +141,8 @@ ALL: tuple[Myth, ...] = (
         ("numpy",),
         "`numpy()` shares memory with the tensor: writes to the array change the tensor, and autograd does not notice.",
         "It is no copy. It raises on a tensor that requires grad; `detach().numpy()` does not, and shares all the same.",
-        "y = x.detach().clone()\ny.numpy()[0] = 7\nassert y.tolist() == [7.0, 2.0, 2.0]",
+        "y = x.detach().clone()\ny.numpy()[0] = 7\ntry:\n    x.numpy()\n    raised = False\n"
+        "except RuntimeError:\n    raised = True\nassert raised and y.tolist() == [7.0, 2.0, 2.0]",
     ),
     Myth(
         ("from_numpy", "as_tensor"),
@@ -148,7 +154,8 @@ ALL: tuple[Myth, ...] = (
         ("backward",),
         "`backward` adds gradients into the leaves' `.grad` and frees what the graph saved.",
         "It does not replace gradients, and on more than one element it raises unless a `gradient` is given.",
-        "(x * 2).sum().backward()\n(x * 2).sum().backward()\nassert x.grad.tolist() == [4.0, 4.0, 4.0]",
+        "(x * 2).sum().backward()\n(x * 2).sum().backward()\nassert x.grad.tolist() == [4.0, 4.0, 4.0]\n"
+        "try:\n    (x * 2).backward()\n    raised = False\nexcept RuntimeError:\n    raised = True\nassert raised",
     ),
     Myth(
         ("is_leaf",),

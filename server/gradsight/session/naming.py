@@ -94,8 +94,8 @@ def imported_names(text: str) -> dict[str, str]:
                 first = module.strip().split(".")[0]
                 names[first] = first
     for found in _FROM.finditer(text):
-        for part in (found.group(2) or found.group(3)).split(","):
-            name, _, alias = part.split("#")[0].strip().partition(" as ")
+        for part in re.sub(r"#[^\n]*", "", found.group(2) or found.group(3)).split(","):
+            name, _, alias = part.strip().partition(" as ")
             if name:
                 names[(alias or name).strip()] = f"{found.group(1)}.{name.strip()}"
     return names

@@ -1,0 +1,174 @@
+"""Diagnostics are about the text as it is, carry what the client can show, and go when their cause goes."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lsp.editor import FULL, Editor
+from tests.lsp.programs import EMOJI, HAZARD, REPAIRED, SAFE
+
+
+def test_a_finding_is_published_with_version_severity_page_and_trail(editor: Editor) -> None:
+    uri = editor.open("file:///d/full.py", HAZARD, version=7)
+    [found] = editor.diagnostics(uri)
+    assert editor.published[uri][-1]["version"] == 7
+    assert (found["code"], found["severity"], found["source"]) == ("GS101", 1, "gradsight")
+    assert found["codeDescription"]["href"].endswith("inplace-on-saved.md")
+    lines = [step["location"]["range"]["start"]["line"] + 1 for step in found["relatedInformation"]]
+    assert lines == [4, 6]
+    assert found["data"]["code"] == "GS101"
+
+
+def test_a_client_that_can_do_little_gets_little(tmp_path: Path) -> None:
+    with Editor(capabilities={}, options={"debounce": 0}) as plain:
+        uri = plain.open("file:///d/plain.py", HAZARD)
+        [found] = plain.diagnostics(uri)
+        assert set(found) == {"range", "message", "severity", "code", "source"}
+        assert "line 4" in found["message"]
+        assert "version" not in plain.published[uri][-1]
+
+
+@pytest.mark.parametrize(("encoding", "column"), [("utf-8", 13), ("utf-16", 10), ("utf-32", 9)])
+def test_the_column_is_right_in_every_encoding(encoding: str, column: int) -> None:
+    with Editor(capabilities=speaking(encoding), options={"debounce": 0}) as editor:
+        assert editor.encoding == encoding
+        [found] = editor.diagnostics(editor.open("file:///d/emoji.py", EMOJI))
+        assert found["range"]["start"] == {"line": 4, "character": column}
+
+
+def test_the_first_encoding_that_both_know_is_taken() -> None:
+    with Editor(capabilities={"general": {"positionEncodings": ["utf-7", "utf-8"]}}) as editor:
+        assert editor.encoding == "utf-8"
+
+
+def test_a_repaired_text_has_no_diagnostics(editor: Editor) -> None:
+    uri = editor.open("file:///d/repair.py", HAZARD)
+    assert len(editor.diagnostics(uri)) == 1
+    editor.replace(uri, REPAIRED)
+    assert editor.diagnostics(uri) == []
+
+
+def test_an_edit_is_answered_with_the_version_it_made(editor: Editor) -> None:
+    uri = editor.open("file:///d/typing.py", SAFE)
+    assert editor.diagnostics(uri) == []
+    start = SAFE.index("x * 2")
+    editor.change(uri, (start, start + 5, "x.exp("))
+    editor.change(uri, (start + 6, start + 6, ")"))
+    assert editor.codes(uri) == [("GS101", 5)]
+
+
+def test_several_edits_in_one_message_apply_one_after_the_other(editor: Editor) -> None:
+    uri = editor.open("file:///d/several.py", SAFE)
+    start = SAFE.index("x * 2")
+    editor.change(uri, (start, start + 5, ""), (start, start, "x"), (start + 1, start + 1, ".exp()"))
+    assert editor.codes(uri) == [("GS101", 5)]
+
+
+def test_a_broken_file_keeps_its_findings_in_moved_places(editor: Editor) -> None:
+    uri = editor.open("file:///d/broken.py", HAZARD)
+    assert editor.codes(uri) == [("GS101", 5)]
+    editor.change(uri, (len("import torch\n"), len("import torch\n"), "def half(\n"))
+    assert editor.codes(uri) == [("GS101", 6)]
+
+
+def test_the_parts_of_a_broken_file_that_parse_are_fresh(editor: Editor) -> None:
+    uri = editor.open("file:///d/fresh.py", HAZARD + "\n\ndef half(:\n    pass\n")
+    editor.diagnostics(uri)
+    start = editor.texts[uri].index("y *= 3")
+    editor.change(uri, (start, start + 6, "y = y * 3"))
+    assert editor.codes(uri) == []
+
+
+def test_closing_a_document_clears_it(editor: Editor) -> None:
+    uri = editor.open("file:///d/closed.py", HAZARD)
+    assert len(editor.diagnostics(uri)) == 1
+    editor.close(uri)
+    editor.wait(lambda: editor.published[uri][-1]["diagnostics"] == [])
+
+
+def test_a_document_may_be_opened_again_with_a_lower_version(editor: Editor) -> None:
+    uri = editor.open("file:///d/again.py", HAZARD, version=9)
+    editor.diagnostics(uri)
+    editor.close(uri)
+    editor.wait(lambda: editor.published[uri][-1]["diagnostics"] == [])
+    editor.published[uri].clear()
+    editor.open(uri, HAZARD, version=0)
+    assert editor.codes(uri) == [("GS101", 5)]
+
+
+@pytest.mark.parametrize("uri", ["untitled:Untitled-1", "inmemory://model/1", "git:/a.py?ref=x"])
+def test_a_document_that_is_no_file_is_checked_too(editor: Editor, uri: str) -> None:
+    assert editor.codes(editor.open(uri, HAZARD)) == [("GS101", 5)]
+
+
+def test_a_comment_that_silences_nothing_is_shown_as_unnecessary(editor: Editor) -> None:
+    uri = editor.open(
+        "file:///d/unused.py", REPAIRED.replace("x.exp()", "x.exp()  # gradsight: ignore[GS101]")
+    )
+    [found] = editor.diagnostics(uri)
+    assert (found["code"], found["tags"]) == ("GS001", [1])
+
+
+def test_a_finding_in_an_imported_file_is_shown_there(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    layer = tmp_path / "layer.py"
+    layer.write_text("def scale(t):\n    t.mul_(2)\n    return t\n")
+    text = "import torch\nfrom layer import scale\nx = torch.ones(3, requires_grad=True)\nscale(x).sum().backward()\n"
+    with Editor(options={"debounce": 0}, folders=[tmp_path]) as editor:
+        uri = editor.open((tmp_path / "main.py").as_uri(), text)
+        editor.diagnostics(uri)
+        editor.wait(lambda: layer.as_uri() in editor.published)
+        [found] = editor.published[layer.as_uri()][-1]["diagnostics"]
+        assert (found["code"], found["range"]["start"]["line"]) == ("GS102", 1)
+        editor.close(uri)
+        editor.wait(lambda: editor.published[layer.as_uri()][-1]["diagnostics"] == [])
+
+
+def test_a_client_that_pulls_is_never_pushed_to() -> None:
+    with Editor(capabilities=pulling(), options={"debounce": 0}) as editor:
+        assert editor.server["capabilities"]["diagnosticProvider"]["workspaceDiagnostics"]
+        uri = editor.open("file:///d/pull.py", HAZARD)
+        first = pull(editor, uri)
+        assert (first["kind"], [each["code"] for each in first["items"]]) == ("full", ["GS101"])
+        again = pull(editor, uri, first["resultId"])
+        assert again == {"kind": "unchanged", "resultId": first["resultId"]}
+        editor.replace(uri, REPAIRED)
+        assert pull(editor, uri, first["resultId"])["items"] == []
+        everything = editor.request("workspace/diagnostic", {"previousResultIds": []})
+        assert [(item["uri"], item["items"]) for item in everything["items"]] == [(uri, [])]
+        assert editor.published == {}
+
+
+def test_a_client_that_does_not_pull_is_not_offered_to() -> None:
+    with Editor() as editor:
+        assert "diagnosticProvider" not in editor.server["capabilities"]
+
+
+def test_pulling_a_document_that_is_not_open_gives_nothing() -> None:
+    with Editor(capabilities=pulling()) as editor:
+        assert pull(editor, "file:///d/never.py")["items"] == []
+
+
+def pull(editor: Editor, uri: str, previous: str | None = None) -> dict[str, Any]:
+    params: dict[str, Any] = {"textDocument": {"uri": uri}}
+    if previous is not None:
+        params["previousResultId"] = previous
+    answer: dict[str, Any] = editor.request("textDocument/diagnostic", params)
+    return answer
+
+
+def speaking(encoding: str) -> dict[str, Any]:
+    """Full capabilities with one encoding."""
+    return {**copy.deepcopy(FULL), "general": {"positionEncodings": [encoding]}}
+
+
+def pulling() -> dict[str, Any]:
+    """Full capabilities of a client that pulls."""
+    capabilities = copy.deepcopy(FULL)
+    capabilities["textDocument"]["diagnostic"] = {"dynamicRegistration": False}
+    capabilities["workspace"]["diagnostics"] = {"refreshSupport": True}
+    return capabilities

@@ -1,0 +1,106 @@
+"""Cards say what torch does: every myth is refuted by torch itself, every operator card by its measured facts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from gradsight.model.source import Span
+from gradsight.ops.table import load
+from gradsight.session.fact_card import fact_card
+from gradsight.session.knowledge import Saved, TensorCard, hint_label, tensor_card
+from gradsight.session.myths import ALL, PREAMBLE, Myth
+
+RUN_ALL = "import sys\nfor proof in sys.stdin.read().split('\\0'):\n    exec(proof, {})\n    print('ran')\n"
+
+
+def test_torch_agrees_with_every_myth_entry() -> None:
+    proofs = [PREAMBLE + entry.proof for entry in ALL]
+    outcome = subprocess.run(
+        [sys.executable, "-c", RUN_ALL], input="\0".join(proofs), capture_output=True, text=True, check=False
+    )
+    ran = outcome.stdout.count("ran")
+    assert ran == len(ALL), f"{ALL[ran].names}: {outcome.stderr}"
+
+
+def test_every_proof_ends_in_an_assertion() -> None:
+    assert [entry.names for entry in ALL if "assert " not in entry.proof] == []
+
+
+def test_no_word_has_two_entries() -> None:
+    names = [name for entry in ALL for name in entry.names]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("entry", ALL, ids=lambda entry: entry.names[0])
+def test_an_entry_speaks_in_whole_sentences(entry: Myth) -> None:
+    for text in (entry.truth, entry.myth):
+        assert not text or (text.endswith(".") and "!" not in text)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("exp", ["keeps its *result* for backward", "overwriting the input is fine"]),
+        ("sin", ["keeps `input` for backward", "overwriting the result is fine"]),
+        ("mul", ["`input` (if `other` requires grad)", "`other` (if `input` requires grad)"]),
+        ("add", ["keeps nothing for backward"]),
+        ("Tensor.mul_", ["writes `self` in place"]),
+        ("Tensor.detach", ["view of `self`", "autograd notices writes", "no gradient flows"]),
+        ("Tensor.data", ["autograd does not notice"]),
+        ("Tensor.unbind", ["each result is a view", "raise"]),
+        ("Tensor.item", ["Python number", "the graph ends here"]),
+        ("round", ["always zero"]),
+        ("argmax", ["integer", "no gradient"]),
+        ("nn.ReLU", ["with `inplace=True`", "writes `input` in place"]),
+        ("Tensor.reshape", ["in some calls"]),
+        ("torch.tensor", ["new leaf"]),
+    ],
+)
+def test_a_card_tells_what_is_kept_and_what_may_be_overwritten(name: str, words: list[str]) -> None:
+    fact = load().lookup(name)
+    assert fact is not None
+    card = fact_card(fact, "2.13.0")
+    assert [word for word in words if word not in card] == [], card
+
+
+def test_every_operator_of_the_table_has_a_card() -> None:
+    table = load()
+    for name in table.names():
+        fact = table.find(name)
+        assert fact is not None
+        card = fact_card(fact, table.torch_version)
+        assert card.startswith("**`")
+        assert "None" not in card.split("\n")[0]
+
+
+def test_a_tensor_card_tells_leaf_maker_saver_and_writes() -> None:
+    card = TensorCard(
+        "y", Span(3, 0, 3, 1), is_leaf=False, requires_grad=True, made_by="Exp", made_line=3, view_of="base",
+        version=2, saved=(Saved("exp", 3),), writes=(5, 7),
+    )  # fmt: skip
+    text = tensor_card(card)
+    for word in (
+        "not a leaf, requires grad",
+        "made by `Exp` in line 3",
+        "view of `base`",
+        "by `exp` in line 3",
+        "2 times (line 5, 7)",
+    ):
+        assert word in text
+
+
+@pytest.mark.parametrize(
+    ("card", "label"),
+    [
+        (TensorCard("x", Span(1, 0, 1, 1), is_leaf=True, requires_grad=True), "leaf"),
+        (TensorCard("x", Span(1, 0, 1, 1), is_leaf=False, requires_grad=True, made_by="Exp"), "grad_fn=Exp"),
+        (TensorCard("x", Span(1, 0, 1, 1), is_leaf=False, requires_grad=True, made_by="Mul", version=1), "grad_fn=Mul v1"),
+        (TensorCard("x", Span(1, 0, 1, 1), requires_grad=False), "no grad"),
+        (TensorCard("x", Span(1, 0, 1, 1)), ""),
+    ],
+)  # fmt: skip
+def test_a_hint_is_a_few_words(card: TensorCard, label: str) -> None:
+    assert hint_label(card) == label
