@@ -22,12 +22,22 @@ if (process.argv.includes("--tests")) {
     },
   });
 } else {
+  rmSync(here("../dist"), { recursive: true, force: true });
+  const product = { ...common, minify: true, sourcemap: false };
   await build({
-    ...common,
+    ...product,
     entryPoints: [here("src/extension.ts")],
     outfile: here("../dist/extension.js"),
     external: ["vscode"],
-    minify: true,
-    sourcemap: true,
   });
+  // The graph view runs in a page of its own, not in the editor's process.
+  await build({
+    ...product,
+    platform: "browser",
+    format: "iife",
+    target: "es2022",
+    entryPoints: { graph: here("src/graph/view.ts") },
+    outdir: here("../dist"),
+  });
+  await build({ ...product, entryPoints: { graph: here("src/graph/view.css") }, outdir: here("../dist") });
 }

@@ -1,129 +1,226 @@
-// Which Python runs the server, and with which arguments.  Knows nothing of the editor.
+// The life of the language server: started, stopped, started again after a crash, and told what the settings mean.
 
-import { execFile } from "node:child_process";
-import { join } from "node:path";
+import {
+  type CancellationToken,
+  type Disposable,
+  type ExtensionContext,
+  type LogOutputChannel,
+  type Uri,
+  workspace,
+} from "vscode";
+import {
+  State as ClientState,
+  CloseAction,
+  type ConfigurationParams,
+  DidChangeConfigurationNotification,
+  ErrorAction,
+  LanguageClient,
+  type LanguageClientOptions,
+} from "vscode-languageclient/node";
+import { type Environments, surroundingsOf } from "./environments";
+import { expandPath, expandVariables } from "./expansion";
+import type { Notices } from "./notices";
+import { type Command, carriedServer, choosePython } from "./python";
+import type { Environment, Status } from "./status";
 
-/** What the choice of an interpreter depends on. */
-export interface Surroundings {
-  /** The value of `gradsight.interpreter`; empty when the user chose nothing. */
-  readonly setting: string;
-  /** The first folder of the workspace, if one is open. */
-  readonly workspaceFolder: string | undefined;
-  /** Whether programs of the workspace may be run. */
-  readonly isTrusted: boolean;
-  readonly home: string;
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly isWindows: boolean;
-}
+/** What is checked: files, new texts, and cells of notebooks. */
+export const SELECTOR = [
+  { language: "python", scheme: "file" },
+  { language: "python", scheme: "untitled" },
+  { language: "python", scheme: "vscode-notebook-cell" },
+];
+const RESTARTING_SETTINGS = ["gradsight.enable", "gradsight.path"];
+const MOST_CRASHES = 4;
+const CRASH_PERIOD_MILLISECONDS = 3 * 60 * 1000;
 
-/** What one interpreter says about itself; `gradsight` is the installed version, or empty. */
-export interface Interpreter {
-  readonly path: string;
-  readonly version: readonly [number, number];
-  readonly gradsight: string;
-}
+type Table = Record<string, unknown>;
+/** Runs a command of the server that came from a code lens or a code action. */
+export type Runner = (command: string, args: unknown[], next: () => unknown) => unknown;
 
-/** Either a usable interpreter, or one sentence that says what to do. */
-export type Choice =
-  | { readonly kind: "found"; readonly interpreter: Interpreter }
-  | { readonly kind: "missing"; readonly problem: string };
+export class Server implements Disposable {
+  /** Set by whoever shows the progress of commands. */
+  runner: Runner = (_command, _args, next) => next();
+  private client: LanguageClient | undefined;
+  // Starts and stops are queued: two at once would leave a server that nobody stops.
+  private queue: Promise<void> = Promise.resolve();
+  private crashes: number[] = [];
+  private readonly subscriptions: Disposable[];
 
-const OLDEST: readonly [number, number] = [3, 10];
-const INSPECTION_MILLISECONDS = 10_000;
-
-// Any Python since 2.7 can run this, so that an old one is named instead of failing strangely.
-const INSPECTION = `
-import sys
-sys.stdout.write("%d.%d " % sys.version_info[:2])
-try:
-    import gradsight
-    sys.stdout.write(gradsight.__version__)
-except ImportError:
-    pass
-`;
-
-/** The first candidate that is new enough and has GradSight, or the most helpful reason why none is. */
-export async function chooseInterpreter(
-  surroundings: Surroundings,
-  inspect: (path: string) => Promise<Interpreter | undefined> = inspectInterpreter,
-): Promise<Choice> {
-  const inspected: Interpreter[] = [];
-  for (const path of candidates(surroundings)) {
-    const interpreter = await inspect(path);
-    if (interpreter === undefined) continue;
-    if (isNewEnough(interpreter) && interpreter.gradsight !== "") return { kind: "found", interpreter };
-    inspected.push(interpreter);
+  constructor(
+    private readonly context: ExtensionContext,
+    private readonly log: LogOutputChannel,
+    private readonly notices: Notices,
+    private readonly status: Status,
+    private readonly environments: Environments,
+  ) {
+    this.subscriptions = [
+      workspace.onDidGrantWorkspaceTrust(() => this.restart()),
+      workspace.onDidChangeConfiguration((change) => {
+        if (RESTARTING_SETTINGS.some((name) => change.affectsConfiguration(name))) return this.restart();
+        // Without a server another interpreter may be the one that can run it.
+        if (change.affectsConfiguration("gradsight.interpreter")) return this.interpretersChanged();
+        return undefined;
+      }),
+      environments.onDidChange(() => this.interpretersChanged()),
+    ];
   }
-  return { kind: "missing", problem: problemOf(surroundings, inspected) };
-}
 
-/** The command that starts the server on standard input and output. */
-export function serverCommand(interpreter: Interpreter): { command: string; args: string[] } {
-  return { command: interpreter.path, args: ["-m", "gradsight", "server"] };
-}
+  /** The running client; undefined while there is none. */
+  get running(): LanguageClient | undefined {
+    return this.client?.state === ClientState.Running ? this.client : undefined;
+  }
 
-/** The server's environment: a `gradsight.py` or `torch.py` in the working folder must not shadow the real one. */
-export function serverEnvironment(env: Surroundings["env"]): Record<string, string | undefined> {
-  return { ...env, PYTHONSAFEPATH: "1", PYTHONUTF8: "1" };
-}
+  /** Start, or stop and start again. */
+  restart(): Promise<void> {
+    this.crashes = [];
+    return this.enqueue(() => this.startAnew());
+  }
 
-/** Interpreters to try, the most specific first; nothing of an untrusted workspace is ever run. */
-export function candidates(surroundings: Surroundings): string[] {
-  const { setting, workspaceFolder, isTrusted, isWindows } = surroundings;
-  if (setting !== "") return [expand(setting, surroundings)];
-  const local: string[] = [];
-  if (workspaceFolder !== undefined && isTrusted) {
-    for (const folder of [".venv", "venv"]) {
-      local.push(
-        join(workspaceFolder, folder, ...(isWindows ? ["Scripts", "python.exe"] : ["bin", "python"])),
-      );
+  /** Stop for good. */
+  stop(): Promise<void> {
+    return this.enqueue(() => this.end());
+  }
+
+  dispose(): void {
+    for (const subscription of this.subscriptions) subscription.dispose();
+  }
+
+  /** Another interpreter may be the right one now: the server asks for its settings again, and goes on. */
+  async interpretersChanged(): Promise<void> {
+    if (this.running === undefined) return this.restart();
+    await this.running.sendNotification(DidChangeConfigurationNotification.type, { settings: null });
+    return this.tellEnvironment();
+  }
+
+  /** Show the interpreter of the active file. */
+  async tellEnvironment(uri?: Uri): Promise<void> {
+    const asked = uri?.toString() ?? "";
+    const answer = await this.running
+      ?.sendRequest<Environment | null>("workspace/executeCommand", {
+        command: "gradsight.environment",
+        arguments: [asked],
+      })
+      .catch((error) => void this.log.debug(`no environment: ${error}`));
+    if (answer) this.status.tell(answer);
+  }
+
+  private enqueue(step: () => Promise<void>): Promise<void> {
+    this.queue = this.queue.then(step, step);
+    return this.queue;
+  }
+
+  private async startAnew(): Promise<void> {
+    await this.end();
+    if (!workspace.getConfiguration("gradsight").get<boolean>("enable", true)) {
+      this.log.info("switched off by gradsight.enable");
+      return this.status.show("off");
+    }
+    this.status.show("starting");
+    const command = await this.command();
+    if (command === undefined) return;
+    this.log.info(`starting ${[command.command, ...command.args].join(" ")}`);
+    const options = { cwd: this.context.extensionPath };
+    const executable = { command: command.command, args: [...command.args], options };
+    const client = new LanguageClient("gradsight", "GradSight", executable, await this.clientOptions());
+    client.onDidChangeState(({ newState }) => this.stateChanged(client, newState));
+    this.client = client;
+    try {
+      await client.start();
+    } catch (error) {
+      this.failed(`cannot start its server: ${error instanceof Error ? error.message : String(error)}`);
     }
   }
-  return [...local, ...(isWindows ? ["python", "py"] : ["python3", "python"])];
-}
 
-/** Replaces `~`, `${workspaceFolder}`, `${userHome}` and `${env:NAME}`; a relative path starts at the workspace. */
-export function expand(value: string, { workspaceFolder, home, env }: Surroundings): string {
-  const replaced = value
-    .replace(/^~(?=$|[\\/])/, home)
-    .replace(/\$\{(workspaceFolder|userHome|env:([^}]+))\}/g, (_whole, word: string, name?: string) => {
-      if (word === "workspaceFolder") return workspaceFolder ?? "";
-      return word === "userHome" ? home : (env[name ?? ""] ?? "");
-    });
-  const isRelativePath = /[\\/]/.test(replaced) && !/^([\\/]|[A-Za-z]:)/.test(replaced);
-  return isRelativePath && workspaceFolder !== undefined ? join(workspaceFolder, replaced) : replaced;
-}
-
-/** Asks the interpreter itself; undefined if it cannot be run. */
-export function inspectInterpreter(path: string): Promise<Interpreter | undefined> {
-  const options = {
-    timeout: INSPECTION_MILLISECONDS,
-    env: serverEnvironment(process.env),
-    cwd: __dirname,
-  };
-  return new Promise((resolve) => {
-    execFile(path, ["-c", INSPECTION], options, (error, stdout) => {
-      const answer = /^(\d+)\.(\d+) (\S*)/.exec(stdout);
-      if (error !== null || answer === null) return resolve(undefined);
-      resolve({ path, version: [Number(answer[1]), Number(answer[2])], gradsight: answer[3] ?? "" });
-    });
-  });
-}
-
-function isNewEnough({ version }: Interpreter): boolean {
-  return version[0] > OLDEST[0] || (version[0] === OLDEST[0] && version[1] >= OLDEST[1]);
-}
-
-function problemOf(surroundings: Surroundings, inspected: readonly Interpreter[]): string {
-  const recent = inspected.find(isNewEnough);
-  if (recent !== undefined) {
-    return `${recent.path} (Python ${recent.version.join(".")}) has no GradSight: install it with '${recent.path} -m pip install gradsight'.`;
+  private async end(): Promise<void> {
+    const client = this.client;
+    this.client = undefined;
+    // A server that has already died cannot be asked to stop; there is nothing left to do then.
+    await client?.stop().catch(() => undefined);
   }
-  const old = inspected[0];
-  if (old !== undefined) {
-    return `GradSight needs Python ${OLDEST.join(".")} or newer, and ${old.path} is Python ${old.version.join(".")}.`;
+
+  /** How the server is started; undefined when it cannot be, which is then said. */
+  private async command(): Promise<Command | undefined> {
+    const own = workspace.getConfiguration("gradsight").get<string>("path", "");
+    if (own.trim() !== "") return { command: expandPath(own, surroundingsOf(undefined)), args: ["server"] };
+    const choice = await choosePython(await this.environments.candidates());
+    if (choice.kind === "found") return carriedServer(choice.python, this.context.extensionPath);
+    this.failed(choice.problem);
+    return undefined;
   }
-  return surroundings.setting === ""
-    ? `GradSight needs Python ${OLDEST.join(".")} or newer, and none was found: set 'gradsight.interpreter'.`
-    : `'gradsight.interpreter' cannot be run: ${candidates(surroundings)[0]}.`;
+
+  private async clientOptions(): Promise<LanguageClientOptions> {
+    const settings = JSON.parse(JSON.stringify(workspace.getConfiguration("gradsight"))) as Table;
+    return {
+      documentSelector: SELECTOR,
+      outputChannel: this.log,
+      initializationOptions: await this.resolved(settings, undefined),
+      errorHandler: {
+        error: () => ({ action: ErrorAction.Continue }),
+        closed: () => this.closed(),
+      },
+      middleware: {
+        executeCommand: (name, args, next) => this.runner(name, args, () => next(name, args)),
+        workspace: {
+          configuration: async (params, token, next) => this.configuration(params, token, next),
+        },
+      },
+    };
+  }
+
+  /** The settings that the server asks for, with everything in them that only the editor knows. */
+  private async configuration(
+    params: ConfigurationParams,
+    token: CancellationToken,
+    next: (params: ConfigurationParams, token: CancellationToken) => unknown,
+  ): Promise<Table[]> {
+    const answers = (await next(params, token)) as Table[];
+    return Promise.all(
+      answers.map((answer, index) => {
+        const scope = params.items[index]?.scopeUri;
+        return this.resolved(
+          answer,
+          scope === undefined ? undefined : this.client?.protocol2CodeConverter.asUri(scope),
+        );
+      }),
+    );
+  }
+
+  private async resolved(settings: Table, folder: Uri | undefined): Promise<Table> {
+    const around = surroundingsOf(folder);
+    const expand = (value: unknown): unknown => {
+      if (typeof value === "string") return expandVariables(value, around);
+      if (Array.isArray(value)) return value.map(expand);
+      if (typeof value !== "object" || value === null) return value;
+      return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, expand(each)]));
+    };
+    const probe = { ...(expand(settings.probe) as Table | undefined), allowed: workspace.isTrusted };
+    return { ...settings, interpreter: await this.environments.interpreterFor(folder), probe };
+  }
+
+  private stateChanged(client: LanguageClient, state: ClientState): void {
+    if (client !== this.client) return;
+    if (state === ClientState.Starting) this.status.show("starting");
+    if (state === ClientState.Running) {
+      this.status.show("ready");
+      this.notices.forget();
+      void this.tellEnvironment();
+    }
+  }
+
+  /** A server that ended by itself comes back, unless it keeps ending. */
+  private closed(): { action: CloseAction; handled: boolean } {
+    const now = Date.now();
+    this.crashes = [...this.crashes.filter((time) => now - time < CRASH_PERIOD_MILLISECONDS), now];
+    if (this.crashes.length <= MOST_CRASHES) {
+      this.log.warn("the server ended; starting it again");
+      return { action: CloseAction.Restart, handled: true };
+    }
+    this.failed(`has stopped: its server ended ${this.crashes.length} times in a row. The log says why.`);
+    return { action: CloseAction.DoNotRestart, handled: true };
+  }
+
+  private failed(problem: string): void {
+    this.status.show("error", problem);
+    this.notices.problem(problem);
+  }
 }

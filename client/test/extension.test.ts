@@ -5,100 +5,204 @@ import type { ExtensionContext } from "vscode";
 import { activate, deactivate } from "../src/extension";
 import { servers } from "./fake-languageclient";
 import { emptyFolder, writePython } from "./fake-python";
-import { editor } from "./fake-vscode";
+import { editor, Uri } from "./fake-vscode";
 
-const context = { subscriptions: [], extensionPath: "/extension" } as unknown as ExtensionContext;
+const context = {
+  subscriptions: [],
+  extensionPath: "/extension",
+  extensionUri: Uri.file("/extension"),
+  extension: { packageJSON: { version: "9.9.9" } },
+} as unknown as ExtensionContext;
+const path = process.env.PATH;
 let python = "";
 
 beforeEach(() => {
+  process.env.PATH = path;
   editor.reset();
   servers.reset();
-  python = writePython(join(emptyFolder(), "python"), "3.12 0.1.0");
+  python = writePython(join(emptyFolder(), "python"), "python 3.12");
   editor.settings.set("gradsight.interpreter", python);
 });
 
 afterEach(() => deactivate());
 
-async function run(command: string): Promise<void> {
-  await editor.handlers.get(command)?.();
+/** The settings that the server would get for a folder. */
+async function settingsFor(folder: string, answer: Record<string, unknown> = {}) {
+  const params = { items: [{ section: "gradsight", scopeUri: `file://${folder}` }] };
+  const [settings] = (await servers.options
+    .at(-1)
+    ?.middleware.workspace.configuration(params, {}, async () => [answer])) ?? [{}];
+  return settings ?? {};
 }
 
-test("activation starts the server with the chosen interpreter", async () => {
+test("activation starts the carried server, isolated, with an interpreter that is new enough", async () => {
   await activate(context);
   const [server] = servers.started;
-  assert.deepEqual([server?.command, ...(server?.args ?? [])], [python, "-m", "gradsight", "server"]);
+  const launcher = "/extension/server/gradsight/lsp/launch.py";
+  assert.deepEqual([server?.command, ...(server?.args ?? [])], [python, "-I", "-S", launcher]);
   assert.equal(server?.options.cwd, "/extension");
   assert.deepEqual(editor.errors, []);
+  assert.equal(editor.status.text, "GradSight");
+});
+
+test("a program of the user's own takes the place of the carried server", async () => {
+  editor.settings.set("gradsight.path", "/opt/gradsight");
+  await activate(context);
+  assert.deepEqual(servers.started[0], {
+    command: "/opt/gradsight",
+    args: ["server"],
+    options: { cwd: "/extension" },
+  });
 });
 
 test("nothing starts when GradSight is switched off, and switching it on starts it", async () => {
   editor.settings.set("gradsight.enable", false);
   await activate(context);
   assert.deepEqual(servers.events, []);
+  assert.match(String(editor.status.text), /switched off/);
   await editor.change("gradsight.enable", true);
   assert.deepEqual(servers.events, ["start"]);
 });
 
-test("another interpreter means another server, the old one stopped first", async () => {
+test("another interpreter reaches the server without a restart", async () => {
   await activate(context);
-  const other = writePython(join(emptyFolder(), "python"), "3.13 0.1.0");
-  await editor.change("gradsight.interpreter", other);
-  assert.deepEqual(servers.events, ["start", "stop", "start"]);
-  assert.equal(servers.started.at(-1)?.command, other);
+  await editor.change("gradsight.interpreter", "/elsewhere/python");
+  assert.deepEqual(servers.events, ["start"]);
+  assert.deepEqual(servers.told, [{ settings: null }]);
+  assert.equal((await settingsFor("/project")).interpreter, "/elsewhere/python");
 });
 
 test("settings that the server reads itself restart nothing", async () => {
   await activate(context);
   await editor.change("gradsight.trace.server", "verbose");
   assert.deepEqual(servers.events, ["start"]);
+  assert.deepEqual(servers.told, []);
 });
 
 test("restarts asked for at once happen one after the other", async () => {
   await activate(context);
-  await Promise.all([run("gradsight.restart"), run("gradsight.restart")]);
+  await Promise.all([editor.run("gradsight.restart"), editor.run("gradsight.restart")]);
   assert.deepEqual(servers.events, ["start", "stop", "start", "stop", "start"]);
 });
 
-test("a missing interpreter is said once, and logged each time", async () => {
+test("no usable Python is said once, logged each time, and shown in the status", async () => {
+  process.env.PATH = "";
+  editor.settings.set("gradsight.interpreter", writePython(join(emptyFolder(), "python"), "python 3.8"));
+  await activate(context);
+  await editor.run("gradsight.restart");
+  assert.equal(editor.errors.length, 1);
+  assert.match(editor.errors[0] ?? "", /needs Python 3\.10 or newer to run, and .* is Python 3\.8/);
+  assert.equal(editor.logged.filter((line) => line.includes("needs Python")).length, 2);
+  assert.match(String(editor.status.detail), /needs Python/);
+  assert.deepEqual(servers.events, []);
+});
+
+test("a Python that becomes usable starts the server", async () => {
+  process.env.PATH = "";
   editor.settings.set("gradsight.interpreter", join(emptyFolder(), "absent"));
   await activate(context);
-  await run("gradsight.restart");
-  assert.equal(editor.errors.length, 1);
-  assert.match(editor.errors[0] ?? "", /'gradsight.interpreter' cannot be run/);
-  assert.equal(editor.logged.filter((line) => line.includes("cannot be run")).length, 2);
+  process.env.PATH = path;
+  await editor.change("gradsight.interpreter", python);
+  assert.equal(servers.started.length, 1);
 });
 
 test("a server that does not start is said, and can be started again", async () => {
   servers.failure = "no pipe";
   editor.answer = "Open Settings";
   await activate(context);
-  assert.match(editor.errors[0] ?? "", /the server did not start: no pipe/);
+  assert.match(editor.errors[0] ?? "", /cannot start its server: no pipe/);
   assert.deepEqual(editor.executed, [["workbench.action.openSettings", "gradsight"]]);
   servers.failure = "";
-  await run("gradsight.restart");
+  await editor.run("gradsight.restart");
   assert.equal(servers.started.length, 1);
 });
 
-test("trusting the workspace lets its own environment run the server", async () => {
-  const folder = emptyFolder();
-  const local = writePython(join(folder, ".venv", "bin", "python"), "3.12 0.1.0");
-  editor.settings.set("gradsight.interpreter", "");
-  editor.folders = [{ uri: { fsPath: folder } }];
+test("a server that keeps dying is restarted four times, then left alone with a reason", async () => {
+  await activate(context);
+  const handler = servers.options[0]?.errorHandler;
+  const actions = [1, 2, 3, 4, 5].map(() => handler?.closed().action);
+  assert.deepEqual(actions, [2, 2, 2, 2, 1]);
+  assert.match(editor.errors[0] ?? "", /ended 5 times in a row/);
+});
+
+test("what the editor knows is added to the settings that the server asks for", async () => {
   editor.trusted = false;
   await activate(context);
-  assert.ok(!servers.started.some((server) => server.command === local));
+  const settings = await settingsFor("/project", {
+    probe: { env: { DATA: "${workspaceFolder}/data" }, args: ["~/x"] },
+    select: ["GS1"],
+  });
+  assert.deepEqual(settings.probe, {
+    env: { DATA: "/project/data" },
+    args: [`${process.env.HOME}/x`],
+    allowed: false,
+  });
+  assert.deepEqual(settings.select, ["GS1"]);
+});
+
+test("trusting the workspace starts the server anew", async () => {
+  editor.trusted = false;
+  await activate(context);
   await editor.trust();
-  assert.equal(servers.started.at(-1)?.command, local);
+  assert.deepEqual(servers.events, ["start", "stop", "start"]);
 });
 
-test("the log is shown on request", async () => {
+test("the Python Environments extension is asked before the Python extension", async () => {
+  editor.settings.delete("gradsight.interpreter");
+  let chosen = "/envs/python";
+  let changed = () => {};
+  const asked: unknown[] = [];
+  editor.extensions.set("ms-python.vscode-python-envs", {
+    getEnvironment: async (scope: Uri) => {
+      asked.push(scope?.fsPath);
+      return { execInfo: { run: { executable: chosen } } };
+    },
+    onDidChangeEnvironment: (listener: () => void) => {
+      changed = listener;
+    },
+  });
+  editor.extensions.set("ms-python.python", {
+    environments: {
+      getActiveEnvironmentPath: () => ({ path: "x" }),
+      resolveEnvironment: async () => ({ executable: { uri: { fsPath: "/old/python" } } }),
+      onDidChangeActiveEnvironmentPath: () => {},
+    },
+  });
   await activate(context);
-  await run("gradsight.showLogs");
-  assert.deepEqual(editor.executed, [["show logs"]]);
+  assert.equal((await settingsFor("/project/one")).interpreter, "/envs/python");
+  assert.equal(asked.at(-1), "/project/one");
+  chosen = "/other/python";
+  changed();
+  assert.equal((await settingsFor("/project/two")).interpreter, "/other/python");
+  assert.deepEqual(servers.told, [{ settings: null }]);
 });
 
-test("closing the editor stops the server", async () => {
+test("the Python extension is asked where the newer one is missing or fails", async () => {
+  editor.settings.delete("gradsight.interpreter");
+  editor.extensions.set("ms-python.vscode-python-envs", new Error("will not start"));
+  editor.extensions.set("ms-python.python", {
+    environments: {
+      getActiveEnvironmentPath: () => ({ path: "x" }),
+      resolveEnvironment: async () => ({ executable: { uri: { fsPath: "/old/python" } } }),
+      onDidChangeActiveEnvironmentPath: () => {},
+    },
+  });
   await activate(context);
-  await deactivate();
-  assert.deepEqual(servers.events, ["start", "stop"]);
+  assert.equal((await settingsFor("/project")).interpreter, "/old/python");
+});
+
+test("what the user set holds before what an extension says", async () => {
+  editor.extensions.set("ms-python.python", { environments: {} });
+  await activate(context);
+  assert.equal((await settingsFor("/project")).interpreter, python);
+});
+
+test("without an extension the environment in the folder is used, if the folder is trusted", async () => {
+  editor.settings.delete("gradsight.interpreter");
+  const folder = emptyFolder();
+  const local = writePython(join(folder, ".venv", "bin", "python"), "python 3.12");
+  await activate(context);
+  assert.equal((await settingsFor(folder)).interpreter, local);
+  editor.trusted = false;
+  assert.equal((await settingsFor(folder)).interpreter, "python3");
 });

@@ -1,48 +1,172 @@
 // A stand-in for the editor: records what the extension asks of it, and lets a test act as the user.
 
-type Listener = (event: unknown) => unknown;
+type Listener = (event: never) => unknown;
 
 /** Everything the stand-in remembers; `reset` makes it forget. */
 export const editor = {
   settings: new Map<string, unknown>(),
   errors: [] as string[],
+  warnings: [] as string[],
+  messages: [] as string[],
   logged: [] as string[],
   executed: [] as unknown[][],
   answer: undefined as string | undefined,
-  handlers: new Map<string, () => unknown>(),
-  onConfiguration: [] as Listener[],
-  onTrust: [] as Listener[],
-  folders: [] as { uri: { fsPath: string } }[],
+  handlers: new Map<string, (...args: unknown[]) => unknown>(),
+  listeners: {} as Record<string, Listener[]>,
+  folders: [] as { uri: Uri }[],
+  extensions: new Map<string, unknown>(),
+  active: undefined as unknown,
+  clipboard: "",
+  status: {} as Record<string, unknown>,
+  providers: new Map<string, { provideTextDocumentContent(): string }>(),
+  panels: [] as FakePanel[],
+  shown: [] as unknown[][],
+  cancel: undefined as (() => void) | undefined,
+  reports: [] as unknown[],
   trusted: true,
 
   reset(): void {
-    this.settings = new Map();
-    this.errors = [];
-    this.logged = [];
-    this.executed = [];
-    this.answer = undefined;
-    this.handlers = new Map();
-    this.onConfiguration = [];
-    this.onTrust = [];
-    this.folders = [];
-    this.trusted = true;
+    Object.assign(this, {
+      settings: new Map(),
+      errors: [],
+      warnings: [],
+      messages: [],
+      logged: [],
+      executed: [],
+      answer: undefined,
+      handlers: new Map(),
+      listeners: {},
+      folders: [],
+      extensions: new Map(),
+      active: undefined,
+      clipboard: "",
+      status: {},
+      providers: new Map(),
+      panels: [],
+      shown: [],
+      cancel: undefined,
+      reports: [],
+      trusted: true,
+    });
   },
 
   /** The user changes a setting. */
   async change(name: string, value: unknown): Promise<void> {
     this.settings.set(name, value);
-    const event = { affectsConfiguration: (asked: string) => asked === name };
-    await Promise.all(this.onConfiguration.map((listener) => listener(event)));
+    await this.tell("configuration", { affectsConfiguration: (asked: string) => asked === name });
   },
 
   /** The user trusts the workspace. */
   async trust(): Promise<void> {
     this.trusted = true;
-    await Promise.all(this.onTrust.map((listener) => listener(undefined)));
+    await this.tell("trust", undefined);
+  },
+
+  /** The user runs a command of the palette. */
+  async run(command: string, ...args: unknown[]): Promise<unknown> {
+    return this.handlers.get(command)?.(...args);
+  },
+
+  /** A Python file is open and the cursor in one of its lines. */
+  open(uri: string, line: number, selected = ""): void {
+    this.active = {
+      document: { uri: Uri.parse(uri), languageId: "python", getText: () => selected },
+      selection: { active: { line } },
+    };
+  },
+
+  listen(name: string, listener: Listener) {
+    const list = this.listeners[name] ?? [];
+    this.listeners[name] = list;
+    list.push(listener);
+    return disposable;
+  },
+
+  async tell(name: string, event: unknown): Promise<void> {
+    await Promise.all((this.listeners[name] ?? []).map((listener) => listener(event as never)));
   },
 };
 
 const disposable = { dispose(): void {} };
+
+export class EventEmitter<T> {
+  private readonly own: ((value: T) => unknown)[] = [];
+  event = (listener: (value: T) => unknown) => {
+    this.own.push(listener);
+    return disposable;
+  };
+  fire(value: T): void {
+    for (const listener of this.own) listener(value);
+  }
+  dispose(): void {}
+}
+
+export class Uri {
+  constructor(
+    readonly scheme: string,
+    readonly fsPath: string,
+  ) {}
+  static parse(text: string): Uri {
+    const [scheme = "", rest = ""] = text.split(/:(?:\/\/)?/);
+    return new Uri(scheme, rest);
+  }
+  static file(path: string): Uri {
+    return new Uri("file", path);
+  }
+  static joinPath(base: Uri, ...parts: string[]): Uri {
+    return new Uri(base.scheme, [base.fsPath, ...parts].join("/"));
+  }
+  toString(): string {
+    return this.scheme === "file" ? `file://${this.fsPath}` : `${this.scheme}:${this.fsPath}`;
+  }
+}
+
+export class Range {
+  constructor(
+    readonly line: number,
+    readonly start: number,
+    readonly endLine: number,
+    readonly end: number,
+  ) {}
+}
+
+export const ViewColumn = { One: 1, Beside: -2 };
+export const ProgressLocation = { Notification: 15 };
+export const LanguageStatusSeverity = { Information: 0, Warning: 1, Error: 2 };
+export const version = "1.99.0";
+export const env = {
+  appName: "Stand-in",
+  uiKind: 1,
+  clipboard: {
+    readText: async () => editor.clipboard,
+    writeText: async (text: string) => {
+      editor.clipboard = text;
+    },
+  },
+};
+
+export const extensions = {
+  all: [{ id: "ms-python.python" }, { id: "else.where" }],
+  getExtension(id: string) {
+    const api = editor.extensions.get(id);
+    return api === undefined
+      ? undefined
+      : {
+          activate: async () => {
+            if (api instanceof Error) throw api;
+            return api;
+          },
+        };
+  },
+  onDidChange: (listener: Listener) => editor.listen("extensions", listener),
+};
+
+export const languages = {
+  createLanguageStatusItem() {
+    editor.status = { dispose(): void {} };
+    return editor.status;
+  },
+};
 
 export const commands = {
   registerCommand(name: string, handler: () => unknown) {
@@ -54,33 +178,100 @@ export const commands = {
   },
 };
 
+/** A panel whose page cannot run; a test speaks for it. */
+export class FakePanel {
+  readonly sent: unknown[] = [];
+  private listeners: ((message: unknown) => unknown)[] = [];
+  private onClose: (() => void)[] = [];
+  readonly webview = {
+    html: "",
+    cspSource: "https://panel",
+    asWebviewUri: (uri: Uri) => uri,
+    onDidReceiveMessage: (listener: (message: unknown) => unknown) => {
+      this.listeners.push(listener);
+      return disposable;
+    },
+    postMessage: async (message: unknown) => void this.sent.push(message),
+  };
+  onDidDispose(listener: () => void) {
+    this.onClose.push(listener);
+    return disposable;
+  }
+  reveal(): void {}
+  dispose(): void {
+    for (const listener of this.onClose) listener();
+  }
+  async say(message: unknown): Promise<void> {
+    await Promise.all(this.listeners.map((listener) => listener(message)));
+  }
+}
+
+const note = (line: string) => void editor.logged.push(line);
+
 export const window = {
+  get activeTextEditor() {
+    return editor.active;
+  },
+  onDidChangeActiveTextEditor: (listener: Listener) => editor.listen("active", listener),
   createOutputChannel() {
     return {
       ...disposable,
-      info: (line: string) => void editor.logged.push(line),
-      error: (line: string) => void editor.logged.push(line),
+      debug: note,
+      info: note,
+      warn: note,
+      error: note,
       show: () => void editor.executed.push(["show logs"]),
     };
+  },
+  createWebviewPanel() {
+    const panel = new FakePanel();
+    editor.panels.push(panel);
+    return panel;
   },
   async showErrorMessage(message: string): Promise<string | undefined> {
     editor.errors.push(message);
     return editor.answer;
+  },
+  async showWarningMessage(message: string): Promise<string | undefined> {
+    editor.warnings.push(message);
+    return editor.answer;
+  },
+  async showInformationMessage(message: string): Promise<string | undefined> {
+    editor.messages.push(message);
+    return editor.answer;
+  },
+  async showInputBox(): Promise<string | undefined> {
+    return editor.answer;
+  },
+  async showTextDocument(...call: unknown[]): Promise<void> {
+    editor.shown.push(call);
+  },
+  async withProgress(_options: unknown, work: (progress: unknown, token: unknown) => Promise<unknown>) {
+    const cancelled = new EventEmitter<void>();
+    const token = { isCancellationRequested: false, onCancellationRequested: cancelled.event };
+    editor.cancel = () => cancelled.fire();
+    return work({ report: (report: unknown) => void editor.reports.push(report) }, token);
   },
 };
 
 export const workspace = {
   getConfiguration: (section: string) => ({
     get: (name: string, fallback: unknown) => editor.settings.get(`${section}.${name}`) ?? fallback,
+    toJSON: () =>
+      Object.fromEntries(
+        [...editor.settings].map(([name, value]) => [name.replace(`${section}.`, ""), value]),
+      ),
   }),
-  onDidChangeConfiguration(listener: Listener) {
-    editor.onConfiguration.push(listener);
+  onDidChangeConfiguration: (listener: Listener) => editor.listen("configuration", listener),
+  onDidGrantWorkspaceTrust: (listener: Listener) => editor.listen("trust", listener),
+  registerTextDocumentContentProvider(scheme: string, provider: { provideTextDocumentContent(): string }) {
+    editor.providers.set(scheme, provider);
     return disposable;
   },
-  onDidGrantWorkspaceTrust(listener: Listener) {
-    editor.onTrust.push(listener);
-    return disposable;
+  async openTextDocument(options: unknown): Promise<unknown> {
+    return options;
   },
+  fs: { readFile: async (uri: Uri) => new TextEncoder().encode(`text of ${uri.fsPath}`) },
   get workspaceFolders() {
     return editor.folders;
   },

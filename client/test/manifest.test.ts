@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import type { ExtensionContext } from "vscode";
 import manifest from "../../package.json";
 import { activate, deactivate } from "../src/extension";
-import { editor } from "./fake-vscode";
+import { editor, Uri } from "./fake-vscode";
 
 // The tests are run from the root of the repository.
 const versionFile = readFileSync("server/gradsight/__init__.py", "utf8");
@@ -16,10 +16,30 @@ test("the client and the server carry one version", () => {
 test("every command in the palette is answered, and none is hidden from it", async () => {
   editor.reset();
   editor.settings.set("gradsight.enable", false);
-  await activate({ subscriptions: [], extensionPath: "" } as unknown as ExtensionContext);
+  const context = { subscriptions: [], extensionPath: "", extensionUri: Uri.file("") };
+  await activate(context as unknown as ExtensionContext);
   const offered = manifest.contributes.commands.map(({ command }) => command);
   assert.deepEqual([...editor.handlers.keys()].sort(), offered.sort());
   await deactivate();
+});
+
+test("menus and the walkthrough name commands that exist", () => {
+  const offered = new Set(manifest.contributes.commands.map(({ command }) => command));
+  const used = manifest.contributes.menus["gradsight.editor"].map(({ command }) => command);
+  const text = JSON.stringify(manifest.contributes.walkthroughs);
+  used.push(...[...text.matchAll(/command:(gradsight\.[\w.]+)/gi)].map(([, name]) => name ?? ""));
+  assert.ok(used.length > 8);
+  assert.deepEqual(
+    used.filter((name) => !offered.has(name)),
+    [],
+  );
+});
+
+test("the files that the manifest names are there", () => {
+  const [walkthrough] = manifest.contributes.walkthroughs;
+  const pages = walkthrough?.steps.map(({ media }) => media.markdown) ?? [];
+  assert.equal(pages.length, 4);
+  for (const path of [manifest.icon, ...pages]) assert.ok(existsSync(path), path);
 });
 
 test("every setting has a description, a scope and a default of its type", () => {
@@ -27,12 +47,14 @@ test("every setting has a description, a scope and a default of its type", () =>
     assert.match(name, /^gradsight\./);
     assert.ok(setting.markdownDescription.endsWith("."), name);
     assert.ok(setting.scope, name);
-    assert.equal(typeof setting.default, setting.type, name);
+    const kind = Array.isArray(setting.default) ? "array" : typeof setting.default;
+    assert.equal(kind, setting.type === "integer" ? "number" : setting.type, name);
   }
 });
 
-test("the interpreter of an untrusted workspace is restricted", () => {
-  assert.ok(
-    manifest.capabilities.untrustedWorkspaces.restrictedConfigurations.includes("gradsight.interpreter"),
-  );
+test("what a workspace could make us run is restricted until it is trusted", () => {
+  const { restrictedConfigurations } = manifest.capabilities.untrustedWorkspaces;
+  for (const name of ["interpreter", "path", "probe.args", "probe.env", "probe.launcher"]) {
+    assert.ok(restrictedConfigurations.includes(`gradsight.${name}`), name);
+  }
 });

@@ -55,13 +55,13 @@ def differences_from_environment(constraints: str) -> list[str]:
     return sorted(differences)
 
 
-def pins_in_force(constraints: str) -> dict[str, str]:
-    """Package to version, for the running interpreter."""
+def pins_in_force(constraints: str, environment: dict[str, str] | None = None) -> dict[str, str]:
+    """Package to version, for the running interpreter or for one that differs from it in these markers."""
     pins: dict[str, str] = {}
     for line in constraints.splitlines():
         if line and not line.startswith("#"):
             requirement = Requirement(line)
-            if requirement.marker is None or requirement.marker.evaluate():
+            if requirement.marker is None or requirement.marker.evaluate(environment):
                 pins[canonicalize_name(requirement.name)] = str(requirement.specifier).removeprefix("==")
     return pins
 

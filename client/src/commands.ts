@@ -1,0 +1,275 @@
+// What the palette, the lenses and the status entry offer.  Each command asks the server and shows its answer.
+
+import {
+  commands,
+  type Disposable,
+  EventEmitter,
+  type ExtensionContext,
+  env,
+  extensions,
+  type LogOutputChannel,
+  ProgressLocation,
+  type TextEditor,
+  Uri,
+  version,
+  window,
+  workspace,
+} from "vscode";
+import {
+  ExecuteCommandRequest,
+  LSPErrorCodes,
+  ResponseError,
+  WorkDoneProgress,
+} from "vscode-languageclient/node";
+import { type Graph, GraphPanel } from "./graph/panel";
+import { SELECTOR, type Server } from "./server";
+import type { Environment, Status } from "./status";
+
+/** What came of a probe, in the server's words. */
+interface ProbeAnswer {
+  readonly summary: string;
+  /** Whether the program failed or behaved wrongly in a way that the graph can show. */
+  readonly hasGraph: boolean;
+  /** The end of what the program printed. */
+  readonly output: string;
+}
+
+/** The server's commands that run the user's code, and what is said while they run. */
+const PROBES: Readonly<Record<string, string>> = {
+  "gradsight.probeFile": "Probing the file",
+  "gradsight.probeFunction": "Probing the function",
+  "gradsight.proveFinding": "Proving the finding",
+  "gradsight.graph": "Recording the graph",
+  "gradsight.refreshFacts": "Measuring the operators of your torch",
+};
+const EXPLANATION = Uri.parse("gradsight:Explanation.md");
+const SAMPLE = "samples/first_steps.py";
+
+export class Commands implements Disposable {
+  private readonly subscriptions: Disposable[];
+  private readonly graph: GraphPanel;
+  private readonly explained = new EventEmitter<Uri>();
+  private explanation = "";
+  private probes = 0;
+
+  constructor(
+    private readonly context: ExtensionContext,
+    private readonly log: LogOutputChannel,
+    private readonly server: Server,
+    private readonly status: Status,
+  ) {
+    this.graph = new GraphPanel(context.extensionUri);
+    server.runner = (command, args, next) => (command in PROBES ? this.fromLens(command, args) : next());
+    const table: Record<string, () => unknown> = {
+      "gradsight.probe.file": () => this.probeHere("gradsight.probeFile"),
+      "gradsight.probe.function": () => this.probeHere("gradsight.probeFunction"),
+      "gradsight.probe.finding": () => this.probeHere("gradsight.proveFinding"),
+      "gradsight.probe.cancel": () => this.ask("gradsight.cancelProbe", []),
+      "gradsight.showGraph": () => this.showGraph(),
+      "gradsight.copyRepro": () => this.copyRepro(),
+      "gradsight.explainTraceback": () => this.explainTraceback(),
+      "gradsight.fixAll": () => this.fixAll(),
+      "gradsight.measureFacts": () => this.measureFacts(),
+      "gradsight.restart": () => server.restart(),
+      "gradsight.showLogs": () => log.show(),
+      "gradsight.copyDebugInformation": () => this.copyDebugInformation(),
+      "gradsight.openSample": () => this.openSample(),
+    };
+    this.subscriptions = Object.entries(table).map(([name, act]) => commands.registerCommand(name, act));
+    const provider = {
+      onDidChange: this.explained.event,
+      provideTextDocumentContent: () => this.explanation,
+    };
+    this.subscriptions.push(
+      this.graph,
+      this.explained,
+      workspace.registerTextDocumentContentProvider(EXPLANATION.scheme, provider),
+    );
+  }
+
+  dispose(): void {
+    for (const subscription of this.subscriptions) subscription.dispose();
+  }
+
+  /** A probe of what the cursor is in. */
+  private async probeHere(command: string): Promise<void> {
+    const place = this.place();
+    if (place !== undefined) await this.probe(command, place);
+  }
+
+  private async fromLens(command: string, args: unknown[]): Promise<unknown> {
+    return this.probe(command, args);
+  }
+
+  private async probe(command: string, args: unknown[]): Promise<void> {
+    const answer = await this.runInSight<ProbeAnswer>(command, args);
+    if (!answer) return;
+    if (answer.output !== "") this.log.info(`the program printed:\n${answer.output}`);
+    const buttons = answer.hasGraph ? ["Show Graph", "Show Logs"] : ["Show Logs"];
+    void window.showInformationMessage(answer.summary, ...buttons).then((button) => {
+      if (button === "Show Graph") return this.showGraph(args);
+      if (button === "Show Logs") this.log.show();
+      return undefined;
+    });
+  }
+
+  private async showGraph(args: unknown[] | undefined = this.place()): Promise<void> {
+    if (args === undefined) return;
+    const graph = await this.runInSight<Graph & { problem?: string }>("gradsight.graph", args);
+    if (graph?.problem) void window.showInformationMessage(graph.problem);
+    else if (graph) this.graph.show(graph);
+  }
+
+  private async copyRepro(): Promise<void> {
+    const place = this.place();
+    const answer = place && (await this.ask<{ text: string; problem?: string }>("gradsight.repro", place));
+    if (!answer) return;
+    if (answer.problem) return void window.showInformationMessage(answer.problem);
+    await env.clipboard.writeText(answer.text);
+    void window.showInformationMessage("A minimal program that shows the finding is on the clipboard.");
+  }
+
+  /** Explains the traceback that is selected, or on the clipboard, or that the user pastes. */
+  private async explainTraceback(): Promise<void> {
+    const editor = window.activeTextEditor;
+    const selected = editor?.document.getText(editor.selection) ?? "";
+    const copied = await env.clipboard.readText();
+    const isTraceback = (text: string) => /Traceback|Error\b/.test(text);
+    const text = [selected, copied].find(isTraceback) ?? (await this.paste());
+    if (!text) return;
+    const answer = await this.ask<{ markdown: string }>("gradsight.explainError", [text]);
+    if (!answer) return;
+    this.explanation = answer.markdown;
+    this.explained.fire(EXPLANATION);
+    await commands.executeCommand("markdown.showPreview", EXPLANATION);
+  }
+
+  private paste(): Thenable<string | undefined> {
+    return window.showInputBox({
+      title: "Explain an Autograd Error",
+      prompt: "Paste the traceback, or its last line",
+      placeHolder: "RuntimeError: one of the variables needed for gradient computation …",
+    });
+  }
+
+  private async fixAll(): Promise<void> {
+    await commands.executeCommand("editor.action.sourceAction", {
+      kind: "source.fixAll.gradsight",
+      apply: "first",
+    });
+  }
+
+  private async measureFacts(): Promise<void> {
+    const answer = await this.runInSight<{ summary: string }>("gradsight.refreshFacts", [this.uri()]);
+    if (answer) void window.showInformationMessage(answer.summary);
+  }
+
+  private async copyDebugInformation(): Promise<void> {
+    const environment = await this.ask<Environment & Record<string, unknown>>(
+      "gradsight.environment",
+      [this.uri()],
+      true,
+    );
+    const folder = workspace.workspaceFolders?.[0]?.uri;
+    const settings = JSON.parse(JSON.stringify(workspace.getConfiguration("gradsight", folder))) as object;
+    const told = {
+      gradsight: this.context.extension.packageJSON.version,
+      editor: `${env.appName} ${version} (${env.uiKind === 2 ? "web" : "desktop"})`,
+      platform: `${process.platform} ${process.arch}`,
+      trusted: workspace.isTrusted,
+      folders: workspace.workspaceFolders?.length ?? 0,
+      python: extensions.all.map(({ id }) => id).filter((id) => id.startsWith("ms-python.")),
+      server: environment ?? "does not run",
+      settings,
+    };
+    await env.clipboard.writeText(`\`\`\`json\n${JSON.stringify(told, null, 2)}\n\`\`\`\n`);
+    void window.showInformationMessage("GradSight's debug information is on the clipboard.");
+  }
+
+  private async openSample(): Promise<void> {
+    const bytes = await workspace.fs.readFile(Uri.joinPath(this.context.extensionUri, SAMPLE));
+    const content = new TextDecoder().decode(bytes);
+    await window.showTextDocument(await workspace.openTextDocument({ language: "python", content }));
+  }
+
+  /** Runs a command of the server with a notification that can be cancelled. */
+  private async runInSight<Answer>(command: string, args: unknown[]): Promise<Answer | undefined> {
+    const client = this.server.running;
+    if (client === undefined) return this.noServer();
+    if (!workspace.isTrusted) return this.noTrust();
+    const workDoneToken = `gradsight-probe-${++this.probes}`;
+    const title = `GradSight: ${PROBES[command] ?? "Working"}`;
+    this.status.show("probing");
+    try {
+      return await window.withProgress(
+        { location: ProgressLocation.Notification, title, cancellable: true },
+        async (progress, token) => {
+          const listening = client.onProgress(WorkDoneProgress.type, workDoneToken, (told) => {
+            if (told.kind !== "end" && told.message !== undefined) progress.report({ message: told.message });
+          });
+          try {
+            const params = { command, arguments: args, workDoneToken };
+            return (await client.sendRequest(ExecuteCommandRequest.type, params, token)) as Answer;
+          } finally {
+            listening.dispose();
+          }
+        },
+      );
+    } catch (error) {
+      return this.refused(error);
+    } finally {
+      this.status.show(this.server.running === undefined ? "starting" : "ready");
+    }
+  }
+
+  /** Runs a command of the server that answers at once. */
+  private async ask<Answer>(command: string, args: unknown[], isQuiet = false): Promise<Answer | undefined> {
+    const client = this.server.running;
+    if (client === undefined) return isQuiet ? undefined : this.noServer();
+    try {
+      return (await client.sendRequest(ExecuteCommandRequest.type, { command, arguments: args })) as Answer;
+    } catch (error) {
+      return isQuiet ? undefined : this.refused(error);
+    }
+  }
+
+  private refused(error: unknown): undefined {
+    const isCancelled = error instanceof ResponseError && error.code === LSPErrorCodes.RequestCancelled;
+    if (isCancelled) return void this.log.info("cancelled");
+    const text = error instanceof Error ? error.message : String(error);
+    this.log.error(text);
+    return void window.showWarningMessage(`GradSight: ${text}`);
+  }
+
+  private noServer(): undefined {
+    void window.showWarningMessage("GradSight's server does not run; its status entry says why.");
+  }
+
+  private noTrust(): undefined {
+    const manage = "Manage Workspace Trust";
+    const text = "GradSight: a probe runs the code of this workspace, which you have not trusted yet.";
+    void window.showWarningMessage(text, manage).then((answer) => {
+      return answer === manage ? commands.executeCommand("workbench.trust.manage") : undefined;
+    });
+  }
+
+  /** The address of the open Python text and the line of the cursor; says so when there is none. */
+  private place(): [string, number] | undefined {
+    const editor = window.activeTextEditor;
+    if (editor !== undefined && isPython(editor)) {
+      return [editor.document.uri.toString(), editor.selection.active.line];
+    }
+    void window.showInformationMessage("GradSight: open a Python file first.");
+    return undefined;
+  }
+
+  private uri(): string {
+    return window.activeTextEditor?.document.uri.toString() ?? "";
+  }
+}
+
+function isPython({ document }: TextEditor): boolean {
+  return SELECTOR.some(
+    ({ language, scheme }) => document.languageId === language && document.uri.scheme === scheme,
+  );
+}

@@ -1,0 +1,199 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { afterEach, beforeEach, test } from "node:test";
+import type { ExtensionContext } from "vscode";
+import { activate, deactivate } from "../src/extension";
+import { servers } from "./fake-languageclient";
+import { emptyFolder, writePython } from "./fake-python";
+import { editor, Uri } from "./fake-vscode";
+
+const context = {
+  subscriptions: [],
+  extensionPath: "/extension",
+  extensionUri: Uri.file("/extension"),
+  extension: { packageJSON: { version: "9.9.9" } },
+} as unknown as ExtensionContext;
+const FILE = "file:///project/model.py";
+
+beforeEach(async () => {
+  editor.reset();
+  servers.reset();
+  editor.settings.set("gradsight.interpreter", writePython(join(emptyFolder(), "python"), "python 3.12"));
+  servers.answers = {
+    "gradsight.environment": { python: "/p", version: "3.12", torch: "2.13.0" },
+    "gradsight.probeFile": { summary: "confirmed", hasGraph: true, output: "printed" },
+    "gradsight.proveFinding": { summary: "proved", hasGraph: false, output: "" },
+  };
+  await activate(context);
+  editor.open(FILE, 11);
+});
+
+afterEach(() => deactivate());
+
+function asked(command: string) {
+  return servers.asked.find((params) => params.command === command);
+}
+
+test("a probe is asked for the cursor's place, with a token for its progress, and its summary is shown", async () => {
+  await editor.run("gradsight.probe.file");
+  assert.deepEqual(asked("gradsight.probeFile")?.arguments, [FILE, 11]);
+  assert.match(asked("gradsight.probeFile")?.workDoneToken ?? "", /gradsight-probe/);
+  assert.deepEqual(editor.messages, ["confirmed"]);
+  assert.ok(editor.logged.some((line) => line.includes("printed")));
+});
+
+test("what the server reports on the way is shown in the notification", async () => {
+  servers.answers["gradsight.probeFile"] = "wait";
+  const running = editor.run("gradsight.probe.file");
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(editor.status.text, "GradSight is probing");
+  servers.progress?.({ kind: "report", message: "2 backward" });
+  assert.deepEqual(editor.reports, [{ message: "2 backward" }]);
+  editor.cancel?.();
+  await running;
+  assert.equal(editor.status.text, "GradSight");
+});
+
+test("a cancelled probe says nothing aloud", async () => {
+  servers.answers["gradsight.probeFile"] = "wait";
+  const running = editor.run("gradsight.probe.file");
+  await new Promise((resolve) => setImmediate(resolve));
+  editor.cancel?.();
+  await running;
+  assert.deepEqual([editor.messages, editor.warnings, editor.errors], [[], [], []]);
+});
+
+test("a lens runs its probe in the same way", async () => {
+  const next = () => assert.fail("the command went past the notification");
+  await servers.options[0]?.middleware.executeCommand("gradsight.proveFinding", [FILE, 3], next);
+  assert.deepEqual(asked("gradsight.proveFinding")?.arguments, [FILE, 3]);
+  assert.deepEqual(editor.messages, ["proved"]);
+});
+
+test("other commands of the server pass through", async () => {
+  let passed = false;
+  await servers.options[0]?.middleware.executeCommand("gradsight.apply", [], () => {
+    passed = true;
+  });
+  assert.ok(passed);
+});
+
+test("nothing is probed in a workspace that is not trusted", async () => {
+  editor.trusted = false;
+  editor.answer = "Manage Workspace Trust";
+  await editor.run("gradsight.probe.file");
+  assert.equal(asked("gradsight.probeFile"), undefined);
+  assert.match(editor.warnings[0] ?? "", /not trusted/);
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(editor.executed, [["workbench.trust.manage"]]);
+});
+
+test("a probe without a Python file says so", async () => {
+  editor.active = undefined;
+  await editor.run("gradsight.probe.function");
+  assert.match(editor.messages[0] ?? "", /open a Python file first/);
+});
+
+test("a probe that the server refuses is said once, in its words", async () => {
+  servers.answers["gradsight.probeFile"] = new Error("python3 has no torch");
+  await editor.run("gradsight.probe.file");
+  assert.deepEqual(editor.warnings, ["GradSight: python3 has no torch"]);
+});
+
+test("commands without a server say where to look", async () => {
+  await deactivate();
+  await editor.run("gradsight.probe.file");
+  assert.match(editor.warnings[0] ?? "", /server does not run/);
+});
+
+test("the graph is drawn in a panel, and a click opens the line that the server named", async () => {
+  const node = { id: "n1", name: "exp", text: "y = exp(x)", uri: FILE, line: 4, role: "saved", message: "" };
+  servers.answers["gradsight.graph"] = { title: "why", nodes: [node], edges: [], total: 1 };
+  await editor.run("gradsight.showGraph");
+  const [panel] = editor.panels;
+  assert.ok(panel);
+  await panel.say({ kind: "ready" });
+  assert.deepEqual(panel.sent.at(-1), servers.answers["gradsight.graph"]);
+  await panel.say({ kind: "open", id: "n1" });
+  await panel.say({ kind: "open", id: "absent" });
+  assert.equal(editor.shown.length, 1);
+  assert.equal(String(editor.shown[0]?.[0]), FILE);
+});
+
+test("the panel is reused until it is closed", async () => {
+  servers.answers["gradsight.graph"] = { title: "why", nodes: [], edges: [], total: 0 };
+  await editor.run("gradsight.showGraph");
+  await editor.run("gradsight.showGraph");
+  assert.equal(editor.panels.length, 1);
+  editor.panels[0]?.dispose();
+  await editor.run("gradsight.showGraph");
+  assert.equal(editor.panels.length, 2);
+});
+
+test("a graph that cannot be drawn says why", async () => {
+  servers.answers["gradsight.graph"] = { problem: "nothing is wrong here" };
+  await editor.run("gradsight.showGraph");
+  assert.deepEqual(editor.messages, ["nothing is wrong here"]);
+  assert.equal(editor.panels.length, 0);
+});
+
+test("the minimal program goes to the clipboard", async () => {
+  servers.answers["gradsight.repro"] = { text: "import torch" };
+  await editor.run("gradsight.copyRepro");
+  assert.equal(editor.clipboard, "import torch");
+});
+
+test("a selected traceback is explained before a copied one, and a copied one before asking", async () => {
+  servers.answers["gradsight.explainError"] = { markdown: "# Why" };
+  editor.clipboard = "RuntimeError: copied";
+  editor.open(FILE, 0, "Traceback: selected");
+  await editor.run("gradsight.explainTraceback");
+  editor.open(FILE, 0, "");
+  await editor.run("gradsight.explainTraceback");
+  editor.clipboard = "";
+  editor.answer = "RuntimeError: pasted";
+  await editor.run("gradsight.explainTraceback");
+  const texts = servers.asked.filter(({ command }) => command === "gradsight.explainError");
+  assert.deepEqual(
+    texts.map((params) => params.arguments[0]),
+    ["Traceback: selected", "RuntimeError: copied", "RuntimeError: pasted"],
+  );
+  assert.equal(editor.providers.get("gradsight")?.provideTextDocumentContent(), "# Why");
+  assert.equal(editor.executed[0]?.[0], "markdown.showPreview");
+});
+
+test("fixing all asks the editor for the server's own kind of action", async () => {
+  await editor.run("gradsight.fixAll");
+  const kind = { kind: "source.fixAll.gradsight", apply: "first" };
+  assert.deepEqual(editor.executed, [["editor.action.sourceAction", kind]]);
+});
+
+test("measuring the operators shows what came of it", async () => {
+  servers.answers["gradsight.refreshFacts"] = { summary: "1000 facts" };
+  await editor.run("gradsight.measureFacts");
+  assert.deepEqual(editor.messages, ["1000 facts"]);
+});
+
+test("debug information names versions and settings, and nothing of the user's code", async () => {
+  await editor.run("gradsight.copyDebugInformation");
+  const told = JSON.parse(editor.clipboard.replace(/```(json)?/g, ""));
+  assert.equal(told.gradsight, "9.9.9");
+  assert.equal(told.server.torch, "2.13.0");
+  assert.deepEqual(told.python, ["ms-python.python"]);
+  assert.ok("interpreter" in told.settings);
+});
+
+test("the sample opens as a new text", async () => {
+  await editor.run("gradsight.openSample");
+  const [opened] = editor.shown[0] ?? [];
+  assert.deepEqual(opened, { language: "python", content: "text of /extension/samples/first_steps.py" });
+});
+
+test("the status names the interpreter and its torch, of the file that is looked at", async () => {
+  assert.equal(editor.status.detail, "Python 3.12 · torch 2.13.0 · /p");
+  servers.answers["gradsight.environment"] = { python: "/q", version: "3.10", torch: "" };
+  await editor.tell("active", editor.active);
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(editor.status.detail, "Python 3.10 · no torch · /q");
+  assert.deepEqual(servers.asked.at(-1)?.arguments, [FILE]);
+});

@@ -1,0 +1,253 @@
+"""Writes the settings of the editor extension into package.json and docs/settings.md, from the server's own model.
+
+Names, types and defaults are read from the dataclasses that the server fills; only what a person reads is written here,
+and a field without words, or words without a field, stop the generator.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from gradsight.model.finding import Severity
+from gradsight.model.settings import Settings
+from gradsight.session.options import LONGEST_DEBOUNCE, Options
+from gradsight.session.probe_options import ProbeOptions
+
+ROOT = Path(__file__).parents[2]
+MANIFEST = ROOT / "package.json"
+PAGE = ROOT / "docs" / "settings.md"
+MARK = "<!-- Written by: make settings -->"
+SEVERITIES = list(typing.get_args(Severity))
+
+# The editor's own side has settings that the server never sees.
+PATH = (
+    "A `gradsight` program to use instead of the server in the extension, for example `.venv/bin/gradsight`."
+)
+TRACE = "Write the messages between the editor and the server into the log."
+EXPANDED = "`~`, `${workspaceFolder}`, `${userHome}` and `${env:NAME}` are replaced, and a relative path starts at the folder."
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What a person reads about a setting, and what the schema says beyond its type."""
+
+    text: str
+    scope: str = "resource"
+    choices: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    is_restricted: bool = False
+    """Not read from a workspace that is not trusted."""
+
+
+WORDS: dict[str, Words] = {
+    "enable": Words("Check Python files for places where gradients break."),
+    "interpreter": Words(
+        "The Python that has your torch: probes run in it. It need not have GradSight. Empty: the interpreter that the "
+        f"Python extension has chosen, else `.venv` in the folder, else the one on the `PATH`. {EXPANDED}",
+        scope="machine-overridable",
+        is_restricted=True,
+    ),
+    "path": Words(f"{PATH} {EXPANDED}", scope="machine-overridable", is_restricted=True),
+    "run": Words(
+        "When a file is checked.",
+        choices={"onType": "While you type, after a short rest.", "onSave": "When the file is saved."},
+    ),
+    "debounce": Words(
+        "Milliseconds of rest after an edit before the file is checked.",
+        extra={"minimum": 0, "maximum": LONGEST_DEBOUNCE},
+    ),
+    "select": Words("Rules to check, by code, beginning of a code (`GS1`) or name."),
+    "ignore": Words(
+        "Rules to leave out, in the same notation. The longer entry wins over a shorter one in `select`."
+    ),
+    "severity": Words(
+        'Another severity for a rule: `{"GS301": "error"}`. Keys are codes, beginnings of codes or names.',
+        extra={"additionalProperties": {"type": "string", "enum": SEVERITIES}},
+    ),
+    "hints": Words("Show hints too: writes in place that are fine and have a plain form, for example."),
+    "exclude": Words("Files and folders that are not checked, as in `.gitignore`."),
+    "inlayHints": Words(
+        "Show behind each tensor whether it is a leaf, which operator made it, and its version."
+    ),
+    "codeLens": Words("Offer a probe above functions and `__main__` blocks."),
+    "scope": Words(
+        "Which files the list of problems is about.",
+        choices={
+            "open": "Those that are open, and what they import.",
+            "workspace": "All files of the workspace.",
+        },
+    ),
+    "probe.timeout": Words("Seconds after which a probe is stopped; 0 means never.", extra={"minimum": 0}),
+    "probe.memory": Words("Megabytes that a probed program may use; 0 means no limit.", extra={"minimum": 0}),
+    "probe.steps": Words(
+        "Optimizer steps (or calls of backward) after which a probed program is stopped cleanly; 0 lets it run to its end.",
+        extra={"minimum": 0},
+    ),
+    "probe.args": Words("Arguments for the probed program.", is_restricted=True),
+    "probe.env": Words("Environment variables for the probed program.", is_restricted=True),
+    "probe.launcher": Words(
+        'Words that come before the interpreter, for example `["nice", "-n", "10"]`.', is_restricted=True
+    ),
+    "trace.server": Words(
+        TRACE,
+        scope="window",
+        choices={"off": "Nothing.", "messages": "Their names.", "verbose": "Their contents too."},
+    ),
+}
+CLIENT_SIDE = {
+    "path": {"type": "string", "default": ""},
+    "trace.server": {"type": "string", "default": "off"},
+}
+# Told by the editor's client, not by the user.
+NOT_SETTINGS = frozenset({"probe.allowed"})
+
+
+def main() -> int:
+    """Write both files, or with --check say which of them is stale."""
+    parser = argparse.ArgumentParser(prog="python -m gradsight_dev.settings_schema", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="only compare")
+    is_check = parser.parse_args().check
+    stale = []
+    for path, text in ((MANIFEST, manifest()), (PAGE, page())):
+        if not path.exists() or path.read_text() != text:
+            stale.append(path.name)
+            if not is_check:
+                path.write_text(text)
+    if is_check and stale:
+        print(f"stale: {', '.join(stale)}")
+        return 1
+    return 0
+
+
+def manifest() -> str:
+    """package.json with the settings as they should be."""
+    table = json.loads(MANIFEST.read_text())
+    table["contributes"]["configuration"] = {"title": "GradSight", "properties": schema()}
+    restricted = [f"gradsight.{name}" for name in schema_names() if WORDS[name].is_restricted]
+    table["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"] = restricted
+    return json.dumps(table, indent=2, ensure_ascii=False) + "\n"
+
+
+def schema() -> dict[str, Any]:
+    """The settings as VS Code wants them declared."""
+    kinds = {**dict(model_settings()), **CLIENT_SIDE}
+    declared = {}
+    for name in schema_names():
+        words = WORDS[name]
+        choices = (
+            {"enum": list(words.choices), "markdownEnumDescriptions": list(words.choices.values())}
+            if words.choices
+            else {}
+        )
+        declared[f"gradsight.{name}"] = {
+            **kinds[name],
+            **choices,
+            **words.extra,
+            "scope": words.scope,
+            "markdownDescription": words.text,
+        }
+    return declared
+
+
+def schema_names() -> list[str]:
+    """The settings in reading order; raises when words and model do not fit."""
+    known = {name for name, _ in model_settings()} | set(CLIENT_SIDE)
+    if known != set(WORDS):
+        raise SystemExit(f"settings without words, or words without a setting: {sorted(known ^ set(WORDS))}")
+    return list(WORDS)
+
+
+def model_settings() -> Iterator[tuple[str, dict[str, Any]]]:
+    """The settings that the server reads, with type and default, under the names that users write."""
+    for each in fields(Options):
+        if each.name not in ("checking", "probe"):
+            yield _written(each.name), _kind(each, Options)
+    for each in fields(Settings):
+        yield each.name, _kind(each, Settings)
+    for each in fields(ProbeOptions):
+        name = each.name if each.name == "interpreter" else f"probe.{each.name}"
+        if name not in NOT_SETTINGS:
+            yield name, _kind(each, ProbeOptions)
+
+
+def _kind(of: Field[Any], owner: type) -> dict[str, Any]:
+    """The JSON schema of a field and its default."""
+    hint = typing.get_type_hints(owner)[of.name]
+    origin = typing.get_origin(hint)
+    default = of.default if of.default is not MISSING else of.default_factory()  # type: ignore[misc]
+    if origin is tuple:
+        return {"type": "array", "items": {"type": "string"}, "default": list(default)}
+    if origin is typing.Literal:
+        return {"type": "string", "default": default}
+    if hint is bool:
+        return {"type": "boolean", "default": default}
+    if hint is int:
+        return {"type": "integer", "default": default}
+    if hint is float:
+        return {"type": "number", "default": int(default) if default == int(default) else default}
+    if hint is str:
+        return {"type": "string", "default": default}
+    return {"type": "object", "additionalProperties": {"type": "string"}, "default": dict(default)}
+
+
+def _written(name: str) -> str:
+    """`inlay_hints` as an editor writes it: `inlayHints`."""
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def page() -> str:
+    """docs/settings.md."""
+    in_project = {each.name for each in fields(Settings)}
+    rows = []
+    for name, declared in schema().items():
+        default = json.dumps(declared["default"])
+        short = name.removeprefix("gradsight.")
+        choices = "".join(f"<br>`{key}`: {text}" for key, text in WORDS[short].choices.items())
+        text = (declared["markdownDescription"] + choices).replace("|", "\\|")
+        rows.append(f"| `{name}` | `{default}` | {'yes' if short in in_project else ''} | {text} |")
+    return PAGE_TEXT.replace("ROWS", "\n".join(rows)).replace("MARK", MARK)
+
+
+PAGE_TEXT = """MARK
+# Settings
+
+Everything works without any. What there is to choose can be set in two places:
+
+- in the project, under `[tool.gradsight]` of `pyproject.toml`: it holds for everybody, in every editor and on the
+  command line;
+- in the editor, for one person or one folder.
+
+**Who wins.** An option of the command line holds before `[tool.gradsight]`, and that before the editor, so that an
+editor shows what continuous integration will say. The editor fills in what the project leaves open. The nearest
+`pyproject.toml` above a file that has the section is the one that counts; sections are not merged.
+A key or value that is not understood is told once, and the default holds in its place.
+
+```toml
+[tool.gradsight]
+select = ["GS"]
+ignore = ["softmax-before-loss"]
+severity = { GS302 = "error" }
+exclude = ["third_party/"]
+```
+
+| setting | default | in `pyproject.toml` | |
+| --- | --- | --- | --- |
+ROWS
+
+In an editor that speaks the protocol plainly, the same names are sent as the section `gradsight`, with a table for
+`probe`: see [editors](editors.md).
+
+In a workspace that is not trusted, VS Code reads `gradsight.interpreter`, `gradsight.path` and the arguments,
+variables and launcher of the probe from your own settings only, and nothing is probed.
+"""
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
