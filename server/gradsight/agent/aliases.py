@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
-from gradsight.agent.faults import Fault, Ledger, step_at
+from gradsight.agent.faults import Fault, Ledger, quietly, step_at
 from gradsight.agent.graph import Geometry, geometry_of, overlaps, storage_key
 from gradsight.agent.oplog import OpLog, Write, operator_label
-from gradsight.agent.sites import Stack, place_of, text_of
+from gradsight.agent.sites import Stack, feeds_itself, names_read, place_of, statement_of, text_of
 
 _MOST_NAMES = 6000
 _ARRAY_METHODS = frozenset(("fill", "sort", "put", "partition", "itemset", "resize"))
@@ -22,15 +24,19 @@ class _Bound:
     reference: weakref.ref[torch.Tensor]
     # Name -> when and where it was last bound to this tensor.
     names: dict[str, tuple[int, Stack]] = field(default_factory=dict)
+    # The name under which it was changed while it had others, and where.
+    changed_as: str = ""
+    changed_at: Stack = ()
 
 
 @dataclass(frozen=True)
 class _Shared:
-    """A tensor whose memory NumPy can write."""
+    """A storage whose memory NumPy can write."""
 
-    tensor: weakref.ref[torch.Tensor]
+    reference: StorageWeakRef
     start: int
     end: int
+    item_size: int
 
 
 class Aliases:
@@ -42,29 +48,79 @@ class Aliases:
         self._bound: dict[int, _Bound] = {}
         self._shared: dict[int, _Shared] = {}
         self._repeated: dict[int, int] = {}
+        self.changed: dict[int, _Bound] = {}
 
     # Names.
 
-    def bind(self, name: str, tensor: torch.Tensor, stack: Stack) -> None:
-        """A statement of the user bound this name."""
+    @quietly
+    def bind(self, name: str, tensor: torch.Tensor, stack: Stack, changed: bool) -> None:
+        """A statement of the user bound this name, or changed the tensor under it."""
         bound = self._bound.get(id(tensor))
         if bound is None or bound.reference() is not tensor:
             if len(self._bound) > _MOST_NAMES:
                 self._bound = {key: item for key, item in self._bound.items() if item.reference() is not None}
             bound = self._bound[id(tensor)] = _Bound(weakref.ref(tensor))
-        if len(bound.names) < 8 or name in bound.names:
+        if changed:
+            if len(bound.names) > 1 and name in bound.names and not bound.changed_as:
+                bound.changed_as, bound.changed_at = name, stack
+                self.changed[id(tensor)] = bound
+            bound.names.setdefault(name, (self.log.clock, stack))
+        elif len(bound.names) < 8 or name in bound.names:
             bound.names[name] = (self.log.clock, stack)
+
+    @quietly
+    def used(self, tensor: torch.Tensor, reader: Stack) -> None:
+        """A tensor that was changed under one of its names is read."""
+        bound = self.changed.get(id(tensor))
+        if bound is None or bound.reference() is not tensor or not reader or not bound.changed_at:
+            return
+        read = names_read(statement_of(reader[0]))
+        later = bound.names[bound.changed_as]
+        for name, (clock, stack) in bound.names.items():
+            if name == bound.changed_as or name not in read or clock > later[0]:
+                continue
+            if not stack or not later[1] or stack[0].code is not reader[0].code:
+                continue
+            if later[1][0].code is stack[0].code:
+                # In one function a second name may be meant as one; side by side the two are meant to differ.
+                differs = bound.changed_as in read
+            else:
+                differs = self._result_was_used(bound, stack)
+            if differs:
+                self._report_read(name, bound, reader)
+                return
+
+    def _result_was_used(self, bound: _Bound, outer: Stack) -> bool:
+        """A function that changes its argument and whose result is taken for a new value."""
+        call = next((key for key in bound.changed_at if key.code is outer[0].code), None)
+        statement = statement_of(call) if call is not None else None
+        return statement is not None and not isinstance(statement, ast.Expr) and not feeds_itself(statement)
+
+    def _report_read(self, name: str, bound: _Bound, reader: Stack) -> None:
+        place = place_of(bound.changed_at[0])
+        message = f"`{text_of(place)}` changes `{name}` too: `{bound.changed_as}` is another name for it, not a copy"
+        steps = (
+            *step_at("made", f"`{bound.changed_as}` is bound here", bound.names[bound.changed_as][1]),
+            *step_at("read", f"`{name}` is read here with the new value", reader),
+        )
+        self.ledger.add(Fault("GS107", message, place, steps, "warning", {"name": name}))
+        self.changed.pop(id(bound.reference()), None)
 
     def _names_of(self, tensor: torch.Tensor) -> dict[str, tuple[int, Stack]]:
         bound = self._bound.get(id(tensor))
         return bound.names if bound is not None and bound.reference() is tensor else {}
 
+    @quietly
     def compared(self, left: Any, right: Any, reader: Stack) -> None:
         """A function measures the difference of two tensors: nonsense when both are one and the same."""
         if not isinstance(left, torch.Tensor) or not isinstance(right, torch.Tensor):
             return
         if left is not right:
-            if left.shape != right.shape or left.layout is not torch.strided or right.layout is not torch.strided:
+            if (
+                left.shape != right.shape
+                or left.layout is not torch.strided
+                or right.layout is not torch.strided
+            ):
                 return
             key = storage_key(left)
             if not key or key != storage_key(right) or geometry_of(left) != geometry_of(right):
@@ -90,9 +146,14 @@ class Aliases:
         )
         self.ledger.add(Fault("GS107", message, place, steps, "warning", {"name": name}))
 
+    @quietly
     def stored_view(self, target: Any, value: Any, writer: Stack) -> None:
         """`x[i] = v` with a view `v` of the same tensor, overwritten since it was taken."""
-        if not isinstance(target, torch.Tensor) or not isinstance(value, torch.Tensor) or not value._is_view():
+        if (
+            not isinstance(target, torch.Tensor)
+            or not isinstance(value, torch.Tensor)
+            or not value._is_view()
+        ):
             return
         key = storage_key(value)
         if not key or key != storage_key(target):
@@ -100,7 +161,12 @@ class Aliases:
         here = geometry_of(value)
         for name, (clock, stack) in self._names_of(value).items():
             for write in self.log.writes_to(value) or ():
-                if write.clock > clock and write.stack and write.geometry is not None and overlaps(write.geometry, here):
+                if (
+                    write.clock > clock
+                    and write.stack
+                    and write.geometry is not None
+                    and overlaps(write.geometry, here)
+                ):
                     place = place_of(writer[0]) if writer else place_of(write.stack[0])
                     message = f"`{name}` is a view that `{text_of(place_of(write.stack[0]))}` has overwritten, not a copy"
                     steps = (
@@ -111,6 +177,7 @@ class Aliases:
                     self.ledger.add(Fault("GS107", message, place, steps, "warning", {"name": name}))
                     return
 
+    @quietly
     def changed_list(self, name: str, values: Any, stack: Stack) -> None:
         """`items[i] += x` on a list whose entries are one tensor."""
         if len(values) > 1000:
@@ -130,6 +197,7 @@ class Aliases:
 
     # NumPy.
 
+    @quietly
     def share(self, tensor: torch.Tensor) -> None:
         """NumPy and torch now see the same memory."""
         key = storage_key(tensor) if tensor.layout is torch.strided and tensor.device.type == "cpu" else 0
@@ -138,8 +206,11 @@ class Aliases:
         storage = tensor.untyped_storage()
         start = storage.data_ptr()
         if start:
-            self._shared[key] = _Shared(weakref.ref(tensor), start, start + storage.nbytes())
+            self._shared[key] = _Shared(
+                StorageWeakRef(storage), start, start + storage.nbytes(), tensor.element_size()
+            )
 
+    @quietly
     def array_written(self, array: Any, stack: Stack) -> None:
         """A statement of the user changed a NumPy array in place."""
         if not self._shared:
@@ -149,15 +220,16 @@ class Aliases:
             return
         address = interface["data"][0]
         for key, shared in list(self._shared.items()):
-            tensor = shared.tensor()
-            if tensor is None:
+            if shared.reference.expired():
                 del self._shared[key]
             elif shared.start <= address < shared.end:
                 self.log.clock += 1
-                size = tensor.element_size()
+                size = shared.item_size
                 whole = Geometry(0, ((shared.end - shared.start) // size,), (1,), size)
-                self.log.note_write(tensor, Write(self.log.clock, "numpy", stack, tensor._version, whole, "", False))
+                write = Write(self.log.clock, "numpy", stack, 0, whole, "", False)
+                self.log.note_write_to(key, shared.reference, write)
 
+    @quietly
     def called(self, owner: Any, method: str, stack: Stack) -> None:
         """A method was called as a statement; some of NumPy's change the array."""
         if method in _ARRAY_METHODS and self._shared:

@@ -18,7 +18,7 @@ from gradsight.agent.graph import (
     saved_tensors,
     version_refusal,
 )
-from gradsight.agent.oplog import OpLog, Operation, Write, operator_label
+from gradsight.agent.oplog import Operation, OpLog, Write, operator_label
 from gradsight.agent.sites import Stack, line_of, place_of, text_of
 
 _MOST_WRITERS = 4
@@ -77,6 +77,8 @@ def find_silent(nodes: Sequence[Node], log: OpLog) -> list[Clash]:
     for node in nodes:
         if not node.next_functions:
             continue
+        if isinstance(node, torch.autograd.function.FunctionCtx):
+            clashes.extend(_kept_on_context(node, log))
         for saved in saved_tensors(node):
             writes = log.writes_to(saved.data)
             if not writes:
@@ -102,6 +104,26 @@ def find_silent(nodes: Sequence[Node], log: OpLog) -> list[Clash]:
                 clashes.append(
                     Clash(node, saved.attribute, tuple(saved.data.shape), maker, later, "", version, version)
                 )
+    return clashes
+
+
+def _kept_on_context(node: Node, log: OpLog) -> list[Clash]:
+    """Tensors that a custom function keeps as attributes: torch does not check their versions."""
+    clashes = []
+    maker = log.maker(node)
+    for name, value in list(vars(node).items()):
+        if maker is None or not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+            continue
+        here = geometry_of(value)
+        later = tuple(
+            write
+            for write in log.writes_to(value) or ()
+            if write.clock > maker.clock
+            and write.stack
+            and (write.geometry is None or overlaps(write.geometry, here))
+        )
+        if later:
+            clashes.append(Clash(node, f"ctx.{name}", tuple(value.shape), maker, later, "", 0, 0))
     return clashes
 
 
@@ -136,7 +158,8 @@ def fault_of(clash: Clash, needed: Stack, torch_message: str) -> Fault | None:
     what = f"the {_part(clash.attribute)} that `{_operator_of(saver, clash.maker)}` saved"
     where = f" (line {saved_place.row})" if saved_place is not None else ""
     silent = not clash.refusal
-    code = "GS106" if is_step else "GS104" if silent else "GS101"
+    on_context = clash.attribute.startswith("ctx.")
+    code = "GS702" if on_context else "GS106" if is_step else "GS104" if silent else "GS101"
     writer = f"`{text_of(place)}`" if text_of(place) else f"`{operator}`"
     verb = "moves" if is_step else "overwrites"
     end = "; torch does not notice, so the gradient is computed with the new value" if silent else ""
@@ -191,6 +214,8 @@ def _part(attribute: str) -> str:
         return "output"
     if attribute in ("self", "input", "mat1", "mat2", "other", "tensors") or "[" in attribute:
         return "input" if "[" not in attribute else "tensor"
+    if attribute.startswith("ctx."):
+        return f"tensor `{attribute}`"
     if attribute == "weight":
         return "weight"
     return f"tensor `{attribute}`"

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from gradsight.agent import audit
-from gradsight.agent.cuts import reach_of, zero_path_fault
-from gradsight.agent.faults import Fault, Ledger, step_at
+from gradsight.agent.cuts import Reach, reach_of, zero_path_fault
+from gradsight.agent.faults import Fault, Ledger, quietly, step_at
 from gradsight.agent.graph import Node, has_hidden_saves, leaf_of, root_nodes, untracked, walk
 from gradsight.agent.marks import mark_faults
 from gradsight.agent.naming import name_leaves
@@ -76,10 +76,11 @@ class Backwards:
         self.count = 0
         self.past: list[PastBackward] = []
         self.growth: dict[Any, _Growth] = {}
+        self._done: list[frozenset[int]] = []
         self.after: list[Callable[[], None]] = []
         self.wants_graph = False
         self.around: Callable[[], Any] | None = None
-        self.on_gradients: Callable[[list[Node]], None] | None = None
+        self.on_gradients: Callable[[list[Node], frozenset[int]], None] | None = None
         self.stored_at: Callable[[int], Stack] | None = None
 
     def install(self) -> None:
@@ -92,7 +93,7 @@ class Backwards:
                 return self.run(original, roots, args, kwargs)
 
             graph._engine_run_backward = run
-            torch.autograd._engine_run_backward = run  # type: ignore[attr-defined]
+            torch.autograd._engine_run_backward = run
             return
         variable: Any = torch.autograd.Variable
         variable._execution_engine = _EngineProxy(variable._execution_engine, self)
@@ -103,7 +104,7 @@ class Backwards:
         roots = tuple(roots) if isinstance(roots, (list, tuple)) else (roots,)
         self.situation.library_step = 0
         with untracked():
-            nodes, reach = self._before(roots, args, kwargs, stack)
+            nodes, reach = self._before(roots, args, kwargs, stack) or ([], None)
         self.situation.backwards_running += 1
         try:
             if self.around is None:
@@ -123,9 +124,10 @@ class Backwards:
             follow()
         return result
 
+    @quietly
     def _before(
         self, roots: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any], stack: Stack
-    ) -> tuple[list[Node], Any]:
+    ) -> tuple[list[Node], Reach | None]:
         if self.shadow is None or self.training is None:
             return [], None
         nodes = walk(roots)
@@ -143,12 +145,13 @@ class Backwards:
                     self._add(fault, nodes, clash.node)
         return nodes, reach
 
+    @quietly
     def _after(
         self,
         result: Any,
         roots: tuple[Any, ...],
         nodes: list[Node],
-        reach: Any,
+        reach: Reach | None,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         stack: Stack,
@@ -156,24 +159,25 @@ class Backwards:
         self.count += 1
         retains = bool(args[1]) if len(args) > 1 else False
         accumulates = bool(kwargs.get("accumulate_grad", True))
+        numbers = frozenset(_number(node) for node in nodes if node.next_functions)
         if not retains:
-            starts = root_nodes(roots)
-            number = max((_number(node) for node in starts), default=-1)
-            numbers = frozenset(_number(node) for node in nodes if node.next_functions)
+            number = max((_number(node) for node in root_nodes(roots)), default=-1)
             self.past.append(PastBackward(stack, self.log.clock, numbers, number))
             del self.past[:-_KEPT_BACKWARDS]
-        if self.shadow is None or self.training is None:
+        if self.shadow is None or self.training is None or reach is None:
             return
         self.training.backward_done(reach, accumulates)
         if accumulates:
-            for fault in mark_faults(reach, nodes, self.shadow, self.training.trained):
+            for fault in mark_faults(reach, nodes, self.shadow, self.training.trained, self._is_done):
                 self._add(fault, nodes, None)
+            self._done.append(numbers)
+            del self._done[:-_KEPT_BACKWARDS]
             zero = zero_path_fault(reach, nodes, self.shadow, self.log, self.training.trained)
             if zero is not None:
                 self._add(zero, nodes, None)
             self._watch_growth(nodes, retains, stack)
             if self.on_gradients is not None:
-                self.on_gradients(nodes)
+                self.on_gradients(nodes, numbers)
         elif not (len(args) > 2 and args[2]):
             self._mark_constant_gradients(result, reach, stack)
 
@@ -184,6 +188,10 @@ class Backwards:
         for gradient in result if isinstance(result, (list, tuple)) else (result,):
             if isinstance(gradient, torch.Tensor) and not gradient.requires_grad:
                 self.shadow.write(gradient, reach.reached, 1 << event.bit, 0)
+
+    def _is_done(self, number: int) -> bool:
+        """Whether an earlier backward ran through this node."""
+        return any(number in numbers for numbers in self._done)
 
     def _mask_of(self, inputs: Any) -> int:
         assert self.shadow is not None
@@ -207,7 +215,7 @@ class Backwards:
         growth.visits += 1
         growth.last_size = len(inner)
         growth.last_youngest = max(inner)
-        if growth.rising == 3:
+        if growth.rising == 2:
             place = place_of(stack[0])
             message = f"the graph of `{text_of(place)}` grows with every iteration: it still holds the iterations before"
             self.ledger.add(
@@ -221,6 +229,7 @@ class Backwards:
                 )
             )
 
+    @quietly
     def _failed(self, error: BaseException, roots: tuple[Any, ...], stack: Stack) -> None:
         """Names the lines behind a failed backward, on the error itself: it may still be caught."""
         message = str(error)
@@ -265,7 +274,9 @@ class Backwards:
         maker = self.log.maker(node) if node is not None else None
         carried = self._crossing(nodes, set(freed), first) if first is not None else None
         # A part made once before the loop is shared; one that the loop makes anew each time is carried over.
-        is_loop_state = maker is not None and first is not None and self.log.ran_since(maker.stack, first.clock)
+        is_loop_state = (
+            maker is not None and first is not None and self.log.ran_since(maker.stack, first.clock)
+        )
         place = place_of(stack[0])
         steps: list[Any] = []
         if maker is not None:
@@ -358,7 +369,7 @@ class _EngineProxy:
 def attach(error: BaseException, fault: Fault) -> None:
     """Leaves a fault on the error it explains; the first explanation stays."""
     if getattr(error, "_gradsight_fault", None) is None:
-        error._gradsight_fault = fault  # type: ignore[attr-defined]
+        error.__dict__["_gradsight_fault"] = fault
 
 
 def attached(error: BaseException) -> Fault | None:

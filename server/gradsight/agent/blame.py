@@ -7,7 +7,6 @@ error has no gradient story.
 from __future__ import annotations
 
 import ast
-import linecache
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,13 +16,14 @@ from typing import Any
 import torch
 
 from gradsight.agent.backwards import Backwards, attached
-from gradsight.agent.cuts import cut_fault, cutting_events
+from gradsight.agent.custom import last_statement
+from gradsight.agent.cuts import cut_fault, cutting_events, no_grad_scope
 from gradsight.agent.faults import Fault, Step, calls_of, step_at
-from gradsight.agent.graph import leaf_of, untracked, walk
 from gradsight.agent.gradwatch import GradWatch
+from gradsight.agent.graph import leaf_of, untracked, walk
 from gradsight.agent.modules import ModuleRegistry
 from gradsight.agent.naming import name_leaves
-from gradsight.agent.oplog import OpLog, Operation, operator_label
+from gradsight.agent.oplog import Operation, OpLog, operator_label
 from gradsight.agent.shadow import Shadow
 from gradsight.agent.sites import (
     FrameKey,
@@ -34,7 +34,6 @@ from gradsight.agent.sites import (
     place_of,
     statement_of,
     text_of,
-    tree_of,
 )
 from gradsight.agent.surface import Surface
 
@@ -94,6 +93,7 @@ class Blame:
         self.backwards = backwards
         self.modules = modules
         self.grad_enabled = True
+        self.unwaited: Callable[[], bool] | None = None
         self._explanations: tuple[tuple[str, Callable[[Scene], Fault | None]], ...] = (
             (r"a (view of a )?leaf Variable that requires grad", self._leaf_write),
             (r"is a view and (its base or another view|is being modified inplace)", self._view_write),
@@ -348,49 +348,37 @@ class Blame:
         return self._at_error("GS202", message, scene)
 
     def _inference(self, scene: Scene) -> Fault:
-        message = f"`{text_of(scene.place)}` uses a tensor made in inference mode where backward needs it"
-        return self._at_error("GS204", message, scene)
+        made = self.backwards.situation.inference
+        scope = no_grad_scope(made) if made else None
+        if scope is None:
+            message = f"`{text_of(scene.place)}` uses a tensor made in inference mode where backward needs it"
+            return self._at_error("GS204", message, scene)
+        message = (
+            f"`{text_of(scope)}` makes tensors that backward cannot use, and line {scene.place.row} needs one"
+        )
+        steps = (
+            *step_at("made", "made here, in inference mode", made),
+            *step_at("saved", "backward would have to save it here", scene.stack),
+        )
+        return Fault("GS204", message, scope, steps, "error", {"torch": scene.message})
 
     def _custom_function(self, scene: Scene) -> Fault | None:
         match = re.search(r"[Ff]unction (\w+?)Backward", scene.message)
         name = match.group(1) if match else ""
-        place = self._backward_definition(name)
-        where = place or scene.place
+        code = next(
+            (
+                code
+                for kind in _subclasses(torch.autograd.Function)
+                if kind.__name__ == name and (code := _user_code(getattr(kind, "backward", None))) is not None
+            ),
+            None,
+        )
+        where = (last_statement(code) if code is not None else None) or scene.place
         message = (
             f"the backward of `{name or 'a custom function'}` returns gradients that do not match its inputs"
         )
         steps = step_at("needed", "torch calls it in this backward", scene.stack)
         return Fault("GS701", message, where, steps, "error", {"torch": scene.message})
-
-    def _backward_definition(self, name: str) -> Place | None:
-        """The last `return` of the custom function's backward."""
-        for kind in _subclasses(torch.autograd.Function):
-            code = getattr(getattr(kind, "backward", None), "__code__", None)
-            if kind.__name__ != name or code is None or not is_user_file(code.co_filename):
-                continue
-            tree = tree_of(code.co_filename)
-            for node in ast.walk(tree) if tree is not None else ():
-                if (
-                    isinstance(node, ast.FunctionDef)
-                    and node.name == "backward"
-                    and (
-                        node.lineno == code.co_firstlineno
-                        or any(item.lineno == code.co_firstlineno for item in node.decorator_list)
-                    )
-                ):
-                    returns = [item for item in ast.walk(node) if isinstance(item, ast.Return)]
-                    target: Any = returns[-1] if returns else node
-                    line = linecache.getline(code.co_filename, target.lineno)
-                    start = len(line) - len(line.lstrip())
-                    return Place(
-                        code.co_filename,
-                        target.lineno,
-                        start + 1,
-                        target.lineno,
-                        len(line.rstrip()) + 1,
-                        "backward",
-                    )
-        return None
 
     def _grad_is_none(self, scene: Scene) -> Fault | None:
         """`.grad` was None on this line."""
@@ -417,6 +405,9 @@ class Blame:
             )
             message = f"`{text}` is None: the tensor is computed, and only leaves keep their gradient"
             return self._at_error("GS301", message, scene, steps)
+        if self.unwaited is not None and self.unwaited():
+            message = f"`{text}` is read while a thread that runs backward has not been waited for"
+            return self._at_error("GS305", message, scene)
         cause = self._why_none(read)
         when = (
             "no backward has run"
@@ -481,11 +472,19 @@ def variable_name_in(scene: Scene, tensor: Any) -> str:
     return ""
 
 
+def _user_code(function: Any) -> Any:
+    """The code of a function as the user wrote it."""
+    function = getattr(function, "__wrapped__", function)
+    code = getattr(function, "__code__", None)
+    return code if code is not None and is_user_file(code.co_filename) else None
+
+
 def _snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 def _subclasses(kind: type) -> Iterator[type]:
-    for child in kind.__subclasses__():
+    children: list[type] = kind.__subclasses__()
+    for child in children:
         yield child
         yield from _subclasses(child)

@@ -9,7 +9,7 @@ import sys
 _OLDEST = (3, 9)
 
 
-def _make_importable():
+def _make_importable() -> None:
     """Registers the package by hand: its folder must not enter the user's search path."""
     import os
     import types
@@ -22,10 +22,10 @@ def _make_importable():
         sys.modules["gradsight"] = package
 
 
-def main():
+def main() -> int:
     if sys.version_info < _OLDEST:
         # Exit status 64 is how the host recognises an interpreter that cannot even import the messages.
-        sys.stderr.write("python %d.%d is too old for the probe\n" % sys.version_info[:2])
+        sys.stderr.write("python {}.{} is too old for the probe\n".format(*sys.version_info[:2]))
         return 64
     _make_importable()
     from gradsight.agent.entry import serve

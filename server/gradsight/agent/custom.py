@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import functools
 from typing import Any
 
 import torch
 
-from gradsight.agent.faults import Fault, Ledger, step_at
-from gradsight.agent.oplog import OpLog, Operation, next_number
+from gradsight.agent.faults import Fault, Ledger, quietly, step_at
+from gradsight.agent.oplog import Operation, OpLog, next_number
 from gradsight.agent.recorder import Situation
 from gradsight.agent.sites import Place, Stack, capture, is_user_file, place_of, text_of, tree_of
 
@@ -71,6 +72,7 @@ class CustomFunctions:
                 self._report_dirty(cls, tensor, since, stack)
         return result
 
+    @quietly
     def _report_dirty(self, cls: Any, tensor: torch.Tensor, since: int, stack: Stack) -> None:
         for write in self.log.writes_to(tensor) or ():
             if write.clock > since and write.stack:
@@ -83,6 +85,7 @@ class CustomFunctions:
                 self.ledger.add(Fault("GS703", message, place, steps, "warning", {"function": cls.__name__}))
                 return
 
+    @quietly
     def _watch_backward(self, cls: Any) -> None:
         """A backward that returns nothing cuts the path without a word."""
         if cls in self._wrapped:
@@ -95,6 +98,7 @@ class CustomFunctions:
         plain = own.__func__
         watch = self
 
+        @functools.wraps(plain)
         def backward(ctx: Any, *gradients: Any) -> Any:
             result = plain(ctx, *gradients)
             parts = result if isinstance(result, tuple) else (result,)
@@ -104,6 +108,7 @@ class CustomFunctions:
 
         cls.backward = staticmethod(backward)
 
+    @quietly
     def _report_lost(self, cls: Any, code: Any) -> None:
         place = last_statement(code)
         if place is not None:
@@ -127,6 +132,11 @@ def last_statement(code: Any) -> Place | None:
         target: ast.stmt = returns[-1] if returns else node.body[-1]
         end = target.end_col_offset or target.col_offset + 1
         return Place(
-            code.co_filename, target.lineno, target.col_offset + 1, target.end_lineno or target.lineno, end + 1, code.co_name
+            code.co_filename,
+            target.lineno,
+            target.col_offset + 1,
+            target.end_lineno or target.lineno,
+            end + 1,
+            code.co_name,
         )
     return None

@@ -130,7 +130,7 @@ def cut_fault(
     event: Event, leaves: Sequence[Leaf], backward: Stack, shadow: Shadow, raised: str = ""
 ) -> Fault:
     """The fault of a path that was cut here."""
-    code, place, steps = cut_place(event, shadow)
+    code, place, steps = cut_place(event, shadow, backward)
     who = name_list(leaves)
     message = _cut_message(event, place, who)
     steps += step_at(
@@ -142,14 +142,14 @@ def cut_fault(
     return Fault(code, message, place, tuple(steps), "error" if raised else "warning", evidence)
 
 
-def cut_place(event: Event, shadow: Shadow) -> tuple[str, Place, list[Step]]:
+def cut_place(event: Event, shadow: Shadow, backward: Stack = ()) -> tuple[str, Place, list[Step]]:
     """The code of a cut, the place to change, and the steps that explain it."""
     code = CODES.get(event.kind, "GS203")
     key = event.stack[0]
     place = place_of(key)
     steps: list[Step] = []
     if event.kind == "no_grad":
-        scope = no_grad_scope(event.stack)
+        scope = _helper_call(event.stack, backward) or no_grad_scope(event.stack)
         steps.append(Step("cut", f"`{operator_label(event.operator)}` runs here without recording", place))
         if scope is not None:
             place = scope
@@ -194,6 +194,33 @@ def no_grad_scope(stack: Stack) -> Place | None:
         if found is not None:
             return found
     return None
+
+
+def _helper_call(stack: Stack, backward: Stack) -> Place | None:
+    """The call of a helper that never records, straight from the function that calls backward.
+
+    Such a helper is made for inference; what went wrong is that training uses it.
+    """
+    for inner, outer in zip(stack, stack[1:]):
+        if backward and outer.code is backward[0].code and inner.code is not outer.code:
+            return place_of(outer) if _never_records(inner) else None
+    return None
+
+
+def _never_records(key: FrameKey) -> bool:
+    if _decorator(key) is not None:
+        return True
+    tree = tree_of(key.code.co_filename)
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == key.code.co_name:
+            if node.lineno == key.code.co_firstlineno:
+                body = [item for item in node.body if not isinstance(item, ast.Expr)]
+                return (
+                    len(body) == 1
+                    and isinstance(body[0], ast.With)
+                    and any(_mentions_scope(item.context_expr) for item in body[0].items)
+                )
+    return False
 
 
 _SCOPES = ("no_grad", "inference_mode", "set_grad_enabled")

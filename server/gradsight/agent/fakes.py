@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
-from gradsight.agent.instruments import Instruments
+from gradsight.agent.attention import FullInstruments
 
 
 @contextlib.contextmanager
-def imagined(instruments: Instruments) -> Iterator[None]:
+def imagined(instruments: FullInstruments) -> Iterator[None]:
     """Every tensor made inside this block has a shape, a dtype and a graph, and no values."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -63,4 +63,4 @@ def _replace_parameters_on_apply() -> None:
                 self._buffers[name] = function(buffer)
         return self
 
-    torch.nn.Module._apply = apply  # type: ignore[method-assign, assignment]
+    torch.nn.Module._apply = apply

@@ -15,7 +15,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from gradsight.agent.graph import geometry_of
-from gradsight.agent.oplog import OpLog, Operation, Write, next_number
+from gradsight.agent.oplog import Operation, OpLog, Write, next_number
 from gradsight.agent.recorder import Situation
 from gradsight.agent.sites import Stack, capture
 

@@ -5,8 +5,11 @@ The codes are those of the static rules, so that one name means one thing wherev
 
 from __future__ import annotations
 
+import functools
+import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from gradsight.agent.sites import FrameKey, Place, Stack, place_of
 
@@ -47,6 +50,23 @@ class Fault:
         }
 
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def quietly(method: Method) -> Method:
+    """A fault of ours in an instrument is written down, and the user's program goes on as if nothing listened."""
+
+    @functools.wraps(method)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(self, *args, **kwargs)
+        except Exception:
+            self.ledger.problem(traceback.format_exc())
+            return None
+
+    return cast(Method, guarded)
+
+
 class Ledger:
     """The faults of a run, each said once: a loop repeats a fault, it does not make a new one."""
 
@@ -54,6 +74,7 @@ class Ledger:
         self.faults: list[Fault] = []
         self._seen: dict[tuple[Any, ...], int] = {}
         self.notes: list[str] = []
+        self.problems: list[str] = []
 
     def add(self, fault: Fault) -> bool:
         """Whether the fault is new."""
@@ -74,6 +95,11 @@ class Ledger:
                 fault.code == code and (fault.place.filename, fault.place.row) == (place.filename, place.row)
             )
         ]
+
+    def problem(self, text: str) -> None:
+        """A fault of ours; the first few are kept."""
+        if len(self.problems) < 5:
+            self.problems.append(text)
 
     def note(self, text: str) -> None:
         """Says once what the reader must know about this run."""

@@ -125,7 +125,7 @@ def tame_torch(ledger: Ledger) -> None:
         ledger.note("torch.compile is switched off during a probe")
         return model if model is not None else lambda function: function
 
-    torch.compile = compile_not  # type: ignore[assignment]
+    torch.compile = compile_not
     original = data.DataLoader.__init__
 
     def load_here(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -141,7 +141,7 @@ def tame_torch(ledger: Ledger) -> None:
                 kwargs.pop(name, None)
         original(self, *positional, **kwargs)
 
-    data.DataLoader.__init__ = load_here  # type: ignore[method-assign]
+    data.DataLoader.__init__ = load_here
 
 
 def follow_parent(lifeline: int) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from gradsight.agent.faults import Fault, Ledger, step_at
+from gradsight.agent.faults import Fault, Ledger, quietly, step_at
 from gradsight.agent.oplog import OpLog, Write, operator_label
 from gradsight.agent.sites import FrameKey, Place, Stack, line_of, place_of, statement_of, text_of
 
@@ -61,6 +61,7 @@ class GradWatch:
         self.none_reads: list[NoneRead] = []
         self.none_read_ids: set[int] = set()
 
+    @quietly
     def fetched(self, grad: torch.Tensor, stack: Stack, directly: bool, always: bool = False) -> None:
         """`.grad` returned this tensor on this line; `directly` when the user's own code asked for it."""
         watched = self.watched.get(id(grad))
@@ -89,6 +90,7 @@ class GradWatch:
         if len(watched.holds) < _MOST_HOLDS:
             watched.holds.append(Hold(stack, self.log.clock, keeps))
 
+    @quietly
     def used(self, tensor: torch.Tensor, stack: Stack, in_place: bool, directly: bool) -> None:
         """A function was called with a watched tensor.
 
@@ -121,6 +123,7 @@ class GradWatch:
                 return write
         return None
 
+    @quietly
     def finish(self) -> None:
         """At the end: gradients of non-leaves that nobody kept, and collections of one overwritten gradient."""
         for read in self.none_reads:
@@ -142,7 +145,11 @@ class GradWatch:
         place = place_of(read.stack[0])
         made = self.log.maker(read.made_by) if read.made_by is not None else None
         message = f"`{text_of(place)}` is None: the tensor is computed, and only leaves keep their gradient"
-        steps = step_at("made", f"computed here by `{operator_label(made.name)}`", made.stack) if made is not None else ()
+        steps = (
+            step_at("made", f"computed here by `{operator_label(made.name)}`", made.stack)
+            if made is not None
+            else ()
+        )
         self.ledger.add(Fault("GS301", message, place, steps, "warning", {}))
 
     def _report(self, hold: Hold, write: Write, reader: Stack) -> None:

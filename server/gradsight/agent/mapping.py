@@ -5,6 +5,7 @@ Classes are replaced by subclasses, never by functions: torch code that is impor
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import torch
@@ -18,8 +19,8 @@ def prepare(ledger: Ledger, wanted: bool) -> None:
     """Maps other devices to the CPU when asked and when they are not there."""
     if not wanted or torch.cuda.is_available():
         return
-    import torch._dynamo  # noqa: F401 - optimizers import it later, and it must not see the replaced classes
-
+    # Optimizers import it later, and it must not see the replaced classes.
+    importlib.import_module("torch._dynamo")
     ledger.note("CUDA is not available: tensors and modules meant for it stay on the CPU")
     _map_modules()
     _map_tensors()
@@ -94,7 +95,7 @@ def _map_amp(ledger: Ledger) -> None:
         torch.amp.GradScaler if hasattr(torch.amp, "GradScaler") else torch.cuda.amp.GradScaler
     )
 
-    class autocast(plain_autocast):  # type: ignore[misc] # noqa: N801 - torch's own name
+    class autocast(plain_autocast):  # noqa: N801 - torch's own name
         def __init__(self, device_type: Any = "cuda", dtype: Any = None, **options: Any) -> None:
             if dtype in (None, torch.float16) and to_cpu(device_type) != device_type:
                 ledger.note("float16 autocast runs as bfloat16 on the CPU")
@@ -105,15 +106,15 @@ def _map_amp(ledger: Ledger) -> None:
         def __init__(self, enabled: bool = True, dtype: Any = None, cache_enabled: bool = True) -> None:
             super().__init__("cuda", dtype, enabled=enabled, cache_enabled=cache_enabled)
 
-    class GradScaler(plain_scaler):  # type: ignore[misc]
+    class GradScaler(plain_scaler):
         def __init__(self, device: Any = "cuda", **options: Any) -> None:
             super().__init__(to_cpu(device), **options)
 
-    torch.autocast = autocast  # type: ignore[misc]
-    torch.amp.autocast = autocast  # type: ignore[misc, attr-defined]
-    torch.cuda.amp.autocast = cuda_autocast  # type: ignore[misc, attr-defined]
-    torch.cuda.amp.GradScaler = GradScaler  # type: ignore[misc, attr-defined]
-    torch.amp.GradScaler = GradScaler  # type: ignore[misc, attr-defined]
+    torch.autocast = autocast
+    torch.amp.autocast = autocast
+    torch.cuda.amp.autocast = cuda_autocast
+    torch.cuda.amp.GradScaler = GradScaler
+    torch.amp.GradScaler = GradScaler
 
 
 def _map_queries() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gradsight.agent.cuts import CODES, Reach, cut_place, name_list
 from gradsight.agent.faults import Fault, step_at
@@ -11,12 +11,13 @@ from gradsight.agent.oplog import operator_label
 from gradsight.agent.shadow import Event, Mask, Shadow
 from gradsight.agent.sites import place_of, text_of
 
-
 _DIRTY = {"dirty-alias": "GS107", "dirty-data": "GS104", "dirty-no-grad": "GS105"}
 
 
-def mark_faults(reach: Reach, nodes: Sequence[Node], shadow: Shadow, trained: Mask) -> list[Fault]:
-    """The faults of the marks that reached this loss."""
+def mark_faults(
+    reach: Reach, nodes: Sequence[Node], shadow: Shadow, trained: Mask, is_done: Callable[[int], bool]
+) -> list[Fault]:
+    """The faults of the marks that reached this loss; `is_done` knows the nodes of earlier backwards."""
     faults = []
     dirty: dict[tuple[str, int], list[Event]] = {}
     for event in shadow.events_in(reach.events):
@@ -25,7 +26,7 @@ def mark_faults(reach: Reach, nodes: Sequence[Node], shadow: Shadow, trained: Ma
         if event.kind in _DIRTY:
             dirty.setdefault((event.kind, id(event.stack[0].code)), []).append(event)
         elif event.kind == "dead-term":
-            fault = _dead_term_fault(event, reach, nodes, shadow, trained)
+            fault = _dead_term_fault(event, reach, nodes, shadow, trained, is_done)
             if fault is not None:
                 faults.append(fault)
     faults.extend(_dirty_fault(events, reach) for events in dirty.values())
@@ -56,14 +57,22 @@ def _dirty_fault(events: list[Event], reach: Reach) -> Fault:
 
 
 def _dead_term_fault(
-    event: Event, reach: Reach, nodes: Sequence[Node], shadow: Shadow, trained: Mask
+    event: Event,
+    reach: Reach,
+    nodes: Sequence[Node],
+    shadow: Shadow,
+    trained: Mask,
+    is_done: Callable[[int], bool],
 ) -> Fault | None:
     """A term of the loss that was computed from parameters and is a constant for autograd.
 
-    A detached copy of something that the same loss also holds alive is a deliberate stop-gradient, and no fault.
+    A detached copy of something that the same loss also holds alive is a deliberate stop-gradient; a value of an earlier
+    backward (a moving average) has done its training already.
     """
     for inner in shadow.events_in(event.inner):
         if inner.kind not in CODES or not inner.stack or not inner.mask & trained:
+            continue
+        if inner.source_number >= 0 and is_done(inner.source_number):
             continue
         if inner.kind in ("detach", "data") and inner.source_number >= 0:
             numbers = {node._sequence_nr() for node in nodes if hasattr(node, "_sequence_nr")}

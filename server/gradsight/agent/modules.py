@@ -10,10 +10,10 @@ from typing import Any
 import torch
 
 from gradsight.agent.cuts import label, name_list
-from gradsight.agent.faults import Fault, Ledger, step_at
+from gradsight.agent.faults import Fault, Ledger, quietly, step_at
 from gradsight.agent.oplog import OpLog
 from gradsight.agent.shadow import Leaf, Shadow
-from gradsight.agent.sites import FrameKey, Stack, capture, line_of, place_of, text_of
+from gradsight.agent.sites import FrameKey, Stack, capture, place_of, text_of
 from gradsight.agent.training import OptimizerRecord, Training
 
 _MOST_ENTRIES = 20_000
@@ -50,30 +50,32 @@ class Birth:
 class ModuleRegistry:
     """Watches `nn.Module.__setattr__`; a module costs a few notes when it is built, and nothing when it runs."""
 
-    def __init__(self, log: OpLog) -> None:
+    def __init__(self, log: OpLog, ledger: Ledger) -> None:
         self.log = log
+        self.ledger = ledger
         self.attributes: list[Attribute] = []
         self.births: dict[int, Birth] = {}
-        self.births_per_line: dict[FrameKey, int] = {}
+        self.inplace: dict[int, tuple[weakref.ref[torch.nn.Module], Stack]] = {}
+        self._late: dict[FrameKey, tuple[Leaf, Birth]] = {}
 
     def install(self) -> None:
         """Stands before the assignment of every module attribute."""
         original = torch.nn.Module.__setattr__
         registry = self
 
-        def __setattr__(self: torch.nn.Module, name: str, value: Any) -> None:
+        def assign(self: torch.nn.Module, name: str, value: Any) -> None:
             original(self, name, value)
             if isinstance(value, (list, tuple, dict, torch.Tensor)):
                 registry._note(self, name, value)
+            elif value is True and name == "inplace":
+                registry.inplace[id(self)] = (weakref.ref(self), capture(2))
 
-        torch.nn.Module.__setattr__ = __setattr__  # type: ignore[method-assign, assignment]
+        torch.nn.Module.__setattr__ = assign
 
+    @quietly
     def _note(self, module: torch.nn.Module, name: str, value: Any) -> None:
         if isinstance(value, torch.nn.Parameter):
-            stack = capture(3)
-            self.births[id(value)] = Birth(weakref.ref(value), stack, self.log.clock)
-            if stack:
-                self.births_per_line[stack[0]] = self.births_per_line.get(stack[0], 0) + 1
+            self.born(value, capture(3))
             return
         if len(self.attributes) >= _MOST_ENTRIES or name in module._buffers:
             return
@@ -81,6 +83,10 @@ class ModuleRegistry:
         stack = capture(3)
         if stack:
             self.attributes.append(Attribute(weakref.ref(module), name, kind, stack))
+
+    def born(self, parameter: torch.Tensor, stack: Stack) -> None:
+        """A parameter begins to exist."""
+        self.births[id(parameter)] = Birth(weakref.ref(parameter), stack, self.log.clock)
 
     def birth(self, parameter: torch.Tensor) -> Birth | None:
         """Where this parameter was put into its module."""
@@ -94,6 +100,26 @@ class ModuleRegistry:
                 return entry
         return None
 
+    def built(self, module: torch.nn.Module) -> Stack:
+        """The line that built an in-place module."""
+        reference, stack = self.inplace.get(id(module), (None, ()))
+        return stack if reference is not None and reference() is module else ()
+
+    @quietly
+    def gained(self, leaves: list[Leaf], training: Training) -> None:
+        """Leaves that got a gradient; those of no optimizer are remembered by the line that made them."""
+        if not training.optimizers:
+            return
+        managed = training.managed
+        for leaf in leaves:
+            if managed >> leaf.bit & 1:
+                continue
+            tensor = leaf.tensor()
+            birth = self.birth(tensor) if tensor is not None else None
+            if birth is not None and birth.stack:
+                self._late.setdefault(birth.stack[0], (leaf, birth))
+
+    @quietly
     def finish(self, training: Training, shadow: Shadow, ledger: Ledger) -> None:
         """Leaves that gained gradient and belong to no optimizer, when optimizers did step."""
         stepped = [record for record in training.optimizers.values() if record.steps]
@@ -103,11 +129,10 @@ class ModuleRegistry:
         for record in training.optimizers.values():
             managed |= record.mask
         orphans = [leaf for leaf in shadow.leaves if not managed >> leaf.bit & 1 and training.gained(leaf)]
-        if not orphans:
-            return
         by_id = {id(leaf.tensor()): leaf for leaf in orphans if leaf.tensor() is not None}
-        self._judge_unregistered(by_id, managed, shadow, ledger, stepped[0])
-        self._judge_late(orphans, stepped, training, shadow, ledger)
+        if by_id:
+            self._judge_unregistered(by_id, managed, shadow, ledger, stepped[0])
+        self._judge_late(stepped, training, ledger)
 
     def _judge_unregistered(
         self, orphans: dict[int, Leaf], managed: int, shadow: Shadow, ledger: Ledger, record: OptimizerRecord
@@ -139,30 +164,18 @@ class ModuleRegistry:
                 )
             )
 
-    def _judge_late(
-        self,
-        orphans: list[Leaf],
-        stepped: list[OptimizerRecord],
-        training: Training,
-        shadow: Shadow,
-        ledger: Ledger,
-    ) -> None:
+    def _judge_late(self, stepped: list[OptimizerRecord], training: Training, ledger: Ledger) -> None:
         """Parameters made after the optimizer: layers built in forward, or a part that was replaced."""
         first = stepped[0]
-        for leaf in orphans:
-            tensor = leaf.tensor()
-            birth = self.birth(tensor) if tensor is not None else None
-            if birth is None or not birth.stack or birth.clock < first.made_clock or first.made_clock == 0:
+        steps = step_at("made", "the optimizer was made before", first.made)
+        for leaf, birth in self._late.values():
+            if birth.clock < first.made_clock or not birth.stack or not first.made:
                 continue
             place = place_of(birth.stack[0])
-            in_forward = any(key.code.co_name in ("forward", "__call__") for key in birth.stack)
-            repeated = self.births_per_line.get(birth.stack[0], 0) > 2 and training.backwards > 1
-            steps = step_at("made", "the optimizer was made before", first.made)
-            if in_forward:
+            if any(key.code.co_name in ("forward", "__call__") for key in birth.stack):
                 message = f"`{text_of(place)}` makes new parameters on every call: nobody trains them"
-                ledger.add(Fault("GS604", message, place, steps, "warning", {"repeated": repeated}))
-                continue
-            if any(
+                ledger.add(Fault("GS604", message, place, steps, "warning", {}))
+            elif any(
                 not training.gained(old) and not training.ever_missing >> old.bit & 1
                 for old in first.leaves.values()
             ):
@@ -170,9 +183,7 @@ class ModuleRegistry:
                     f"`{text_of(place)}` replaces parameters after the optimizer was made: "
                     f"it still moves the old ones, and `{label(leaf)}` is not trained"
                 )
-                ledger.add(
-                    Fault("GS504", message, place, steps, "warning", {"line": line_of(birth.stack[0])})
-                )
+                ledger.add(Fault("GS504", message, place, steps, "warning", {}))
 
 
 def _parameters_in(value: Any, depth: int) -> Iterator[torch.Tensor]:

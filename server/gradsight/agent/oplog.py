@@ -188,6 +188,13 @@ class OpLog:
                 self._forget_dead_storages()
         entries.append(write)
 
+    def note_write_to(self, key: int, reference: StorageWeakRef, write: Write) -> None:
+        """Remembers a write to a storage that no tensor at hand belongs to."""
+        if key not in self._writes:
+            self._writes[key] = deque(maxlen=_KEPT_WRITES)
+            self._alive[key] = reference
+        self._writes[key].append(write)
+
     def writes_to(self, tensor: torch.Tensor) -> deque[Write] | None:
         """The writes to the storage of this tensor, oldest first."""
         return self._writes.get(storage_key(tensor))

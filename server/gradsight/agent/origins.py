@@ -35,7 +35,8 @@ class Origins:
         if kind is float:
             return self._by_value.get(value, (0, 0)) if self._by_value else (0, 0)
         if kind is TracedFloat:
-            return value.origin
+            traced: Origin = value.origin
+            return traced
         if isinstance(value, (list, tuple)):
             leaves = events = 0
             for item in value[:_LONGEST_LIST]:
@@ -136,7 +137,7 @@ for _name in (
     "abs",
 ):
     setattr(TracedFloat, f"__{_name}__", _lifted(f"__{_name}__"))
-setattr(TracedFloat, "__round__", _lifted("__round__"))
+TracedFloat.__round__ = _lifted("__round__")  # type: ignore[method-assign]
 
 
 _ARRAY_CLASS: list[Any] = []
@@ -158,7 +159,7 @@ def _array_class() -> Any:
         return _ARRAY_CLASS[0]
     numpy: Any = sys.modules["numpy"]
 
-    class TracedArray(numpy.ndarray):  # type: ignore[misc, name-defined]
+    class TracedArray(numpy.ndarray):
         gradsight_origin: Origin = (0, 0)
         gradsight_origins: Any = None
 

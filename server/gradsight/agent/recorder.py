@@ -6,13 +6,15 @@ word on what is written.
 
 from __future__ import annotations
 
-from typing import Any
+import traceback
+from typing import Any, NamedTuple
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from gradsight.agent.faults import Ledger, quietly
 from gradsight.agent.graph import geometry_of
-from gradsight.agent.oplog import OpLog, Operation, Write, next_number
+from gradsight.agent.oplog import Operation, OpLog, Write, next_number
 from gradsight.agent.origins import Origins
 from gradsight.agent.shadow import Event, Mask, Shadow
 from gradsight.agent.sites import Stack, capture
@@ -20,6 +22,7 @@ from gradsight.agent.traits import Trait, trait_of, written_tensors
 
 _current_node = torch._C._current_autograd_node
 _grad_enabled = torch.is_grad_enabled
+_in_inference = torch.is_inference_mode_enabled
 _no_function_mode = torch._C.DisableTorchFunction
 _bump = torch.autograd.graph.increment_version if hasattr(torch.autograd.graph, "increment_version") else None
 
@@ -33,6 +36,7 @@ class Situation:
         self.quiet = 0
         self.alias_kind = "detach"
         self.grad_writes: Any = None
+        self.gradient_edits: Any = None
         # The function of the API that was called last: what runs below it is its own business.
         self.call: Any = None
         self.checkpoint: Stack = ()
@@ -49,18 +53,32 @@ class Situation:
         return name.startswith("__i") or operator.endswith(f"::{name}_")
 
 
+class Shade(NamedTuple):
+    """What the inputs of a call bring with them."""
+
+    inputs: list[torch.Tensor]
+    targets: list[torch.Tensor]
+    numbers: tuple[Mask, Mask]
+    deps: Mask
+    live: Mask
+    events: Mask
+
+
 class Recorder(TorchDispatchMode):
     """Logs what runs.  With a shadow it also follows where values come from."""
 
     def __init__(
-        self, log: OpLog, situation: Situation, shadow: Shadow | None, origins: Origins | None
+        self, log: OpLog, ledger: Ledger, situation: Situation, shadow: Shadow | None, origins: Origins | None
     ) -> None:
         super().__init__()
+        self.ledger = ledger
         self.log = log
         self.situation = situation
         self.shadow = shadow
         self.origins = origins
         self.assume_values: Any = None
+        # The line that built the in-place module whose forward is running inside a container, if any.
+        self.builder: Any = None
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -74,6 +92,8 @@ class Recorder(TorchDispatchMode):
             if situation.library_step:
                 return self._run(trait, func, args, kwargs)
             grad_enabled = _grad_enabled()
+            if not grad_enabled and _in_inference():
+                situation.inference = capture(2)
             if situation.backwards_running and not grad_enabled:
                 if trait.writes:
                     self._note_writes(trait, args, kwargs, capture(2))
@@ -105,9 +125,14 @@ class Recorder(TorchDispatchMode):
                 _bump(tensor)
         return result
 
+    @quietly
     def _note_writes(self, trait: Trait, args: Any, kwargs: Any, stack: Stack) -> None:
         node = _current_node() if self.situation.backwards_running else None
         node_name = node.name() if node is not None else ""
+        if self.builder is not None and node is None:
+            built = self.builder()
+            if built:
+                stack = (*built[:1], *stack)
         for tensor in written_tensors(trait, args, kwargs):
             if tensor.layout is not torch.strided:
                 continue
@@ -126,18 +151,37 @@ class Recorder(TorchDispatchMode):
             )
             if self.situation.grad_writes is not None:
                 self.situation.grad_writes(tensor, trait, stack, node_name)
+            if node is not None and stack and self.situation.gradient_edits is not None:
+                self.situation.gradient_edits(tensor, stack)
 
     def _follow(
         self, trait: Trait, func: Any, args: Any, kwargs: Any, grad_enabled: bool, stack: Stack | None
     ) -> Any:
         """Runs the operator and lets the shadow of its inputs fall on its outputs."""
+        try:
+            shade = self._look(trait, args, kwargs, grad_enabled, stack)
+        except Exception:
+            self.ledger.problem(traceback.format_exc())
+            shade = None
+        result = self._run(trait, func, args, kwargs)
+        if shade is not None:
+            try:
+                self._cast(trait, shade, _tensors_in(result), grad_enabled, stack)
+            except Exception:
+                self.ledger.problem(traceback.format_exc())
+        return result
+
+    def _look(
+        self, trait: Trait, args: Any, kwargs: Any, grad_enabled: bool, stack: Stack | None
+    ) -> Shade | None:
+        """What the inputs bring with them; None when they bring nothing."""
         shadow = self.shadow
         assert shadow is not None
         inputs, numbers = self._inputs(args, kwargs)
         targets = list(written_tensors(trait, args, kwargs)) if trait.writes else []
         if targets and not grad_enabled and targets[0].is_leaf and targets[0].requires_grad:
             # An initialisation or a manual update of a parameter: its new value starts a new life.
-            return self._run(trait, func, args, kwargs)
+            return None
         deps, events = numbers
         live: Mask = 0
         for tensor in inputs:
@@ -147,30 +191,34 @@ class Recorder(TorchDispatchMode):
             events |= passed
         if targets:
             self._soil_graph_values(trait, targets, grad_enabled, stack)
-        result = self._run(trait, func, args, kwargs)
-        if not deps or trait.overwrites:
-            return result
-        outputs = _tensors_in(result)
+        return Shade(inputs, targets, numbers, deps, live, events) if deps and not trait.overwrites else None
+
+    def _cast(
+        self, trait: Trait, shade: Shade, outputs: list[torch.Tensor], grad_enabled: bool, stack: Stack | None
+    ) -> None:
+        """Lets what the inputs brought fall on the outputs, and notes where autograd lost the path."""
+        shadow = self.shadow
+        assert shadow is not None
+        deps, live, events = shade.deps, shade.live, shade.events
         if not live:
-            for output in (*outputs, *targets):
+            for output in (*outputs, *shade.targets):
                 shadow.write(output, deps, events, 0)
-            return result
+            return
         if trait.detaches:
-            self._follow_detach(trait, inputs, outputs, (deps, live, events), grad_enabled, stack)
-            return result
+            self._follow_detach(trait, shade, outputs, grad_enabled, stack)
+            return
         if not grad_enabled:
             if _current_node() is None:
                 events |= 1 << self._unrecorded(trait, live, stack).bit
             live = 0
         elif trait.adds:
-            events |= self._dead_term(inputs, outputs, numbers, stack)
-        for output in (*outputs, *targets):
+            events |= self._dead_term(shade.inputs, outputs, shade.numbers, stack)
+        for output in (*outputs, *shade.targets):
             if live and not (output.is_floating_point() or output.is_complex()):
-                cut = shadow.event("non-diff", trait.name, stack or capture(3), live)
+                cut = shadow.event("non-diff", trait.name, stack or capture(4), live)
                 shadow.write(output, deps, events | 1 << cut.bit, 0)
             else:
                 shadow.write(output, deps, events, live)
-        return result
 
     def _inputs(self, args: Any, kwargs: Any) -> tuple[list[torch.Tensor], tuple[Mask, Mask]]:
         """The tensors of a call, and the origin of its numbers."""
@@ -191,29 +239,22 @@ class Recorder(TorchDispatchMode):
         return inputs, (deps, events)
 
     def _follow_detach(
-        self,
-        trait: Trait,
-        inputs: list[torch.Tensor],
-        outputs: list[torch.Tensor],
-        shade: tuple[Mask, Mask, Mask],
-        grad_enabled: bool,
-        stack: Stack | None,
+        self, trait: Trait, shade: Shade, outputs: list[torch.Tensor], grad_enabled: bool, stack: Stack | None
     ) -> None:
         shadow = self.shadow
         assert shadow is not None
-        deps, live, events = shade
         kind = self.situation.alias_kind
         if kind == "ignore":
             return
         if not grad_enabled:
-            cut = self._unrecorded(trait, live, stack)
+            cut = self._unrecorded(trait, shade.live, stack)
         else:
-            cut = shadow.event(kind, trait.name, stack or capture(4), live)
-        node = inputs[0].grad_fn if inputs else None
+            cut = shadow.event(kind, trait.name, stack or capture(5), shade.live)
+        node = shade.inputs[0].grad_fn if shade.inputs else None
         if node is not None and hasattr(node, "_sequence_nr"):
             cut.source_number = node._sequence_nr()
         for output in outputs:
-            shadow.write_alias(output, deps, events, 1 << cut.bit)
+            shadow.write_alias(output, shade.deps, shade.events, 1 << cut.bit)
 
     def _unrecorded(self, trait: Trait, live: Mask, stack: Stack | None) -> Event:
         """The event of an operator that ran with grad mode off: by the user's choice, or inside a checkpoint."""

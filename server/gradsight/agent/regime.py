@@ -9,11 +9,19 @@ from typing import Any
 import torch
 from torch.optim import lr_scheduler
 
-from gradsight.agent.faults import Fault, Ledger, step_at
+from gradsight.agent.faults import Fault, Ledger, quietly, step_at
 from gradsight.agent.sites import Place, Stack, capture, is_user_file, place_of, text_of, tree_of
 from gradsight.agent.training import Training
 
-_TYPOS = ("require_grad", "required_grad", "requires_gradient", "requires_grads", "require_grads", "requiers_grad", "requries_grad")
+_TYPOS = (
+    "require_grad",
+    "required_grad",
+    "requires_gradient",
+    "requires_grads",
+    "require_grads",
+    "requiers_grad",
+    "requries_grad",
+)
 _GROUP_OPTIONS = ("lr", "weight_decay", "momentum", "learning_rate")
 
 
@@ -59,6 +67,7 @@ class Regime:
 
         module.train = train
 
+    @quietly
     def mode_dependent(self, module: Any, active: bool) -> None:
         """A dropout or a batch norm runs; `active` when it behaves as in training."""
         if active or id(module) not in self._eval_at:
@@ -68,6 +77,7 @@ class Regime:
         elif id(module) in self._evaluated:
             self._trained_in_eval[id(module)] = self._eval_at[id(module)]
 
+    @quietly
     def stepped(self, optimizer: Any) -> None:
         """An optimizer stepped."""
         for stack in self._trained_in_eval.values():
@@ -81,7 +91,9 @@ class Regime:
         if early:
             place = place_of(early[0])
             message = f"`{text_of(place)}` runs before the first step of its optimizer: the first learning rate is skipped"
-            self.ledger.add(Fault("GS506", message, place, step_at("needed", "the first step", capture(3)), "warning", {}))
+            self.ledger.add(
+                Fault("GS506", message, place, step_at("needed", "the first step", capture(3)), "warning", {})
+            )
 
     # Schedulers.
 
@@ -99,7 +111,12 @@ class Regime:
                 if caller.f_code.co_name == "_initial_step":
                     return result
                 caller = caller.f_back  # type: ignore[assignment]
-            if record is not None and not record.steps and caller is not None and caller.f_code.co_name != "__init__":
+            if (
+                record is not None
+                and not record.steps
+                and caller is not None
+                and caller.f_code.co_name != "__init__"
+            ):
                 watch._early_schedules.setdefault(id(optimizer), capture(2))
             return result
 
@@ -137,11 +154,13 @@ class Regime:
         """Whether gradients are scaled right now."""
         return self._scaled
 
+    @quietly
     def gradient_used(self, stack: Stack) -> None:
         """Somebody computes with a gradient."""
         if self._scaled and self.training.backwards and not self._scaled_use:
             self._scaled_use = stack
 
+    @quietly
     def _report_scaled(self) -> None:
         stack, self._scaled_use = self._scaled_use, ()
         if stack:
@@ -151,14 +170,18 @@ class Regime:
 
     # Frozen parameters and typos.
 
+    @quietly
     def moved_while_frozen(self, parameter: torch.Tensor, frozen: Stack, step: Stack) -> None:
         """A step moved a parameter that does not require grad."""
         if not frozen:
             return
         place = place_of(frozen[0])
         message = f"`{text_of(place)}` freezes a parameter that its optimizer still moves: its old gradient is still there"
-        self.ledger.add(Fault("GS509", message, place, step_at("needed", "moved by this step", step), "warning", {}))
+        self.ledger.add(
+            Fault("GS509", message, place, step_at("needed", "moved by this step", step), "warning", {})
+        )
 
+    @quietly
     def finish(self) -> None:
         """Attributes that torch does not know, on tensors and optimizers that took part."""
         for leaf in self.training.shadow.leaves:
@@ -169,7 +192,11 @@ class Regime:
         for record in self.training.optimizers.values():
             optimizer = record.reference()
             for name in _GROUP_OPTIONS:
-                if optimizer is not None and name in vars(optimizer) and type(optimizer).__module__.startswith("torch."):
+                if (
+                    optimizer is not None
+                    and name in vars(optimizer)
+                    and type(optimizer).__module__.startswith("torch.")
+                ):
                     self._report_typo(name, f'param_groups[0]["{name}"]')
 
     def _report_typo(self, name: str, meant: str) -> None:
@@ -189,5 +216,7 @@ def _assignment_of(name: str) -> Place | None:
         for node in ast.walk(tree) if tree is not None else ():
             if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Store):
                 end = node.end_col_offset or node.col_offset + 1
-                return Place(filename, node.lineno, node.col_offset + 1, node.end_lineno or node.lineno, end + 1)
+                return Place(
+                    filename, node.lineno, node.col_offset + 1, node.end_lineno or node.lineno, end + 1
+                )
     return None

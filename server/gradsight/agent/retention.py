@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from gradsight.agent.faults import Fault, Ledger, step_at
+from gradsight.agent.faults import Fault, Ledger, quietly, step_at
 from gradsight.agent.sites import FrameKey, Stack, place_of, text_of
 
 _LONG_ENOUGH = 3
@@ -43,6 +43,7 @@ class Retention:
         self._totals: dict[tuple[str, int, str], _Kept] = {}
         self._stored: dict[FrameKey, _Kept] = {}
 
+    @quietly
     def bind(self, key: tuple[str, int, str], value: torch.Tensor, stack: Callable[[], Stack]) -> None:
         """A name was bound to a scalar of the graph."""
         node = value.grad_fn
@@ -62,6 +63,7 @@ class Retention:
             kept.rounds.clear()
         kept.add(number, self.rounds())
 
+    @quietly
     def store(self, value: torch.Tensor, stack: Stack) -> None:
         """A tensor was put into a collection."""
         number = _number(value.grad_fn)
@@ -71,12 +73,14 @@ class Retention:
                 kept = self._stored[stack[0]] = _Kept(stack)
             kept.add(number, self.rounds())
 
+    @quietly
     def backward(self, numbers: frozenset[int]) -> None:
         """A backward ran through these nodes: what it used of several rounds is kept on purpose."""
         for kept in (*self._totals.values(), *self._stored.values()):
             if not kept.used and len(kept.numbers) > 1:
                 kept.used = len({number for number in kept.numbers if number in numbers}) > 1
 
+    @quietly
     def finish(self) -> None:
         """Says which lines kept graphs of many rounds for nothing."""
         for (_, _, name), kept in self._totals.items():
@@ -90,7 +94,9 @@ class Retention:
         if not kept.stack:
             return
         place = place_of(kept.stack[0])
-        message = f"`{text_of(place)}` keeps the graph of every round alive in {holder}, and no backward uses it"
+        message = (
+            f"`{text_of(place)}` keeps the graph of every round alive in {holder}, and no backward uses it"
+        )
         steps = step_at("made", "use `.item()` or `.detach()` here", kept.stack)
         evidence: dict[str, Any] = {"rounds": len(set(kept.rounds))}
         self.ledger.add(Fault("GS404", message, place, steps, "warning", evidence))

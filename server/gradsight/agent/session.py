@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
 import threading
 import time
 import traceback
-from typing import Any, Optional
+from typing import Any
 
 from gradsight.agent import govern, wire
 from gradsight.agent.program import NotRunnable, Program, load
@@ -52,9 +51,9 @@ class Session:
         import torch
 
         from gradsight.agent import fakes, mapping
+        from gradsight.agent.attention import FullInstruments
         from gradsight.agent.faults import Ledger
-        from gradsight.agent.instruments import Instruments
-        from gradsight.agent.visits import InstrumentingFinder, instrument
+        from gradsight.agent.instruments import FastInstruments
 
         request = self.request
         ledger = self._ledger = Ledger()
@@ -62,7 +61,14 @@ class Session:
             torch.set_num_threads(int(request["threads"]))
         governor = self._governor = govern.Governor(int(request.get("steps") or 0), self._leave)
         fake = bool(request.get("fake"))
-        instruments = self._instruments = Instruments(ledger, governor, bool(request.get("fast")), fake)
+        instruments = self._instruments = (
+            FastInstruments(ledger, governor)
+            if request.get("fast")
+            else FullInstruments(ledger, governor, fake)
+        )
+        around = (
+            fakes.imagined(instruments) if fake and isinstance(instruments, FullInstruments) else _nothing()
+        )
         instruments.backwards.wants_graph = bool(request.get("graph"))
         govern.refuse_input()
         govern.tame_torch(ledger)
@@ -73,24 +79,18 @@ class Session:
             govern.seed_everything(int(request["seed"]))
         if request.get("timeout"):
             govern.watch_deadline(max(0.1, float(request["timeout"]) - 0.25), self._send_partial)
-        if instruments.fast:
-            compile_part = _plain
-        else:
-            instruments.publish_marks()
-            sys.meta_path.insert(0, InstrumentingFinder())
-            compile_part = instrument
-        error: Optional[BaseException] = None
+        error: BaseException | None = None
         try:
-            with fakes.imagined(instruments) if fake else _nothing(), instruments.running():
+            with around, instruments.running():
                 try:
-                    program.execute(compile_part)
+                    program.execute(instruments.compile)
                 except BaseException as raised:
                     error = raised
         except BaseException as raised:
             error = error or raised
         return self._conclude(error)
 
-    def _conclude(self, error: Optional[BaseException]) -> int:
+    def _conclude(self, error: BaseException | None) -> int:
         body = self._body(error)
         with self._sent:
             self._done = True
@@ -98,12 +98,12 @@ class Session:
                 self._leave_report(body)
         return 0
 
-    def _body(self, error: Optional[BaseException], partial: bool = False) -> dict[str, Any]:
+    def _body(self, error: BaseException | None, partial: bool = False) -> dict[str, Any]:
         import torch
 
         instruments = self._instruments
         ledger = self._ledger
-        shown: Optional[dict[str, Any]] = None
+        shown: dict[str, Any] | None = None
         exit_code = 0
         if isinstance(error, SystemExit):
             exit_code = _exit_code(error)
@@ -128,7 +128,7 @@ class Session:
             "error": shown,
             "faults": [fault.as_json() for fault in faults],
             "parameters": instruments.parameters(),
-            "facts": instruments.visits.as_json(),
+            "facts": instruments.facts(),
             "graph": next((fault.graph for fault in faults if fault.graph is not None), None),
             "notes": ledger.notes,
             "torch": torch.__version__,
@@ -138,7 +138,7 @@ class Session:
             "backwards": self._governor.backwards,
             "steps": self._governor.steps,
             "exit_code": exit_code,
-            "internal_error": problem,
+            "internal_error": "\n".join([*ledger.problems, problem]).strip(),
         }
 
     def _send_partial(self) -> None:
@@ -204,10 +204,6 @@ def _exit_code(error: SystemExit) -> int:
     if error.code is None:
         return 0
     return error.code if isinstance(error.code, int) else 1
-
-
-def _plain(source: Any, filename: str) -> Any:
-    return compile(source, filename, "exec", dont_inherit=True)
 
 
 class _nothing:  # noqa: N801 - reads as a statement

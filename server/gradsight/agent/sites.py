@@ -154,6 +154,14 @@ def user_frames() -> Iterator[FrameType]:
         frame = frame.f_back
 
 
+def library_frames() -> Iterator[FrameType]:
+    """The live frames between here and the innermost user frame."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        yield frame
+        frame = frame.f_back
+
+
 def line_of(key: FrameKey) -> int:
     """The line of the running instruction."""
     code, offset = key
@@ -195,7 +203,8 @@ def place_of(key: FrameKey) -> Place:
 
 
 def _exact_span(code: CodeType, offset: int) -> tuple[int, int, int, int] | None:
-    for index, position in enumerate(code.co_positions()):
+    positions: Any = code.co_positions  # type: ignore[attr-defined]
+    for index, position in enumerate(positions()):
         if index == offset // 2:
             if None in position:
                 return None
@@ -301,3 +310,15 @@ def _stores_in(target: ast.expr) -> Iterator[ast.expr]:
         yield from _stores_in(target.value)
     else:
         yield target
+
+
+def names_read(statement: ast.stmt | None) -> set[str]:
+    """The plain names that a statement reads; the bodies of compound statements are not its own."""
+    found: set[str] = set()
+    todo: list[ast.AST] = [statement] if statement is not None else []
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            found.add(node.id)
+        todo.extend(child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt))
+    return found

@@ -13,13 +13,14 @@ from typing import Any
 
 import torch
 
-from gradsight.agent.faults import Fault, Ledger, step_at
+from gradsight.agent.faults import Fault, Ledger, quietly, step_at
 from gradsight.agent.graph import storage_key, untracked
 from gradsight.agent.oplog import OpLog, operator_label
 from gradsight.agent.sites import Stack, capture, place_of, statement_of, text_of
 
 _MOST_STORED = 10_000
 _MOST_ENTRIES = 10_000
+
 
 @dataclass
 class _Stored:
@@ -55,6 +56,7 @@ class Snapshots:
         """The line that put the tensor of this graph node into a collection."""
         return self._numbers.get(number, ())
 
+    @quietly
     def _remember(self, tensor: torch.Tensor, stack: Stack) -> None:
         stored = self._stored.get(id(tensor))
         if stored is None or stored.reference() is not tensor:
@@ -69,6 +71,7 @@ class Snapshots:
         if node is not None and hasattr(node, "_sequence_nr") and len(self._numbers) < _MOST_STORED:
             self._numbers[node._sequence_nr()] = stack
 
+    @quietly
     def collected(self, tensors: Any, reader: Stack) -> None:
         """A list of tensors is read as one (`stack`, `cat`): entries that are one and the same tensor."""
         if not isinstance(tensors, (list, tuple)) or len(tensors) > _MOST_ENTRIES:
@@ -110,14 +113,14 @@ class Snapshots:
 
     def _judge_collected(self, tensor: torch.Tensor, reader: Stack, count: int) -> None:
         """Entries that came out of a generator or a comprehension: as many writes as entries tell the same story."""
-        writes = [write for write in self.log.writes_to(tensor) or () if write.stack and not write.by_optimizer]
+        writes = [
+            write for write in self.log.writes_to(tensor) or () if write.stack and not write.by_optimizer
+        ]
         lines = [write for write in writes if write.stack[:1] == writes[-1].stack[:1]]
         if count < 2 or len(lines) < count or not reader or _repeats_a_list(statement_of(reader[0])):
             return
         place = place_of(lines[-1].stack[0])
-        message = (
-            f"`{text_of(place)}` refills a tensor that was collected {count} times: every entry is the same tensor"
-        )
+        message = f"`{text_of(place)}` refills a tensor that was collected {count} times: every entry is the same tensor"
         steps = step_at("read", "all entries have the last value", reader)
         self.ledger.add(Fault("GS107", message, place, steps, "warning", {"entries": count}))
 
@@ -160,11 +163,12 @@ class Snapshots:
         module.state_dict = state_dict
         module.load_state_dict = load_state_dict
 
+    @quietly
     def _judge_state(self, module: torch.nn.Module, state: Any, reader: Stack) -> None:
         """A state that shares its storage with the module it is loaded into restores nothing."""
         if not hasattr(state, "items"):
             return
-        own = {name: tensor for name, tensor in (*module.named_parameters(), *module.named_buffers())}
+        own = dict((*module.named_parameters(), *module.named_buffers()))
         for name, value in state.items():
             tensor = own.get(name)
             if not isinstance(value, torch.Tensor) or tensor is None or tensor.layout is not torch.strided:

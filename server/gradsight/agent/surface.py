@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, cast
 
 import torch
 from torch.overrides import TorchFunctionMode
 
+from gradsight.agent.aliases import Aliases
+from gradsight.agent.faults import quietly
 from gradsight.agent.gradwatch import GradWatch, NoneRead
 from gradsight.agent.oplog import OpLog, Write
 from gradsight.agent.origins import Origins
@@ -34,12 +37,15 @@ class Surface(TorchFunctionMode):
         self.shadow = shadow
         self.origins = origins
         self.grads = grads
+        self.ledger = grads.ledger
         self.backwards = 0
         self.grad_switched_off: Stack = ()
         self.frozen_at: dict[int, Stack] = {}
         self.on_grad_set: Callable[[torch.Tensor, Any], None] | None = None
+        self.aliases: Aliases | None = None
         self.on_gradient_use: Callable[[Stack], None] | None = None
         self.on_gradient_read: Callable[[torch.Tensor], None] | None = None
+        self.on_copy: Callable[[torch.Tensor, Stack], None] | None = None
         self.on_shared: Callable[[torch.Tensor], None] | None = None
         self.follows_library: Callable[[], bool] | None = None
         self.on_collection: Callable[[Any, Stack], None] | None = None
@@ -62,6 +68,7 @@ class Surface(TorchFunctionMode):
             tensor.__array__: self._escape,
             tensor.__repr__: self._show,
             tensor.__format__: self._show,
+            tensor.__deepcopy__: self._copy,
             torch.tensor: self._construct,
             torch.as_tensor: self._construct,
             torch.asarray: self._construct,
@@ -90,6 +97,8 @@ class Surface(TorchFunctionMode):
             self._notice_use(func, args)
         if self.situation.unused:
             self.situation.unused.difference_update(map(id, args))
+        if self.aliases is not None and self.aliases.changed:
+            self._notice_alias(args)
         if kwargs:
             return func(*args, **kwargs)
         return func(*args)
@@ -103,31 +112,41 @@ class Surface(TorchFunctionMode):
                 self._notice_use(function, args)
             if self.situation.unused:
                 self.situation.unused.difference_update(map(id, args))
+            if self.aliases is not None and self.aliases.changed:
+                self._notice_alias(args)
             heard(args, kwargs)
             return before(function, args, kwargs) if before is not None else function(*args, **kwargs)
 
         self._table[func] = handle
 
+    @quietly
+    def _notice_alias(self, args: tuple[Any, ...]) -> None:
+        assert self.aliases is not None
+        for value in args:
+            if isinstance(value, torch.Tensor) and id(value) in self.aliases.changed:
+                self.aliases.used(value, capture(4))
+
+    @quietly
     def _notice_use(self, func: Any, args: tuple[Any, ...]) -> None:
         watched = self.grads.watched
-        directly = is_user_file(sys._getframe(2).f_code.co_filename)
+        directly = _is_users_call(sys._getframe(3))
         if self.on_gradient_use is not None and any(
             id(item) in watched
             for value in args
             for item in (value if isinstance(value, (list, tuple)) else (value,))
         ):
-            self.on_gradient_use(capture(3))
+            self.on_gradient_use(capture(4))
         for value in args:
             if isinstance(value, torch.Tensor):
                 if id(value) in watched:
                     name = getattr(func, "__name__", "")
                     in_place = value is args[0] and name.endswith("_") and not name.endswith("__")
-                    self.grads.used(value, capture(3), in_place or name == "__setitem__", directly)
+                    self.grads.used(value, capture(4), in_place or name == "__setitem__", directly)
             elif isinstance(value, (list, tuple)):
                 for item in value:
                     if isinstance(item, torch.Tensor) and id(item) in watched:
                         name = getattr(func, "__name__", "")
-                        self.grads.used(item, capture(3), name.endswith("_"), directly)
+                        self.grads.used(item, capture(4), name.endswith("_"), directly)
 
     def _get_grad(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         grad = func(*args)
@@ -150,9 +169,12 @@ class Surface(TorchFunctionMode):
         return grad
 
     def _set_grad(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        value = args[1] if len(args) > 1 else None
+        # `p.grad += g` assigns the tensor that is there already.
+        changes = value is None or args[0].grad is not value
         result = func(*args)
-        if self.on_grad_set is not None:
-            self.on_grad_set(args[0], args[1] if len(args) > 1 else None)
+        if changes and self.on_grad_set is not None:
+            self.on_grad_set(args[0], value)
         return result
 
     def _get_data(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -187,11 +209,13 @@ class Surface(TorchFunctionMode):
         before = owner.requires_grad
         result = func(*args, **kwargs)
         if not before and owner.requires_grad and owner.is_leaf:
-            self.false_leaf(owner, "requires_grad", capture(3))
+            if is_user_file(sys._getframe(2).f_code.co_filename):
+                self.false_leaf(owner, "requires_grad", capture(3))
         elif before and not owner.requires_grad:
             self.frozen_at[id(owner)] = capture(3)
         return result
 
+    @quietly
     def false_leaf(self, tensor: torch.Tensor, kind: str, stack: Stack) -> None:
         """A tensor that was computed from leaves starts a graph of its own."""
         deps, _, events = self.shadow.read(tensor)
@@ -222,7 +246,11 @@ class Surface(TorchFunctionMode):
             return result
         if owner.requires_grad or not events or self._cut_on_this_line(events):
             kind = "numpy" if name in ("numpy", "array") else "number"
-            events |= 1 << self.shadow.event(kind, name, capture(3), deps).bit
+            cut = self.shadow.event(kind, name, capture(3), deps)
+            node = owner.grad_fn
+            if node is not None and hasattr(node, "_sequence_nr"):
+                cut.source_number = node._sequence_nr()
+            events |= 1 << cut.bit
         traced = self.origins.traced(result, (deps, events))
         # `float()` and `np.asarray()` insist on the exact type; their value is remembered all the same.
         return traced if name in ("item", "tolist", "numpy") else result
@@ -249,6 +277,17 @@ class Surface(TorchFunctionMode):
             return func(*args, **kwargs)
         finally:
             self.situation.quiet -= 1
+
+    def _copy(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """`deepcopy`: a new leaf with a life of its own."""
+        self.situation.quiet += 1
+        try:
+            result = func(*args, **kwargs)
+        finally:
+            self.situation.quiet -= 1
+        if self.on_copy is not None and isinstance(result, torch.Tensor):
+            self.on_copy(result, capture(3))
+        return result
 
     def _construct(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self.situation.alias_kind = "ignore"
@@ -304,6 +343,20 @@ class Surface(TorchFunctionMode):
         if args and not args[0]:
             self.grad_switched_off = capture(3)
         return func(*args)
+
+
+def _is_users_call(frame: FrameType) -> bool:
+    """Whether the user's own code called this function of the API.
+
+    A function that torch implements in Python reaches the mode through two more frames: torch's dispatcher, itself.
+    """
+    if (
+        frame.f_code.co_name == "handle_torch_function"
+        and frame.f_back is not None
+        and frame.f_back.f_back is not None
+    ):
+        frame = frame.f_back.f_back
+    return is_user_file(frame.f_code.co_filename)
 
 
 def _plainly(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

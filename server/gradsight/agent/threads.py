@@ -12,7 +12,7 @@ from concurrent import futures
 from dataclasses import dataclass
 from typing import Any
 
-from gradsight.agent.faults import Fault, Ledger, step_at
+from gradsight.agent.faults import Fault, Ledger, quietly, step_at
 from gradsight.agent.sites import Stack, capture, place_of, text_of
 
 _MAIN = threading.main_thread()
@@ -74,12 +74,15 @@ class ThreadWatch:
     def _settle(self, thread: int) -> None:
         self._running.pop(thread, None)
         self._unsettled = {bit: writer for bit, writer in self._unsettled.items() if writer != thread}
-        self._reads = [read for read in self._reads if thread not in read.unfinished or len(read.unfinished) > 1]
+        self._reads = [
+            read for read in self._reads if thread not in read.unfinished or len(read.unfinished) > 1
+        ]
 
     def _settle_all(self) -> None:
         """Everything that was computed so far is settled; threads that go on may still write."""
         self._unsettled.clear()
 
+    @quietly
     def backward(self, bits: list[int]) -> None:
         """A backward gave these leaves a gradient in the running thread."""
         thread = threading.current_thread()
@@ -92,6 +95,7 @@ class ThreadWatch:
         for bit in bits:
             self._unsettled[bit] = id(thread)
 
+    @quietly
     def read(self, bit: int) -> None:
         """`.grad` of a leaf is read in the running thread."""
         thread = threading.current_thread()

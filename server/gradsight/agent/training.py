@@ -6,13 +6,14 @@ A backward *gains* gradient for the leaves it reaches; a *clear* drops or zeroes
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from gradsight.agent.cuts import UNINTENDED, Reach, cut_fault, cutting_events, label
-from gradsight.agent.faults import Fault, Ledger, step_at
+from gradsight.agent.faults import Fault, Ledger, quietly, step_at
 from gradsight.agent.graph import geometry_of, storage_key
 from gradsight.agent.naming import name_leaves
 from gradsight.agent.oplog import OpLog, Write
@@ -30,9 +31,11 @@ class Gains:
 
     since_clear: list[int] = field(default_factory=list)
     ever: int = 0
+    last: int = 0
     consumed: int = 0
     dropped_at: Stack = ()
     dropped: int = 0
+    drops: int = 0
 
 
 @dataclass
@@ -49,6 +52,7 @@ class OptimizerRecord:
     seen_backward: int = 0
     last_step: Stack = ()
     versions: list[tuple[torch.Tensor, int]] = field(default_factory=list)
+    last_drops: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,9 +79,13 @@ class Training:
         self.ever_missing: Mask = 0
         self.ever_reached: Mask = 0
         self._grad_owner: dict[int, int] = {}
+        # Cuts that somebody wrote down as cuts: a fault only when the leaves do not train later either.
+        self._suspected: dict[int, list[tuple[Fault, Mask, int]]] = {}
+        self.on_frozen_move: Callable[[torch.Tensor, Stack], None] | None = None
 
     # Backward.
 
+    @quietly
     def backward_done(self, reach: Reach, accumulates: bool) -> None:
         """A backward came through."""
         self.reaches.append(reach)
@@ -89,6 +97,7 @@ class Training:
         for leaf in self.shadow.leaves_in(reach.reached):
             gains = self.gains.setdefault(leaf.bit, Gains())
             gains.ever += 1
+            gains.last = reach.index
             if len(gains.since_clear) > 64:
                 del gains.since_clear[1:-8]
             gains.since_clear.append(reach.index)
@@ -99,32 +108,60 @@ class Training:
 
     # Clearing.
 
+    @quietly
     def grad_assigned(self, tensor: torch.Tensor, value: Any, stack: Stack) -> None:
         """`tensor.grad = value`."""
         leaf = self.shadow.known_leaf(tensor)
         if leaf is None:
             return
-        self._clear(leaf.bit, stack)
-        if value is not None:
-            self.gains.setdefault(leaf.bit, Gains()).since_clear.append(self.backwards)
+        if value is None:
+            self._clear(leaf.bit, stack)
+        else:
+            gains = self.gains.setdefault(leaf.bit, Gains())
+            gains.since_clear = [self.backwards]
+            gains.ever += 1
+            gains.last = self.backwards
 
-    def grad_written(self, tensor: torch.Tensor, trait: Trait, stack: Stack, node: str) -> None:
-        """Somebody wrote to a storage; when it is a gradient, it may have been cleared or taken over by hand."""
+    @quietly
+    def written(self, tensor: torch.Tensor, trait: Trait, stack: Stack, node: str) -> None:
+        """Somebody wrote to a storage: a gradient may have been cleared, a leaf updated by hand."""
         if not self._grad_owner or node:
+            return
+        if tensor.is_leaf and tensor.requires_grad and not trait.overwrites:
+            self._updated_by_hand(tensor, stack)
             return
         bit = self._grad_owner.get(storage_key(tensor))
         if bit is not None and (trait.overwrites or trait.name in ("aten::copy_", "aten::_foreach_zero_")):
-            self._clear(bit, stack)
+            # `w.grad[:4] = 0` edits a gradient; only a write to all of it clears it.
+            owner = self.shadow.leaves[bit].tensor()
+            if owner is not None and tensor.numel() == owner.numel():
+                self._clear(bit, stack)
+
+    def _updated_by_hand(self, tensor: torch.Tensor, stack: Stack) -> None:
+        """`w -= lr * w.grad` without an optimizer."""
+        leaf = self.shadow.known_leaf(tensor)
+        gains = self.gains.get(leaf.bit) if leaf is not None else None
+        if leaf is None or gains is None or self.managed >> leaf.bit & 1:
+            return
+        if not gains.since_clear:
+            if gains.dropped > gains.consumed and gains.dropped_at:
+                self._report_dropped([gains], stack)
+                gains.consumed = gains.dropped
+            return
+        self._judge_repeated(gains, leaf, stack)
+        gains.consumed = gains.since_clear[-1]
 
     def _clear(self, bit: int, stack: Stack) -> None:
         gains = self.gains.setdefault(bit, Gains())
         if gains.since_clear and gains.since_clear[-1] > gains.consumed:
             gains.dropped_at = stack
             gains.dropped = gains.since_clear[-1]
+            gains.drops += 1
         gains.since_clear = []
 
     # Stepping.
 
+    @quietly
     def optimizer_made(self, optimizer: Any, stack: Stack) -> None:
         """An optimizer got parameters."""
         record = self.optimizers.get(id(optimizer))
@@ -145,6 +182,7 @@ class Training:
                         record.leaves[leaf.bit] = leaf
                         record.mask |= 1 << leaf.bit
 
+    @quietly
     def before_step(self, optimizer: Any, stack: Stack, has_closure: bool) -> None:
         """`optimizer.step()` is about to run."""
         record = self.optimizers.get(id(optimizer))
@@ -157,6 +195,7 @@ class Training:
         if not has_closure:
             self._judge_step(record, stack)
 
+    @quietly
     def note_versions(self, optimizer: Any) -> None:
         """Remembers the versions of the parameters a library step is going to write."""
         record = self.optimizers[id(optimizer)]
@@ -167,6 +206,7 @@ class Training:
             if isinstance(parameter, torch.Tensor) and parameter.grad is not None
         ]
 
+    @quietly
     def after_step(self, optimizer: Any, stack: Stack) -> None:
         """`optimizer.step()` came through."""
         record = self.optimizers[id(optimizer)]
@@ -175,6 +215,12 @@ class Training:
         self.log.clock += 1
         name = f"{type(optimizer).__name__}.step"
         for parameter, version in record.versions:
+            if (
+                not parameter.requires_grad
+                and parameter._version != version
+                and self.on_frozen_move is not None
+            ):
+                self.on_frozen_move(parameter, stack)
             if parameter.layout is torch.strided:
                 self.log.note_write(
                     parameter,
@@ -191,14 +237,32 @@ class Training:
                 )
         record.versions = []
         useful = False
+        self._judge_lost_batches(record)
         for bit in record.leaves:
             gains = self.gains.get(bit)
             if gains is not None and gains.since_clear:
                 useful = True
                 gains.consumed = gains.since_clear[-1]
+            if gains is not None:
+                gains.drops = 0
         record.useful_steps += useful
         self.steps.append(StepRecord(id(optimizer), self.backwards))
         del self.steps[:-_KEPT_REACHES]
+
+    def _judge_lost_batches(self, record: OptimizerRecord) -> None:
+        """Gradients meant to add up over several batches, and cleared before each: every step loses as many."""
+        gains = next((self.gains[bit] for bit in record.leaves if bit in self.gains), None)
+        if gains is None:
+            return
+        lost, dropped = self._reach(gains.dropped), gains.drops
+        used = self._reach(gains.since_clear[-1]) if gains.since_clear else None
+        if dropped and dropped == record.last_drops and lost is not None and used is not None:
+            if same_line(lost.stack, used.stack) and gains.dropped_at:
+                place = place_of(gains.dropped_at[0])
+                message = f"`{text_of(place)}` clears the gradients of {dropped} backwards before every step: only the last counts"
+                steps = step_at("needed", "these gradients are lost", lost.stack)
+                self.ledger.add(Fault("GS502", message, place, steps, "warning", {"lost_per_step": dropped}))
+        record.last_drops = dropped
 
     def _judge_step(self, record: OptimizerRecord, stack: Stack) -> None:
         starved: Mask = 0
@@ -211,10 +275,36 @@ class Training:
                 fed = True
         if starved:
             self._judge_cuts(record, starved)
+            if fed:
+                self._judge_zeroed(record, stack)
         if not fed:
             self._judge_dropped(record, stack)
         else:
             self._judge_accumulation(record, stack)
+
+    def _judge_zeroed(self, record: OptimizerRecord, stack: Stack) -> None:
+        """Gradients set to zero to hold parameters still: momentum and weight decay move them all the same."""
+        optimizer = record.reference()
+        if optimizer is None or not any(
+            group.get("weight_decay") or group.get("momentum") or group.get("betas")
+            for group in optimizer.param_groups
+        ):
+            return
+        for bit, leaf in record.leaves.items():
+            gains = self.gains.get(bit)
+            tensor = leaf.tensor()
+            if (
+                gains is None
+                or gains.since_clear
+                or gains.dropped <= record.seen_backward
+                or not gains.dropped_at
+            ):
+                continue
+            if tensor is not None and tensor.grad is not None:
+                place = place_of(gains.dropped_at[0])
+                message = f"`{text_of(place)}` zeroes the gradient of `{label(leaf)}`, and its optimizer still moves it"
+                steps = step_at("needed", "weight decay or momentum moves it here", stack)
+                self.ledger.add(Fault("GS509", message, place, steps, "warning", {"parameter": label(leaf)}))
 
     def _judge_cuts(self, record: OptimizerRecord, starved: Mask) -> None:
         """Parameters that this step leaves where they are, though the loss was computed from them."""
@@ -224,7 +314,11 @@ class Training:
                 name_leaves(self.shadow)
                 for event, mask in cutting_events(self.shadow, missing, reach.events):
                     leaves = self.shadow.leaves_in(mask)
-                    self.ledger.add(cut_fault(event, leaves, reach.stack, self.shadow))
+                    fault = cut_fault(event, leaves, reach.stack, self.shadow)
+                    if event.kind in UNINTENDED:
+                        self.ledger.add(fault)
+                    else:
+                        self._suspected.setdefault(event.bit, []).append((fault, mask, reach.index))
 
     def _judge_dropped(self, record: OptimizerRecord, stack: Stack) -> None:
         dropped = [
@@ -234,8 +328,10 @@ class Training:
             and gains.dropped > record.seen_backward
             and gains.dropped_at
         ]
-        if not dropped:
-            return
+        if dropped:
+            self._report_dropped(dropped, stack)
+
+    def _report_dropped(self, dropped: list[Gains], stack: Stack) -> None:
         place = place_of(dropped[0].dropped_at[0])
         backward = self._reach(dropped[0].dropped)
         message = f"`{text_of(place)}` clears the gradients after backward and before `{_text(stack)}`: the step changes nothing"
@@ -254,30 +350,27 @@ class Training:
             gains = self.gains.get(bit)
             if gains is None or len(gains.since_clear) < 2:
                 continue
-            first, last = gains.since_clear[0], gains.since_clear[-1]
-            reach = self._reach(last)
-            if reach is None or not reach.stack:
-                continue
-            if first <= gains.consumed < last:
-                place = place_of(reach.stack[0])
-                message = (
-                    f"`{text_of(place)}` adds to gradients that `{_text(stack)}` has already used: "
-                    f"nothing clears `{label(leaf)}.grad` between the steps"
-                )
-                steps = step_at("read", "the step uses old and new gradients together", stack)
-                self.ledger.add(
-                    Fault(
-                        "GS501",
-                        message,
-                        place,
-                        steps,
-                        "warning",
-                        {"backwards_in_grad": len(gains.since_clear)},
-                    )
-                )
+            if self._judge_repeated(gains, leaf, stack):
                 return
-            if self._judge_leftover(record, gains, leaf, reach, stack):
+            reach = self._reach(gains.since_clear[-1])
+            if reach is not None and reach.stack and self._judge_leftover(record, gains, leaf, reach, stack):
                 return
+
+    def _judge_repeated(self, gains: Gains, leaf: Leaf, stack: Stack) -> bool:
+        """Gradients that a step has used are in the gradient of the next step again."""
+        first, last = gains.since_clear[0], gains.since_clear[-1]
+        reach = self._reach(last)
+        if reach is None or not reach.stack or not first <= gains.consumed < last:
+            return False
+        place = place_of(reach.stack[0])
+        message = (
+            f"`{text_of(place)}` adds to gradients that `{_text(stack)}` has already used: "
+            f"nothing clears `{label(leaf)}.grad` between the steps"
+        )
+        steps = step_at("read", "the step uses old and new gradients together", stack)
+        evidence = {"backwards_in_grad": len(gains.since_clear)}
+        self.ledger.add(Fault("GS501", message, place, steps, "warning", evidence))
+        return True
 
     def _judge_leftover(
         self, record: OptimizerRecord, gains: Gains, leaf: Leaf, reach: Reach, stack: Stack
@@ -312,12 +405,21 @@ class Training:
 
     # The end of the run.
 
+    @quietly
     def finish(self, grads_read_as_none: set[int]) -> None:
         """What can only be said when the program is over."""
+        for suspicions in self._suspected.values():
+            _, mask, index = suspicions[-1]
+            if not any(self._gained_after(leaf, index) for leaf in self.shadow.leaves_in(mask)):
+                self.ledger.add(suspicions[0][0])
         if self.optimizers:
             self._judge_idle_optimizers()
             return
         self._judge_cuts_without_optimizer(grads_read_as_none)
+
+    def _gained_after(self, leaf: Leaf, index: int) -> bool:
+        gains = self.gains.get(leaf.bit)
+        return gains is not None and gains.last > index
 
     def _judge_idle_optimizers(self) -> None:
         for record in self.optimizers.values():
@@ -349,12 +451,17 @@ class Training:
                     self.ledger.add(cut_fault(event, leaves, reach.stack, self.shadow))
 
     @property
-    def trained(self) -> Mask:
-        """The leaves somebody trains: those of the optimizers, or all when there is none."""
+    def managed(self) -> Mask:
+        """The leaves of all optimizers."""
         mask = 0
         for record in self.optimizers.values():
             mask |= record.mask
-        return mask if self.optimizers else (1 << len(self.shadow.leaves)) - 1
+        return mask
+
+    @property
+    def trained(self) -> Mask:
+        """The leaves somebody trains: those of the optimizers, or all when there is none."""
+        return self.managed if self.optimizers else (1 << len(self.shadow.leaves)) - 1
 
     def gained(self, leaf: Leaf) -> bool:
         """Whether any backward gave this leaf a gradient."""

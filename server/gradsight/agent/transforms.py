@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from gradsight.agent.faults import Fault, Ledger
+from gradsight.agent.faults import Fault, Ledger, quietly
 from gradsight.agent.recorder import Situation
 from gradsight.agent.sites import Stack, capture, place_of, text_of
 
@@ -69,10 +69,13 @@ class Transforms:
             self._report(calls[-1] if calls else (), getattr(function, "__name__", "the function"))
         return result
 
+    @quietly
     def _report(self, stack: Stack, name: str) -> None:
         if stack:
             place = place_of(stack[0])
-            message = f"`{text_of(place)}` differentiates `{name}`, which never uses the parameters it is given"
+            message = (
+                f"`{text_of(place)}` differentiates `{name}`, which never uses the parameters it is given"
+            )
             self.ledger.add(Fault("GS407", message, place, (), "warning", {"function": name}))
 
 

@@ -13,7 +13,7 @@ import importlib.util
 import weakref
 from collections.abc import Sequence
 from types import CodeType, ModuleType
-from typing import Any, Optional
+from typing import Any
 
 import torch
 
@@ -64,7 +64,12 @@ class _TracedFloats(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if isinstance(node.func, ast.Name) and node.func.id == "float" and len(node.args) == 1 and not node.keywords:
+        if (
+            isinstance(node.func, ast.Name)
+            and node.func.id == "float"
+            and len(node.args) == 1
+            and not node.keywords
+        ):
             node.func = ast.copy_location(ast.Name(id=FLOAT, ctx=ast.Load()), node.func)
         return node
 
@@ -159,7 +164,7 @@ def _base(target: ast.expr) -> list[str]:
 
 def _reports(at: ast.AST, names: Sequence[str], changed: bool = False) -> list[ast.stmt]:
     line = getattr(at, "lineno", 0)
-    reports = []
+    reports: list[ast.stmt] = []
     for name in dict.fromkeys(names):
         call = ast.Call(
             func=ast.Name(id=NOTE, ctx=ast.Load()),
@@ -230,10 +235,10 @@ class _Fact:
 
     def __init__(self) -> None:
         self.visits = 0
-        self.first: Optional[tuple[Any, ...]] = None
-        self.last: Optional[tuple[Any, ...]] = None
-        self.norm: Optional[float] = None
-        self.leaf: Optional[weakref.ref[torch.Tensor]] = None
+        self.first: tuple[Any, ...] | None = None
+        self.last: tuple[Any, ...] | None = None
+        self.norm: float | None = None
+        self.leaf: weakref.ref[torch.Tensor] | None = None
 
     def visit(self, value: torch.Tensor, with_norms: bool) -> None:
         self.visits += 1
@@ -290,7 +295,7 @@ class _Fact:
         }
 
 
-def _readable(seen: Optional[tuple[Any, ...]]) -> Optional[dict[str, Any]]:
+def _readable(seen: tuple[Any, ...] | None) -> dict[str, Any] | None:
     if seen is None:
         return None
     shape, dtype, device, requires_grad, is_leaf, grad_fn, version = seen
@@ -308,7 +313,7 @@ def _readable(seen: Optional[tuple[Any, ...]]) -> Optional[dict[str, Any]]:
 class _InstrumentingLoader(importlib.machinery.SourceFileLoader):
     """Loads a module of the user with reports; neither reads nor writes cached bytecode."""
 
-    def get_code(self, fullname: str) -> Optional[CodeType]:
+    def get_code(self, fullname: str) -> CodeType | None:
         path = self.get_filename(fullname)
         source = self.get_data(path)
         try:
@@ -321,8 +326,8 @@ class InstrumentingFinder(importlib.abc.MetaPathFinder):
     """Finds the user's own modules and lets them report; everything else is left to the usual finders."""
 
     def find_spec(
-        self, fullname: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
-    ) -> Optional[importlib.machinery.ModuleSpec]:
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if (
             spec is None

@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+_ARROW_TIP = (
+    '<defs><marker id="tip" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto">'
+    '<path d="M0,0 L8,4 L0,8 z" fill="#666"/></marker></defs>'
+)
 Graph = Mapping[str, Any]
 
 _WIDTH, _HEIGHT, _GAP_X, _GAP_Y, _MARGIN = 190, 40, 26, 46, 24
@@ -36,8 +40,7 @@ def svg_of(graph: Graph) -> str:
             places[name] = (left + index * (_WIDTH + _GAP_X), _MARGIN + depth * (_HEIGHT + _GAP_Y))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="monospace" font-size="12">',
-        '<defs><marker id="tip" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto">'
-        '<path d="M0,0 L8,4 L0,8 z" fill="#666"/></marker></defs>',
+        _ARROW_TIP,
         f'<rect width="{width}" height="{height}" fill="white"/>',
     ]
     for source, target in graph["edges"]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 Report = Mapping[str, Any]
 
@@ -60,7 +60,7 @@ class Cancelled:
     output: str = ""
 
 
-Outcome = Union[Observed, Raised, TimedOut, Died, CouldNotRun, Cancelled]
+Outcome = Observed | Raised | TimedOut | Died | CouldNotRun | Cancelled
 
 
 @dataclass(frozen=True, slots=True)

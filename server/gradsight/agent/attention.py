@@ -1,0 +1,355 @@
+"""The full set of instruments: cuts, aliases, the training loop, facts per line; each hears what it needs to hear."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import sys
+from types import CodeType
+from typing import Any, NamedTuple
+
+import torch
+from torch.nn import functional
+
+from gradsight.agent.aliases import Aliases
+from gradsight.agent.backwards import Backwards
+from gradsight.agent.blame import Blame
+from gradsight.agent.custom import CustomFunctions
+from gradsight.agent.faults import Fault, Ledger, quietly
+from gradsight.agent.govern import Governor
+from gradsight.agent.gradwatch import GradWatch
+from gradsight.agent.graph import Node, storage_key, untracked
+from gradsight.agent.instruments import Instruments
+from gradsight.agent.losses import doubled_activation
+from gradsight.agent.naming import name_leaves
+from gradsight.agent.origins import Origins
+from gradsight.agent.recorder import Recorder
+from gradsight.agent.regime import Regime
+from gradsight.agent.retention import Retention
+from gradsight.agent.shadow import Leaf, Shadow
+from gradsight.agent.sites import Stack, capture, library_frames, place_of, text_of, user_frames
+from gradsight.agent.snapshots import Snapshots
+from gradsight.agent.surface import Surface
+from gradsight.agent.threads import ThreadWatch
+from gradsight.agent.training import Training
+from gradsight.agent.transforms import Transforms
+from gradsight.agent.visits import DROP, FLOAT, NOTE, STORE, InstrumentingFinder, Visits, instrument
+
+# Functions that measure how far apart their first two arguments are.
+_COMPARISONS = (
+    torch.Tensor.sub, torch.sub, torch.Tensor.__rsub__, torch.allclose, torch.equal, torch.dist,
+    functional.mse_loss, functional.l1_loss, functional.smooth_l1_loss, functional.huber_loss,
+    functional.pairwise_distance, functional.cosine_similarity,
+)  # fmt: skip
+_LARGEST_ADOPTED = 2048
+
+
+class Norm(NamedTuple):
+    """The gradient of one leaf as last measured."""
+
+    value: float
+
+    @property
+    def is_zero(self) -> bool:
+        return self.value == 0.0
+
+
+class FullInstruments(Instruments):
+    """Everything the probe can see in one run."""
+
+    def __init__(self, ledger: Ledger, governor: Governor, fake: bool = False) -> None:
+        super().__init__(ledger, governor, whole_calls=False)
+        self.fake = fake
+        log, situation = self.log, self.situation
+        self.origins = Origins()
+        self.shadow = Shadow()
+        self.grads = GradWatch(log, ledger)
+        self.training = Training(log, ledger, self.shadow, situation)
+        self.recorder = Recorder(log, ledger, situation, self.shadow, self.origins)
+        self.surface = Surface(log, situation, self.shadow, self.origins, self.grads)
+        self.backwards = Backwards(log, ledger, situation, self.shadow, self.training)
+        self.visits = Visits(with_norms=not fake)
+        self.snapshots = Snapshots(log, ledger)
+        self.aliases = Aliases(log, ledger)
+        self.regime = Regime(ledger, self.training)
+        self.threads = ThreadWatch(ledger)
+        self.retention = Retention(ledger, lambda: governor.steps or self.backwards.count)
+        self.blame = Blame(log, self.shadow, self.surface, self.grads, self.backwards, self.modules)
+        self._custom = CustomFunctions(log, ledger, situation, judges=True)
+        self._transforms = Transforms(ledger, situation)
+        self.norms: dict[int, Norm] = {}
+        self._asked: dict[int, int] = {}
+        self._connect()
+
+    def _connect(self) -> None:
+        """Tells each instrument who wants to hear from it."""
+        self.situation.grad_writes = self.training.written
+        self.situation.gradient_edits = self._gradient_edited
+        self.recorder.builder = self._builder
+        self.blame.unwaited = lambda: self.threads.active
+        self.shadow.adopt = self._adopt
+        surface = self.surface
+        surface.on_grad_set = lambda tensor, value: self.training.grad_assigned(tensor, value, capture(4))
+        surface.on_collection = self.snapshots.collected
+        surface.on_gradient_use = self.regime.gradient_used
+        surface.on_gradient_read = self._gradient_read
+        surface.on_shared = self.aliases.share
+        surface.aliases = self.aliases
+        surface.on_copy = self.modules.born
+        surface.follows_library = lambda: self.regime.scaled
+        for function in _COMPARISONS:
+            surface.listen(function, self._compared)
+        surface.listen(torch.Tensor.__setitem__, self._item_set)
+        surface.listen(
+            functional.dropout,
+            lambda args, kwargs: self._mode_used(_option(args, kwargs, 2, "training", True)),
+        )
+        surface.listen(
+            functional.batch_norm,
+            lambda args, kwargs: self._mode_used(_option(args, kwargs, 5, "training", False)),
+        )
+        self.snapshots.on_store = self.retention.store
+        self.snapshots.on_call = self.aliases.called
+        self.backwards.on_gradients = self._gradients
+        self.backwards.stored_at = self.snapshots.stored_at
+        self.training.on_frozen_move = lambda tensor, step: self.regime.moved_while_frozen(
+            tensor, surface.frozen_at.get(id(tensor), ()), step
+        )
+
+    def install(self) -> None:
+        super().install()
+        self._custom.install()
+        self._transforms.install()
+        self.threads.install()
+        self.snapshots.install()
+        self.regime.install()
+        self._follow_numpy()
+        self._follow_parameters()
+        setattr(builtins, NOTE, self._note)
+        setattr(builtins, STORE, self.snapshots.store)
+        setattr(builtins, DROP, self.snapshots.called)
+        setattr(builtins, FLOAT, self.surface.traced_float)
+        sys.meta_path.insert(0, InstrumentingFinder())
+
+    def modes(self) -> tuple[Any, ...]:
+        return (self.recorder, self.surface)
+
+    def compile(self, source: Any, filename: str) -> CodeType:
+        return instrument(source, filename)
+
+    def facts(self) -> list[dict[str, Any]]:
+        return self.visits.as_json()
+
+    # What is heard.
+
+    @quietly
+    def _note(self, line: int, name: str, value: Any, changed: bool) -> None:
+        """A statement of the user bound or changed this name."""
+        if isinstance(value, torch.Tensor):
+            with torch._C.DisableTorchFunction():
+                key = (sys._getframe(2).f_code.co_filename, line, name)
+                self.visits.note(key, value)
+                stack = capture(2, 4) if changed else capture(2, 1)
+                self.aliases.bind(name, value, stack, changed and not self.situation.custom_functions)
+                if value.numel() == 1:
+                    self.retention.bind(key, value, lambda: stack)
+        elif changed:
+            if type(value) is list:
+                self.aliases.changed_list(name, value, capture(2))
+            elif hasattr(value, "__array_interface__"):
+                self.aliases.array_written(value, capture(2))
+
+    @quietly
+    def _compared(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if len(args) > 1:
+            self.aliases.compared(args[0], args[1], capture(4))
+
+    @quietly
+    def _item_set(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if len(args) > 2:
+            self.aliases.stored_view(args[0], args[2], capture(4))
+
+    @quietly
+    def _mode_used(self, active: bool) -> None:
+        for frame in library_frames():
+            owner = frame.f_locals.get("self") if frame.f_code.co_name == "forward" else None
+            if isinstance(owner, torch.nn.Module):
+                self.regime.mode_dependent(owner, active)
+                return
+
+    def _builder(self) -> Stack:
+        """An in-place module in a container runs: what to change is the line that built it."""
+        if not self.modules.inplace:
+            return ()
+        owner: Any = None
+        for frame in library_frames():
+            if frame.f_code.co_name == "forward":
+                if owner is not None:
+                    return self.modules.built(owner)
+                owner = frame.f_locals.get("self")
+                if not isinstance(owner, torch.nn.Module) or not getattr(owner, "inplace", False):
+                    return ()
+        return ()
+
+    @quietly
+    def _gradient_edited(self, tensor: torch.Tensor, stack: Stack) -> None:
+        """A hook or a backward of the user writes to the gradient it was given."""
+        frame = next(user_frames(), None)
+        if frame is None or (tensor.is_leaf and tensor.requires_grad):
+            return
+        key = storage_key(tensor)
+        for name in frame.f_code.co_varnames[: frame.f_code.co_argcount]:
+            given = frame.f_locals.get(name)
+            if isinstance(given, torch.Tensor) and key and storage_key(given) == key:
+                place = place_of(stack[0])
+                message = f"`{text_of(place)}` edits the gradient it was given, which others may share"
+                self.ledger.add(Fault("GS704", message, place, (), "warning", {"argument": name}))
+
+    @quietly
+    def _gradient_read(self, owner: torch.Tensor) -> None:
+        if self.threads.active:
+            leaf = self.shadow.leaf(owner) if owner.requires_grad else None
+            if leaf is not None:
+                self.threads.read(leaf.bit)
+
+    @quietly
+    def _gradients(self, nodes: list[Node], numbers: frozenset[int]) -> None:
+        """A backward has given gradients to the leaves it reaches."""
+        reached = self.training.reaches[-1].reached
+        leaves = self.shadow.leaves_in(reached)
+        self.retention.backward(numbers)
+        if self.threads.active:
+            self.threads.backward([leaf.bit for leaf in leaves])
+        self.modules.gained(leaves, self.training)
+        self.surface.backwards = self.backwards.count
+        count = self.backwards.count
+        if count <= 4:
+            doubled = doubled_activation(nodes, self.log)
+            if doubled is not None:
+                self.ledger.add(doubled)
+        # Norms are taken at the first backwards and then ever more rarely.
+        if not self.fake and (count <= 2 or count & (count - 1) == 0):
+            for leaf in leaves:
+                self._measure(leaf)
+
+    def _measure(self, leaf: Leaf) -> None:
+        tensor = leaf.tensor()
+        grad = tensor.grad if tensor is not None else None
+        if grad is None or grad.layout is not torch.strided or grad.device.type == "meta":
+            return
+        self.norms[leaf.bit] = Norm(float(grad.detach().double().norm()))
+
+    def optimizer_made(self, optimizer: Any, stack: Stack) -> None:
+        self.training.optimizer_made(optimizer, stack)
+
+    def step_begins(self, optimizer: Any, stack: Stack, has_closure: bool, is_library: bool) -> None:
+        self.training.before_step(optimizer, stack, has_closure)
+        if is_library:
+            self.training.note_versions(optimizer)
+
+    def step_ends(self, optimizer: Any, stack: Stack) -> None:
+        self.training.after_step(optimizer, stack)
+        self.regime.stepped(optimizer)
+
+    def _adopt(self, tensor: torch.Tensor) -> tuple[int, int]:
+        """Values that left as numbers and came back in a tensor that nobody saw being made."""
+        if (
+            not self.origins
+            or not tensor.is_floating_point()
+            or self.fake
+            or not 0 < tensor.numel() <= _LARGEST_ADOPTED
+        ):
+            return 0, 0
+        if tensor.is_inference() or self._asked.get(id(tensor)) == tensor._version:
+            return 0, 0
+        if len(self._asked) > 4096:
+            self._asked.clear()
+        self._asked[id(tensor)] = tensor._version
+        with untracked():
+            try:
+                values = tensor.reshape(-1).tolist()
+            except (RuntimeError, TypeError):
+                return 0, 0
+        return self.origins.of(values)
+
+    # Places that a mode does not reach.
+
+    def _follow_numpy(self) -> None:
+        original = torch.from_numpy
+
+        def from_numpy(array: Any) -> torch.Tensor:
+            result = original(array)
+            deps, events = self.origins.of(array)
+            if deps:
+                self.shadow.write(result, deps, events, 0)
+            with torch._C.DisableTorchFunction():
+                self.aliases.share(result)
+            return result
+
+        torch.from_numpy = from_numpy
+
+    def _follow_parameters(self) -> None:
+        original = torch.nn.Parameter.__new__
+
+        def make(cls: Any, data: Any = None, requires_grad: bool = True) -> Any:
+            made = original(cls, data, requires_grad)
+            if requires_grad and isinstance(data, torch.Tensor):
+                with untracked():
+                    if data.grad_fn is not None:
+                        self.surface.false_leaf(made, "parameter", capture(2))
+            return made
+
+        torch.nn.Parameter.__new__ = make
+        copy = torch.nn.Parameter.__deepcopy__
+
+        def copy_over(parameter: Any, memo: Any) -> Any:
+            self.situation.quiet += 1
+            try:
+                made = copy(parameter, memo)
+            finally:
+                self.situation.quiet -= 1
+            self.modules.born(made, capture(2))
+            return made
+
+        torch.nn.Parameter.__deepcopy__ = copy_over
+
+    # The end.
+
+    def finish(self) -> None:
+        with untracked():
+            name_leaves(self.shadow)
+            if not self.fake:
+                for leaf in self.shadow.leaves:
+                    self._measure(leaf)
+            self.grads.finish()
+            self.retention.finish()
+            self.modules.finish(self.training, self.shadow, self.ledger)
+            self.regime.finish()
+            self.training.finish(self.grads.none_read_ids)
+
+    def parameters(self) -> list[dict[str, Any]]:
+        rows = []
+        managed = self.training.managed
+        seen = managed | self.training.ever_reached | self.training.ever_missing
+        for leaf in self.shadow.leaves:
+            if not seen >> leaf.bit & 1 or not (leaf.is_parameter or leaf.name or managed >> leaf.bit & 1):
+                continue
+            norm = self.norms.get(leaf.bit)
+            state = "none"
+            if self.training.gained(leaf):
+                state = "zero" if norm is not None and norm.is_zero else "ok"
+            shown: float | None = norm.value if norm is not None and state != "none" else None
+            rows.append(
+                {
+                    "name": leaf.name or f"leaf{list(leaf.shape)}",
+                    "shape": list(leaf.shape),
+                    "grad": state,
+                    "norm": shown if shown is not None and math.isfinite(shown) else None,
+                    "in_optimizer": bool(managed >> leaf.bit & 1),
+                }
+            )
+        return rows
+
+
+def _option(args: tuple[Any, ...], kwargs: dict[str, Any], index: int, name: str, default: bool) -> bool:
+    return bool(kwargs.get(name, args[index] if len(args) > index else default))
