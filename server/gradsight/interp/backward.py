@@ -306,7 +306,7 @@ class Backward(Writer):
         """Where to repair a cut: a helper that is meant to run without grad mode is right, calling it for a loss is not."""
         function = cut.site.frame.function
         owner = getattr(function, "name", "")
-        if cut.kind in ("no_grad", "inference") and INFERENCE_NAMES.search(owner) and cut.site.frame is not site.frame:
+        if self.word_for(cut) in ("no_grad", "inference") and INFERENCE_NAMES.search(owner) and cut.site.frame is not site.frame:
             for caller in cut.site.callers():
                 if caller.frame is site.frame:
                     return caller

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import ast
 from typing import Any
 
 from gradsight.interp.machine import Program
@@ -38,14 +37,14 @@ class Machine(Protocol):
         self.written_without_grad = []
         self.recorded_writes = []
         self.stored_graphs = []
-        self.mode_calls = []
         self.same_tensor = []
-
-    def block(self, body: list[ast.stmt]) -> Any:
-        for statement in body:
-            self.statement = statement
-            break
-        return super().block(body)
+        self.made_at = {}
+        self.records = {}
+        self.updates = []
+        self.escapes = []
+        self.scaled_nodes = set()
+        self.still_moving = {}
+        self.stepped_live = set()
 
     def run_units(self, units: list[Unit], namespace: dict[str, Any]) -> None:
         """Execute a module's top level."""

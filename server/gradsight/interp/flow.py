@@ -6,8 +6,8 @@ import ast
 from typing import Any
 
 from gradsight.interp.sites import Site
+from gradsight.interp.switches import Switches
 from gradsight.interp.tensors import Cut, Edge, Node, Tensor, leaves_of
-from gradsight.interp.transforms import Transforms
 from gradsight.interp.values import AbsentGrad, Number, Opaque, cuts_of
 from gradsight.model.events import Step
 
@@ -15,7 +15,7 @@ LINEAR = {"add", "sub", "mul", "div", "neg", "mean", "sum", "stack", "cat", "add
 TERM_KINDS = {"number", "numpy", "detach", "data", "copy", "grad", "no_grad", "inference"}
 
 
-class Flow(Transforms):
+class Flow(Switches):
     """Conclusions about gradients that do not arrive."""
 
     # -- starving parameters -----------------------------------------------------------------------------------------

@@ -6,8 +6,9 @@ import ast
 from itertools import pairwise
 from typing import Any
 
-from gradsight.interp.registration import Registration
+from gradsight.interp.freezing import Freezing
 from gradsight.interp.sites import Site
+from gradsight.interp.syntax import called_attribute
 from gradsight.interp.tensors import Tensor
 from gradsight.interp.training import Action
 from gradsight.interp.values import Layer, Opaque
@@ -27,16 +28,17 @@ REPLACING = {
 """Writes that give a straight-through estimator or a projection its meaning: the value changes on purpose."""
 
 
-class Protocol(Registration):
+class Protocol(Freezing):
     """Conclusions about the training loop."""
 
     def finish(self) -> None:
         """The path is over: look back at the whole of it."""
+        self.report_moved()
         if not self.gradients_unknown:
             for optimizer in self.optimizers:
                 self.judge_optimizer(optimizer)
+            self.judge_updates()
         self.judge_schedulers()
-        self.judge_clipping()
         self.judge_totals()
         self.judge_stored()
         for module in self.modules_made:
@@ -67,46 +69,24 @@ class Protocol(Registration):
         if not backwards:
             self.judge_no_backward(optimizer, steps[0], parameters)
             return
-        self.judge_order(optimizer, steps, backwards, parameters)
         self.judge_clearing(steps, backwards, parameters)
         self.judge_foreign(optimizer, steps, backwards, parameters)
 
     def judge_no_backward(self, optimizer: Opaque, step: Action, parameters: set[Tensor]) -> None:
         if any(parameter in self.gradient_ticks for parameter in parameters) or self.ended_early:
             return
+        instead = self.trained_instead(optimizer)
+        if instead is not None and optimizer.site is not None:
+            place = self.outermost(instead, optimizer.site)
+            self.parameters_not_held(optimizer, place, step.site, self.name_bound_at(place), False)
+            return
         if any(action.verb == "backward" for action in self.log) and self.events:
             return
-        self.emit(
-            "step-without-backward",
-            step.site,
-            [Step("made", optimizer.site or step.site, "the optimizer is made here")],
-        )
-
-    def judge_order(
-        self, optimizer: Opaque, steps: list[Action], backwards: list[Action], parameters: set[Tensor]
-    ) -> None:
-        """zero_grad between backward and step: the step sees nothing."""
-        previous = -1
-        for step in steps:
-            window = [
-                action for action in self.log if previous < action.tick <= step.tick and action is not step
-            ]
-            zeros = [action for action in window if action.verb == "zero" and self.covers(action, parameters)]
-            runs = [
-                action for action in window if action.verb == "backward" and self.touches(action, parameters)
-            ]
-            if zeros and runs and zeros[-1].tick > runs[-1].tick:
-                place = zeros[-1]
-                self.emit("cleared-before-step", place.site, [
-                    Step("made", runs[-1].site, "the gradient is computed here"),
-                    Step("needed", step.site, "the step finds no gradient here"),
-                ])  # fmt: skip
-            previous = step.tick
-
-    def covers(self, action: Action, parameters: set[Tensor]) -> bool:
-        if isinstance(action.subject, Opaque):
-            return parameters <= set(self.parameters_of(action.subject))
-        return parameters <= {tensor for _, tensor in self.tensors_of(action.subject, "parameter")}
+        if self.graph_escaped:
+            return
+        self.emit("step-without-backward", step.site, [
+            Step("made", optimizer.site or step.site, "the optimizer is made here"),
+        ])  # fmt: skip
 
     def judge_clearing(self, steps: list[Action], backwards: list[Action], parameters: set[Tensor]) -> None:
         """Two steps with backwards before each and nothing cleared between them."""
@@ -121,6 +101,8 @@ class Protocol(Registration):
                 for parameter in parameters
             ):
                 continue
+            if self.escaped_between(parameters, before[-1].tick, second.tick):
+                continue
             if not any(isinstance(parameter.grad, Tensor) for parameter in parameters):
                 continue
             self.emit(
@@ -130,28 +112,23 @@ class Protocol(Registration):
             )
             return
 
-    def was_cleared(self, parameter: Tensor, start: int, end: int) -> bool:
-        return any(start <= tick <= end for tick in self.all_clears.get(parameter, ()))
-
-    all_clears: dict[Tensor, list[int]]
-
-    def clear_gradients(self, tensors: list[Tensor], in_place: bool, site: Any) -> None:
-        super().clear_gradients(tensors, in_place, site)
-        for tensor in tensors:
-            self.all_clears.setdefault(tensor, []).append(self.tick)
-
-    def set_tensor_attribute(
-        self, tensor: Tensor, name: str, value: Any, node: ast.AST, augmented: bool
-    ) -> None:
-        super().set_tensor_attribute(tensor, name, value, node, augmented)
-        if name == "grad":
-            self.all_clears.setdefault(tensor, []).append(self.tick)
+    def judge_updates(self) -> None:
+        """Leaves that are updated by hand, round after round, by gradients that nobody clears."""
+        held = {tensor for optimizer in self.optimizers for tensor in self.parameters_of(optimizer)}
+        for (leaf, site, tick), (other, again, later) in pairs_of_one_leaf(self.updates):
+            if leaf is not other or leaf in held or site.key != again.key or not site.loops:
+                continue
+            runs = [
+                a for a in self.log if a.verb == "backward" and tick < a.tick < later and leaf in a.leaves
+            ]
+            if not runs or self.was_cleared(leaf, tick, later) or self.escaped_between({leaf}, tick, later):
+                continue
+            self.emit("gradients-never-cleared", runs[-1].site, [
+                Step("needed", again, "the update uses the gradients of all rounds so far"),
+            ])  # fmt: skip
 
     def after_write(self, target: Tensor, op: str, site: Site, write: Any, others: list[Tensor]) -> None:
         super().after_write(target, op, site, write, others)
-        if target.grad_of is not None and op in ("zero_", "fill_", "mul_", "copy_", "index_put_"):
-            self.all_clears.setdefault(target.grad_of, []).append(self.tick)
-            self.cleared_ticks[target.grad_of] = self.tick
         if write.mode == "no_grad" and op not in REPLACING:
             source = target.source if target.snapshot == "data" else target
             if not self.grad_mode or source is not target:
@@ -193,25 +170,67 @@ class Protocol(Registration):
                     return
 
     def step_parameters(self, optimizer: Opaque, site: Site) -> None:
-        for parameter in self.parameters_of(optimizer):
-            if (
-                parameter.requires_grad is False
-                and parameter.frozen_at is not None
-                and isinstance(parameter.grad, Tensor)
-            ):
-                options = optimizer.state["options"]
-                moving = "Adam" in optimizer.path or any(
-                    options.get(key) not in (None, 0, 0.0) for key in ("momentum", "weight_decay")
-                )
-                if moving or not self.was_cleared(parameter, 0, self.tick):
-                    self.emit(
-                        "frozen-still-moves",
-                        parameter.frozen_at,
-                        [Step("written", site, "this step still moves it")],
-                        parameter=parameter.label,
-                    )
+        self.check_order(optimizer, site)
         self.check_eval(optimizer, site)
         super().step_parameters(optimizer, site)
+        for parameter in self.parameters_of(optimizer):
+            record = self.records.get(parameter)
+            if record is not None:
+                record.pending = False
+
+    def check_order(self, optimizer: Opaque, site: Site) -> None:
+        """All gradients that were computed since the last step are gone: zeroed or dropped."""
+        if self.gradients_unknown or optimizer.state.get("escaped") or not optimizer.state.get("exact"):
+            return
+        records = [self.records[p] for p in self.parameters_of(optimizer) if p in self.records]
+        pending = [record for record in records if record.pending]
+        if pending and all(record.state in ("zeroed", "dropped") for record in pending):
+            self.cleared_too_early(pending[-1], site)
+
+    def before_clearing(self, tensors: list[Tensor], site: Site) -> None:
+        """Gradient accumulation that clears in every round: what was computed is dropped before the step that sums it."""
+        super().before_clearing(tensors, site)
+        if not site.loops or self.gradients_unknown:
+            return
+        for tensor in tensors:
+            record = self.records.get(tensor)
+            if record is None or not record.pending or record.state != "filled" or record.read:
+                continue
+            filled = record.filled_at
+            if filled is None or not filled.loops or record.decisions != len(self.decisions):
+                continue
+            run, number = site.loops[-1]
+            earlier = dict(filled.loops).get(run)
+            if earlier is None or earlier >= number or not self.steps_sometimes(run.node, site):
+                continue
+            if any(
+                other in self.records and not self.records[other].pending
+                for other in self.leaves_filled_at(filled)
+            ):
+                continue
+            self.emit("cleared-before-step", site, [
+                Step("made", filled, "the gradient of the round before is computed here"),
+            ], accumulating=True)  # fmt: skip
+            return
+
+    def leaves_filled_at(self, site: Site) -> list[Tensor]:
+        return [leaf for run in self.backwards if run.site is site for leaf in run.leaves]
+
+    def steps_sometimes(self, loop: ast.AST, site: Site) -> bool:
+        """Whether the loop steps only every so many rounds: `if (i + 1) % n == 0: optimizer.step()`."""
+        function = site.frame.function
+        texts = [loop] if function is None else [loop, function.node]
+        return any(
+            isinstance(inner, ast.If)
+            and any(
+                isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in ast.walk(inner.test)
+            )
+            and any(
+                called_attribute(part) == "step" for statement in inner.body for part in ast.walk(statement)
+            )
+            for text in texts
+            for inner in ast.walk(text)
+        )
 
     def check_eval(self, optimizer: Opaque, site: Site) -> None:
         """A step while the model is in eval mode, after it had been trained in train mode before."""
@@ -257,20 +276,13 @@ class Protocol(Registration):
                 )
             return
 
-    def judge_clipping(self) -> None:
-        for index, action in enumerate(self.log):
-            if action.verb != "clip" or (not action.leaves and not action.subject):
-                continue
-            parameters = set(action.subject)
-            for earlier in reversed(self.log[:index]):
-                if earlier.verb == "unscale":
-                    break
-                if earlier.verb == "backward" and self.touches(earlier, parameters):
-                    loss = earlier.subject.loss
-                    if loss.attributes and "<scaled>" in loss.attributes:
-                        self.emit(
-                            "scaled-gradients-used",
-                            action.site,
-                            [Step("made", earlier.site, "the scaled gradient is computed here")],
-                        )
-                    break
+
+def pairs_of_one_leaf(updates: list[Any]) -> list[tuple[Any, Any]]:
+    """Consecutive updates of the same leaf."""
+    last: dict[Tensor, Any] = {}
+    pairs = []
+    for update in updates:
+        if update[0] in last:
+            pairs.append((last[update[0]], update))
+        last[update[0]] = update
+    return pairs

@@ -1,4 +1,4 @@
-"""Modules and their parameters: what is not registered, what replaced what an optimizer holds, typos, layers made too late."""
+"""Modules and their parameters: what is not registered, typos, layers made in forward, activations applied twice."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 from gradsight.interp.layers import has_parameters
 from gradsight.interp.retention import Retention
-from gradsight.interp.sites import Site
+from gradsight.interp.sites import Frame, Site
+from gradsight.interp.syntax import called_attribute, conditions_around, own_statements, statement_around
 from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import MISSING, Instance, Layer, Mapping, Opaque, Seq, tensors_in
+from gradsight.interp.values import Instance, Layer, Mapping, Seq
 from gradsight.model.events import Step
 
 SOFTMAX = {"softmax", "Softmax", "softmin"}
@@ -109,58 +110,18 @@ class Registration(Retention):
         return False
 
     def attribute_assigned(self, owner: Any, name: str, value: Any, old: Any, node: ast.AST) -> None:
-        site = self.site(node)
-        self.attribute_sites[(id(owner), name)] = site
-        if old is MISSING or old is None or old is value:
-            return
-        replaced = [old] if isinstance(old, Tensor) and old.is_parameter else []
-        if isinstance(old, (Layer, Instance)) and old.module is not None:
-            replaced = [tensor for _, tensor in self.tensors_of(old, "parameter")]
-        fresh = tensors_in(value) if isinstance(value, Tensor) else []
-        if isinstance(value, (Layer, Instance)) and value.module is not None:
-            fresh = [tensor for _, tensor in self.tensors_of(value, "parameter")]
-        if replaced and fresh:
-            for optimizer in self.optimizers:
-                held = self.parameters_of(optimizer)
-                if any(any(tensor is parameter for parameter in held) for tensor in replaced):
-                    self.replacements.append((optimizer, site, fresh, name))
-
-    replacements: list[Any]
-
-    def optimizer_method(
-        self, optimizer: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
-    ) -> Any:
-        if name == "step":
-            for owner, site, fresh, attribute in self.replacements:
-                held = [tensor for other in self.optimizers for tensor in self.parameters_of(other)]
-                if owner is optimizer and not any(
-                    any(tensor is parameter for parameter in held) for tensor in fresh
-                ):
-                    self.emit("parameters-replaced", site, [
-                        Step("made", optimizer.site or site, "the optimizer took the old parameters here"),
-                        Step("needed", self.site(node), "this step does not move the new ones"),
-                    ], name=attribute)  # fmt: skip
-        return super().optimizer_method(optimizer, name, args, kwargs, node)
+        self.attribute_sites[(id(owner), name)] = self.site(node)
 
     def layer_made(self, layer: Layer, node: ast.AST) -> None:
+        """A layer with parameters that every forward pass makes anew; one that is made on a condition and kept is not."""
+        super().layer_made(layer, node)
         frame = self.frame
-        if (
-            frame.function is None
-            or frame.function.name != "forward"
-            or frame.owner is None
-            or frame.owner.kind != "module"
-        ):
+        if frame.function is None or frame.function.name != "forward" or frame.owner is None:
             return
-        if not has_parameters(layer.name, layer.options) or frame.guards:
+        if frame.owner.kind != "module" or not has_parameters(layer.name, layer.options):
             return
-        statement = self.statement
-        if isinstance(statement, ast.Assign) and any(
-            isinstance(target, ast.Attribute) for target in statement.targets
-        ):
-            return
-        self.emit("layer-made-in-forward", self.site(node), [], layer=layer.name)
-
-    statement: ast.AST | None = None
+        if not (is_kept(node, frame) and (frame.guards or conditions_around(node, frame))):
+            self.emit("layer-made-in-forward", self.site(node), [], layer=layer.name)
 
     def unknown_attribute_set(self, owner: Any, name: str, value: Any, site: Site) -> None:
         if name in TYPOS:
@@ -198,3 +159,24 @@ def container_word(value: Any) -> str:
     if isinstance(value, Mapping):
         return "dict"
     return value.kind if isinstance(value, Seq) else "container"
+
+
+def is_kept(node: ast.AST, frame: Frame) -> bool:
+    """Whether what an expression makes is stored beyond the call: in an attribute, an item, or by a registering call."""
+    statement = statement_around(node, frame)
+    if isinstance(statement, ast.Expr):
+        return called_attribute(statement.value) != "" and statement.value is not node
+    if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        return False
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    if any(isinstance(target, (ast.Attribute, ast.Subscript)) for target in targets):
+        return True
+    names = {target.id for target in targets if isinstance(target, ast.Name)}
+    for other in own_statements(frame.function.node.body):
+        if isinstance(other, ast.Assign) and isinstance(other.value, ast.Name) and other.value.id in names:
+            if any(isinstance(target, (ast.Attribute, ast.Subscript)) for target in other.targets):
+                return True
+        if isinstance(other, ast.Expr) and isinstance(other.value, ast.Call):
+            if any(isinstance(given, ast.Name) and given.id in names for given in other.value.args):
+                return True
+    return False

@@ -41,6 +41,22 @@ def _descend(body: list[Any], node: ast.AST) -> ast.AST | None:
     return None
 
 
+def conditions_around(node: ast.AST, frame: Frame) -> list[ast.AST]:
+    """The conditional statements and expressions inside which a node of the running frame lies, outermost first."""
+    function = frame.function
+    body: Any = getattr(function.node, "body", None) if function is not None else frame.unit.tree
+    found: list[ast.AST] = []
+    todo = body if isinstance(body, list) else [body]
+    while todo:
+        holder = next((item for item in todo if any(inner is node for inner in ast.walk(item))), None)
+        if holder is None or holder is node:
+            break
+        if isinstance(holder, (ast.If, ast.IfExp, ast.Try, ast.Match, ast.While)):
+            found.append(holder)
+        todo = list(ast.iter_child_nodes(holder))
+    return found
+
+
 def headers(statement: ast.AST) -> Iterator[ast.AST]:
     """The expressions of a compound statement that are not inside its bodies."""
     for name, value in ast.iter_fields(statement):

@@ -52,6 +52,7 @@ class Training(Modes):
         optimizer.state["groups"] = groups
         optimizer.state["exact"] = exact
         optimizer.state["options"] = dict(kwargs)
+        optimizer.state["own options"] = self.options_by_parameter(source)
         optimizer.state["fused"] = kwargs.get("fused") is True
         optimizer.state["stepped"] = 0
         optimizer.state["created"] = self.tick
@@ -98,6 +99,16 @@ class Training(Modes):
             groups.insert(0, plain)
         return groups, exact
 
+    def options_by_parameter(self, source: Any) -> dict[Tensor, dict[Any, Any]]:
+        """What parameter groups set for their members."""
+        found: dict[Tensor, dict[Any, Any]] = {}
+        for item in source.items if isinstance(source, Seq) else []:
+            if isinstance(item, Mapping):
+                options = {key: value for key, value in item.items.items() if key != "params"}
+                for tensor in tensors_in(item.items.get("params")):
+                    found[tensor] = options
+        return found
+
     def parameters_of(self, optimizer: Opaque) -> list[Tensor]:
         return [tensor for group in optimizer.state.get("groups", []) for tensor in group]
 
@@ -126,6 +137,7 @@ class Training(Modes):
         if name == "add_param_group" and args and isinstance(args[0], Mapping):
             groups, exact = self.parameter_groups(Seq("list", [args[0]]))
             optimizer.state["groups"].extend(groups)
+            optimizer.state["own options"].update(self.options_by_parameter(Seq("list", [args[0]])))
             optimizer.state["exact"] = optimizer.state["exact"] and exact
             return None
         if name in ("state_dict", "load_state_dict"):
@@ -256,9 +268,7 @@ class Training(Modes):
                 todo.extend(value.items[:16])
             elif isinstance(value, Mapping):
                 todo.extend(list(value.items.values())[:16])
-            elif isinstance(value, Bound):
-                todo.append(value.receiver)
-            elif isinstance(value, Method):
+            elif isinstance(value, (Bound, Method)):
                 todo.append(value.receiver)
 
 

@@ -66,6 +66,8 @@ from gradsight.model.rule import Rule, make_finding
 
 def judge(event: Event) -> Finding | None:
     message = "the gradients are cleared between backward and step: the step has nothing to apply"
+    if event.names.get("accumulating"):
+        message = "the gradients are cleared in every round: the step that comes every few rounds gets the last one only"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 

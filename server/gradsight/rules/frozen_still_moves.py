@@ -86,6 +86,8 @@ from gradsight.model.rule import Rule, make_finding, text
 
 def judge(event: Event) -> Finding | None:
     message = f"{text(event, 'parameter', 'the parameter')} is frozen here, but its optimizer still moves it (old gradient, momentum or weight decay)"
+    if event.names.get("zeroed"):
+        message = f"a gradient of zero does not hold {text(event, 'parameter', 'the parameter')} still: momentum or weight decay moves it"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 

@@ -80,6 +80,8 @@ from gradsight.model.rule import Rule, make_finding, text
 
 def judge(event: Event) -> Finding | None:
     message = f"{text(event, 'name')} gets new parameters here, and the optimizer still holds the old ones"
+    if event.names.get("lazy"):
+        message = f"the parameters of {text(event, 'name')} are made here, after the optimizer took what was there: no step moves them"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 

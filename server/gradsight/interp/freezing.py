@@ -1,0 +1,98 @@
+"""Parameters that are meant to stand still and are moved by their optimizer all the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradsight.interp.scaling import Scaling
+from gradsight.interp.sites import Site
+from gradsight.interp.tensors import Tensor
+from gradsight.interp.values import Number, Opaque, Unknown
+from gradsight.model.events import Step
+
+ADAMS = ("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "SparseAdam")
+"""Optimizers that go on moving a parameter for as long as their running averages last."""
+
+
+class Freezing(Scaling):
+    """Frozen by `requires_grad`, or by zeroing the gradient."""
+
+    still_moving: dict[Tensor, tuple[Site, Site]]
+    """Parameters that a step moved although their gradient was zeroed, until they are set right by hand."""
+    stepped_live: set[Tensor]
+    """Parameters that a step has moved by a gradient of their own."""
+
+    def step_parameters(self, optimizer: Opaque, site: Site) -> None:
+        self.report_moved()
+        parameters = self.parameters_of(optimizer)
+        live = [p for p in parameters if self.is_live(p)]
+        for parameter in parameters:
+            if not isinstance(parameter.grad, Tensor):
+                continue
+            if parameter.requires_grad is False and parameter.frozen_at is not None:
+                self.check_frozen(optimizer, parameter, site)
+            record = self.records.get(parameter)
+            if record is None:
+                continue
+            if record.state in ("zeroed", "masked") and record.site is not None:
+                others = [p for p in live if p is not parameter]
+                if others or record.state == "masked":
+                    self.check_zeroed(optimizer, parameter, record, site)
+            elif record.state in ("filled", "assigned"):
+                self.stepped_live.add(parameter)
+        super().step_parameters(optimizer, site)
+
+    def is_live(self, parameter: Tensor) -> bool:
+        record = self.records.get(parameter)
+        return record is not None and record.pending and record.state in ("filled", "assigned")
+
+    def check_frozen(self, optimizer: Opaque, parameter: Tensor, site: Site) -> None:
+        """requires_grad is off, and an old gradient is still there."""
+        place = parameter.frozen_at
+        stale = not self.was_cleared(parameter, 0, self.tick)
+        if place is not None and (
+            stale or self.remembers(optimizer, parameter) or self.decays(optimizer, parameter)
+        ):
+            self.emit("frozen-still-moves", place, [Step("written", site, "this step still moves it")],
+                      parameter=parameter.label)  # fmt: skip
+
+    def check_zeroed(self, optimizer: Opaque, parameter: Tensor, record: Any, site: Site) -> None:
+        """A gradient that was zeroed by hand still lets weight decay and running averages move the parameter."""
+        if not record.pending or set(record.site.guards) - set(site.guards):
+            return
+        carried = self.remembers(optimizer, parameter) and parameter in self.stepped_live
+        pruned = record.state == "masked" and any(
+            write.mode in ("silent", "no_grad") for write in parameter.storage.writes
+        )
+        if carried or (self.decays(optimizer, parameter) and not pruned):
+            self.still_moving.setdefault(parameter, (record.site, site))
+
+    def parameter_moved_by_hand(self, leaf: Tensor) -> None:
+        super().parameter_moved_by_hand(leaf)
+        self.still_moving.pop(leaf, None)
+
+    def report_moved(self) -> None:
+        for parameter, (place, site) in self.still_moving.items():
+            self.emit("frozen-still-moves", place, [
+                Step("written", site, "this step still moves it"), *self.call_steps(place),
+            ], parameter=parameter.label, zeroed=True)  # fmt: skip
+        self.still_moving.clear()
+
+    # -- what an optimizer does with a gradient of zero --------------------------------------------------------------
+
+    def remembers(self, optimizer: Opaque, parameter: Tensor) -> bool:
+        """Whether earlier gradients go on moving the parameter."""
+        name = optimizer.path.rpartition(".")[2]
+        return name in ADAMS or self.is_on(self.option_of(optimizer, parameter, "momentum", 0))
+
+    def decays(self, optimizer: Opaque, parameter: Tensor) -> bool:
+        default = 0.01 if optimizer.path.endswith(("AdamW", "NAdamW")) else 0
+        return self.is_on(self.option_of(optimizer, parameter, "weight_decay", default))
+
+    def is_on(self, value: Any) -> bool:
+        return isinstance(value, (int, float)) and value != 0 and not isinstance(value, (Number, Unknown))
+
+    def option_of(self, optimizer: Opaque, parameter: Tensor, name: str, default: Any) -> Any:
+        """An option of the parameter's group, or of the optimizer."""
+        own = optimizer.state.get("own options", {}).get(parameter, {})
+        return own.get(name, optimizer.state["options"].get(name, default))

@@ -1,0 +1,101 @@
+"""Parameters that came into a model after its optimizer was made, so that no step moves them."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.registration import Registration
+from gradsight.interp.sites import Site
+from gradsight.interp.syntax import statement_around
+from gradsight.interp.tensors import Tensor
+from gradsight.interp.values import MISSING, Instance, Layer, Opaque, tensors_in
+from gradsight.model.events import Step
+
+
+class Replacement(Registration):
+    """Old parameters in the optimizer, new ones in the model."""
+
+    replacements: list[tuple[Opaque, Site, list[Tensor], str, bool]]
+    made_at: dict[Tensor, tuple[int, Site]]
+    """When and where a parameter came to be."""
+
+    def attribute_assigned(self, owner: Any, name: str, value: Any, old: Any, node: ast.AST) -> None:
+        super().attribute_assigned(owner, name, value, old, node)
+        if not self.optimizers or old is value:
+            return
+        fresh = self.parameters_in(value)
+        lazy = old is None or old is MISSING
+        if lazy and self.frame.function is not None and self.frame.function.name == "__init__":
+            return
+        gone = (
+            [tensor for _, tensor in self.tensors_of(owner, "parameter")] if lazy else self.parameters_in(old)
+        )
+        if not fresh or not gone:
+            return
+        for optimizer in self.optimizers:
+            held = self.parameters_of(optimizer)
+            if any(tensor is parameter for tensor in gone for parameter in held):
+                self.replacements.append((optimizer, self.site(node), fresh, name, lazy))
+
+    def parameters_in(self, value: Any) -> list[Tensor]:
+        if isinstance(value, (Layer, Instance)) and value.module is not None:
+            return [tensor for _, tensor in self.tensors_of(value, "parameter")]
+        return (
+            [tensor for tensor in tensors_in(value) if tensor.is_parameter]
+            if isinstance(value, Tensor)
+            else []
+        )
+
+    def step_parameters(self, optimizer: Opaque, site: Site) -> None:
+        if self.replacements:
+            held = {tensor for other in self.optimizers for tensor in self.parameters_of(other)}
+            for owner, place, fresh, name, lazy in self.replacements:
+                if owner is not optimizer or any(tensor in held for tensor in fresh):
+                    continue
+                if lazy and not any(tensor in self.live_gradient_ticks for tensor in fresh):
+                    continue
+                self.parameters_not_held(optimizer, place, site, name, lazy)
+        super().step_parameters(optimizer, site)
+
+    def parameters_not_held(self, optimizer: Opaque, place: Site, step: Site, name: str, lazy: bool) -> None:
+        self.emit("parameters-replaced", place, [
+            Step("made", optimizer.site or place, "the optimizer took the parameters that were there"),
+            Step("needed", step, "this step does not move the new ones"),
+            *self.call_steps(place),
+        ], name=name, lazy=lazy)  # fmt: skip
+
+    # -- a model made, or copied, after its optimizer ----------------------------------------------------------------
+
+    def layer_made(self, layer: Layer, node: ast.AST) -> None:
+        super().layer_made(layer, node)
+        for tensor in layer.attributes.values():
+            if isinstance(tensor, Tensor) and tensor.is_parameter:
+                self.made_at[tensor] = (self.tick, self.site(node))
+
+    def copy_deep(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        self.tick += 1
+        result = super().copy_deep(args, kwargs, node)
+        for tensor in self.parameters_in(result):
+            self.made_at[tensor] = (self.tick, self.site(node))
+        return result
+
+    def trained_instead(self, optimizer: Opaque) -> Site | None:
+        """Where the parameters were made that the backwards reach, if all of them came after the optimizer."""
+        places: list[Site] = []
+        held = {tensor for other in self.optimizers for tensor in self.parameters_of(other)}
+        for run in self.backwards:
+            for leaf in run.leaves:
+                if not leaf.is_parameter:
+                    continue
+                tick, place = self.made_at.get(leaf, (-1, None))
+                if leaf in held or place is None or tick < optimizer.state["created"]:
+                    return None
+                places.append(place)
+        return places[0] if places else None
+
+    def name_bound_at(self, site: Site) -> str:
+        """The name that the statement around a place binds."""
+        statement = statement_around(site.node, site.frame)
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        return ast.unparse(target) if target is not None else "the model"

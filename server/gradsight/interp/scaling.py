@@ -1,0 +1,113 @@
+"""Gradient scalers: a gradient that is clipped, measured or edited while it is still scaled."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.flow import LINEAR
+from gradsight.interp.ledger import GradientRecord, Ledger
+from gradsight.interp.sites import Site
+from gradsight.interp.syntax import called_attribute
+from gradsight.interp.tensors import Node, Tensor
+from gradsight.interp.values import Opaque
+from gradsight.model.events import Step
+
+INDIFFERENT = {
+    "isfinite",
+    "isnan",
+    "isinf",
+    "clone",
+    "detach",
+    "zeros_like",
+    "empty_like",
+    "ones_like",
+    "sign",
+}
+"""What asks a gradient about something that scaling does not change, or only passes it on."""
+REPLACING = {"zero_", "fill_", "copy_", "index_put_", "masked_fill_"}
+"""Writes that do not depend on how large the gradient is."""
+
+
+class Scaling(Ledger):
+    """torch.amp.GradScaler."""
+
+    scaled_nodes: set[Node]
+
+    def scaler_method(
+        self, scaler: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        result = super().scaler_method(scaler, name, args, kwargs, node)
+        if name == "scale":
+            if isinstance(result, Tensor) and result.node is not None and scales(scaler):
+                self.scaled_nodes.add(result.node)
+        elif name in ("unscale_", "step") and args:
+            self.unscaled(args[0])
+        return result
+
+    def unscaled(self, optimizer: Any) -> None:
+        known = isinstance(optimizer, Opaque) and optimizer.kind == "optimizer"
+        for leaf in self.parameters_of(optimizer) if known else list(self.records):
+            record = self.records.get(leaf)
+            if record is not None:
+                record.scaled_at = None
+
+    def is_scaled(self, loss: Tensor) -> bool:
+        """Whether the loss is a scaled one, possibly divided or summed since."""
+        node = loss.node
+        todo = [node] if node is not None and self.scaled_nodes else []
+        seen: set[Node] = set()
+        while todo:
+            current = todo.pop()
+            if current in self.scaled_nodes:
+                return True
+            if current not in seen and current.op in LINEAR:
+                seen.add(current)
+                todo.extend(edge for edge in current.inputs if isinstance(edge, Node))
+        return False
+
+    def gradient_used(self, leaf: Tensor, record: GradientRecord, node: ast.AST) -> None:
+        super().gradient_used(leaf, record, node)
+        if record.scaled_at is None or isinstance(node, (ast.Compare, ast.AugAssign)):
+            return
+        name = called_attribute(node)
+        if name in INDIFFERENT or name.endswith("_"):
+            return
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div)):
+            return
+        self.scaled_gradient(record, self.site(node))
+
+    def gradient_written(
+        self, leaf: Tensor, target: Tensor, op: str, site: Site, others: list[Tensor], region: Any
+    ) -> None:
+        super().gradient_written(leaf, target, op, site, others, region)
+        record = self.record_of(leaf)
+        if record.scaled_at is None or op in REPLACING:
+            return
+        if op in ("mul_", "div_"):
+            # A factor commutes with unscaling; one that is computed may be the inverse of the scale.
+            if not self.has_literal_operand(site) and all(tensor.shape in ((), None) for tensor in others):
+                record.scaled_at = None
+            return
+        self.scaled_gradient(record, site)
+
+    def has_literal_operand(self, site: Site) -> bool:
+        node = site.node
+        value: Any = node.value if isinstance(node, ast.AugAssign) else None
+        if isinstance(node, ast.Call) and node.args:
+            value = node.args[0]
+        return isinstance(value, ast.Constant)
+
+    def scaled_gradient(self, record: GradientRecord, site: Site) -> None:
+        if record.scaled_at is not None:
+            steps = [Step("made", record.scaled_at, "the scaled gradient is computed here")]
+            self.emit("scaled-gradients-used", site, [*steps, *self.call_steps(site)])
+
+
+def scales(scaler: Opaque) -> bool:
+    """A scaler made with `enabled=False` does nothing."""
+    made = scaler.site.node if scaler.site is not None else None
+    return not any(
+        keyword.arg == "enabled" and isinstance(keyword.value, ast.Constant) and keyword.value.value is False
+        for keyword in getattr(made, "keywords", [])
+    )
