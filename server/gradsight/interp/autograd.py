@@ -235,7 +235,9 @@ class Recorder(CaseSelection):
                 return source
             sometimes = output.aliased == "sometimes"
             if sometimes and output.same == "sometimes" and source.dense:
-                return source
+                shape = infer_shape(op, output, bound, operands)
+                if shape is not None and shape == source.shape:
+                    return source
             shares = output.aliased == "always" or (sometimes and source.dense)
             if shares:
                 result = self.make_view(source, output, op, site)
@@ -285,6 +287,7 @@ class Recorder(CaseSelection):
         result = Tensor(site, source.storage, counter)
         result.region = source.region
         result.source = source
+        result.inference_site = source.inference_site
         result.twist = source.twist + (op if op in TWISTS else "")
         result.dense = source.dense and op in DENSE_VIEWS
         result.overlapping = source.overlapping

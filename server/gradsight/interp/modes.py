@@ -93,7 +93,7 @@ class Modes(Modules):
 
     def enter_opaque(self, context: Opaque, node: ast.AST) -> tuple[Any, Any]:
         """Other library contexts."""
-        if context.kind == "saved-hooks":
+        if context.kind == "saved-hooks" or "autocast" in context.path:
             before = self.saves_are_certain
             self.saves_are_certain = False
 

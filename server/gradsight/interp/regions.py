@@ -12,10 +12,13 @@ from gradsight.interp.cases import parts_of
 from gradsight.interp.values import Slice
 
 
-def region_of(index: Any) -> Any:
+def region_of(index: Any, shape: Any = None) -> Any:
     """A comparable description of a fully known basic index: per dimension an interval, or None for all of it."""
     parts: list[Any] = []
-    for part in parts_of(index):
+    for position, part in enumerate(parts_of(index)):
+        size = shape[position] if shape is not None and position < len(shape) and Ellipsis not in parts else None
+        if isinstance(size, int):
+            part = counted(part, size)
         if isinstance(part, int) and not isinstance(part, bool):
             parts.append((part, part + 1) if part >= 0 else ("end", part))
         elif isinstance(part, Slice) and part.step is None:
@@ -28,6 +31,18 @@ def region_of(index: Any) -> Any:
         else:
             return None
     return ("index", tuple(parts))
+
+
+def counted(part: Any, size: int) -> Any:
+    """An index entry with negative bounds counted from the start."""
+    if isinstance(part, int) and not isinstance(part, bool) and part < 0:
+        return part + size
+    if isinstance(part, Slice) and part.step is None:
+        bounds = (part.start, part.stop)
+        if all(bound is None or isinstance(bound, int) for bound in bounds):
+            start, stop, _ = slice(*bounds).indices(size)
+            return Slice(start or None, stop if stop != size else None, None)
+    return part
 
 
 def overlaps(write_region: Any, read_region: Any) -> bool:

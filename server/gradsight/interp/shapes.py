@@ -368,6 +368,12 @@ def _diagonal(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
     return (min(shape),) if None not in shape else (None,)
 
 
+def _narrow(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    length = bound.get("length", list(bound.values())[-1])
+    axis = bound.get("dim", list(bound.values())[1])
+    return tuple((length if isinstance(length, int) else None) if i == axis % len(shape) else size for i, size in enumerate(shape))
+
+
 def _same(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
     return shape
 
@@ -399,8 +405,8 @@ RULES: dict[str, Any] = {
     **dict.fromkeys(("sum", "mean", "max", "min", "amax", "amin", "prod", "std", "var", "logsumexp", "all", "any", "argmax",
                      "argmin", "median", "nansum", "nanmean", "count_nonzero"), _reduce),
     **dict.fromkeys(("norm", "vector_norm", "matrix_norm"), _norm),
-    "index": _index, "diagonal": _diagonal, "chunk": _chunk, "split": _split, "unbind": _unbind, "gather": _gather, "outer": _outer,
-    **dict.fromkeys(("add", "sub", "mul", "div", "pow", "where", "maximum", "minimum", "remainder", "floor_divide", "lt", "le",
+    "index": _index, "diagonal": _diagonal, "narrow": _narrow, "chunk": _chunk, "split": _split, "unbind": _unbind, "gather": _gather, "outer": _outer,
+    **dict.fromkeys(("add", "sub", "mul", "div", "true_divide", "divide", "multiply", "subtract", "pow", "where", "maximum", "minimum", "remainder", "floor_divide", "lt", "le",
                      "gt", "ge", "eq", "ne", "bitwise_and", "bitwise_or", "atan2", "fmod"), _elementwise),
     **dict.fromkeys(("clone", "detach", "data", "exp", "log", "relu", "sigmoid", "tanh", "softmax", "log_softmax", "dropout",
                      "neg", "abs", "sqrt", "sin", "cos", "square", "clamp", "clip", "float", "double", "half", "to", "sign",

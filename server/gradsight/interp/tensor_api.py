@@ -280,7 +280,7 @@ class TensorApi(Backward):
         if basic:
             result = self.apply_view("index", tensor, node)
             result.shape = shape
-            result.region = region_of(index) if tensor.region is None else None
+            result.region = region_of(index, tensor.shape) if tensor.region is None else None
             result.snapshot = "slice" if result.region is not None and result.region[0] == "index" else ""
             return result
         operands: dict[str, Any] = {"self": tensor}
@@ -353,7 +353,7 @@ class TensorApi(Backward):
             flags.append(IGNORANT)
         wants = any_requires_grad(flags) if tensor.dtype not in INTEGRAL else False
         recording = wants if self.grad_mode and not self.inference else False
-        region = region_of(index) if tensor.region is None else None
+        region = region_of(index, tensor.shape) if tensor.region is None else None
         self.check_item_writable(tensor, index, site, recording)
         grad_node = self.write_tensor(tensor, "index_put_", site, others, recording, cuts, region=region)
         if grad_node is not None:

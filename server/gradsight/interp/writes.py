@@ -78,7 +78,7 @@ class Writer(Recorder):
                 if other.storage is target.storage and clash(target, other):
                     self.emit("shared-view-written", site, [Step("made", other.site, "the overlapping value is made here")],
                               op=op, view="", target=self.text_of_target(site), reason="operands")  # fmt: skip
-        if recording is not False and not mode:
+        if not mode and (recording is not False or target.inference_site is not None):
             self.check_writable(target, op, site, recording)
         if (
             self.grad_mode
@@ -168,11 +168,15 @@ class Writer(Recorder):
                     reason="many",
                 )
             return
+        if target.inference_site is not None and not self.inference:
+            steps = [Step("made", target.inference_site, "inference mode is on here")]
+            self.emit("backward-without-graph", site, steps, cut="inference", op=op, loss=text, source=text)
+            return
         if base is not None and target.view_made_without_grad and recording is True:
             steps = [Step("made", target.site, "the view is made without grad mode here")]
             self.emit("shared-view-written", site, steps, op=op, view="", target=text, reason="mode")
             return
-        owner = base if base is not None and not (target.is_leaf and target.requires_grad is True) else target
+        owner = leaf_behind(target) or (base if base is not None else target)
         if owner.is_leaf and owner.requires_grad is True and not owner.rebases:
             steps = [Step("made", owner.site, "the leaf that requires grad is made here")]
             steps += self.call_steps(site)
@@ -244,6 +248,20 @@ class Writer(Recorder):
         """Hook: a tensor was written by an operator."""
 
 
+
+
+def leaf_behind(target: Tensor) -> Tensor | None:
+    """The leaf that requires grad of which this tensor is a differentiable view, or which it is."""
+    tensor: Tensor | None = target
+    steps = 0
+    while tensor is not None and steps < 20:
+        if tensor.is_leaf and tensor.requires_grad is True:
+            return tensor
+        if tensor.base is None:
+            return None
+        tensor = tensor.source
+        steps += 1
+    return None
 
 
 def clash(target: Tensor, other: Tensor) -> bool:
