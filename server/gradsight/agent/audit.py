@@ -275,11 +275,13 @@ def graph_around(nodes: Sequence[Node], broken: Node | None, log: OpLog, limit: 
     for node in kept:
         maker = log.maker(node) if node.next_functions else None
         leaf = getattr(node, "variable", None)
+        place = place_of(maker.stack[0]) if maker is not None and maker.stack else None
         drawn.append(
             {
                 "id": names[node],
                 "name": node.name().rsplit("::", 1)[-1],
-                "line": line_of(maker.stack[0]) if maker is not None and maker.stack else 0,
+                "filename": place.filename if place is not None else "",
+                "line": place.row if place is not None else 0,
                 "shape": list(leaf.shape) if isinstance(leaf, torch.Tensor) else None,
                 "broken": node is broken,
             }

@@ -63,10 +63,11 @@ def load(request: dict[str, Any]) -> Program:
     if request.get("module"):
         return _from_module(str(request["module"]), arguments)
     path = os.path.abspath(str(request.get("script") or ""))
-    if not os.path.isfile(path):
-        raise NotRunnable(f"there is no file {path}")
     text = request.get("text")
-    if path.endswith(".ipynb"):
+    if text is None and not os.path.isfile(path):
+        raise NotRunnable(f"there is no file {path}")
+    # A notebook that an editor shows comes as one text, its cells joined.
+    if text is None and path.endswith(".ipynb"):
         return _from_notebook(path, arguments)
     source = _read(path) if text is None else str(text)
     claim_file(path)

@@ -129,6 +129,7 @@ class Session:
             "faults": [fault.as_json() for fault in faults],
             "parameters": instruments.parameters(),
             "facts": instruments.facts(),
+            "visited": instruments.log.visited(),
             "graph": next((fault.graph for fault in faults if fault.graph is not None), None),
             "notes": ledger.notes,
             "torch": torch.__version__,

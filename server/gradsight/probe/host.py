@@ -277,7 +277,7 @@ def _launch(request: ProbeRequest, folder: str, streams: Streams) -> Conversatio
     mark = uuid.uuid4().hex
     try:
         process = subprocess.Popen(
-            [request.python, BOOT, "once", str(theirs.fileno()), str(lifeline_read)],
+            [*request.launcher, request.python, BOOT, "once", str(theirs.fileno()), str(lifeline_read)],
             stdin=subprocess.DEVNULL,
             stdout=out_write,
             stderr=error_write,

@@ -30,6 +30,8 @@ class ProbeRequest:
     graph: bool = False
     threads: int = 1
     environment: Mapping[str, str] = field(default_factory=dict, hash=False)
+    launcher: tuple[str, ...] = ()
+    """Words that come before the interpreter, `nice -n 10` for example."""
 
     def as_message(self, folder: str) -> dict[str, Any]:
         """The request as the agent reads it."""

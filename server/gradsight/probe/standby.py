@@ -65,7 +65,7 @@ class Standby:
         cancel: threading.Event | None = None,
     ) -> Outcome:
         """Runs a probe in the warm interpreter, or in a fresh one where that is not possible."""
-        if not _can_fork() or request.threads != 1:
+        if not _can_fork() or request.threads != 1 or request.launcher:
             return host.run(request, streams, listen, cancel)
         with self._lock:
             zygote = self._ensure(request.python)
