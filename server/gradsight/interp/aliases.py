@@ -7,8 +7,9 @@ from typing import Any
 
 from gradsight.interp.flow import Flow
 from gradsight.interp.sites import Frame, Site
-from gradsight.interp.syntax import names_read, statement_around, written_name
-from gradsight.interp.tensors import Tensor
+from gradsight.interp.syntax import mentions_attribute, names_read, statement_around, written_name
+from gradsight.interp.tensors import Storage, Tensor
+from gradsight.interp.values import tensors_in
 from gradsight.model.events import Step
 
 
@@ -43,11 +44,58 @@ class Aliases(Flow):
         self.emit("alias-read-after-write", place, steps, how=kind, write=write.op, target=tensor.label, alias=tensor.label,
                   written=self.text_of_target(write.site))  # fmt: skip
 
+    def read_after_write(self, tensor: Tensor, node: ast.AST) -> None:
+        if tensor.snapshot == "grad" and tensor.grad_of is not None:
+            clips = [w for w in tensor.storage.writes if w.epoch > tensor.born_epoch and w.op in CLIPPING]
+            statement = statement_around(node, self.frame) if clips else None
+            if statement is not None and mentions_attribute(statement, "grad"):
+                # A kept gradient beside a fresh one: the two are taken for before and after.
+                steps = [
+                    Step("written", clips[0].site, f"{clips[0].op} changes it here"),
+                    Step("read", self.site(node), "held against the gradient itself here"),
+                ]
+                self.emit("grad-alias-overwritten", tensor.site, steps, target=tensor.grad_of.label,
+                          write=clips[0].op, alias=tensor.label)  # fmt: skip
+        super().read_after_write(tensor, node)
+
     def operands_of(self, bound: dict[str, Any], node: ast.AST) -> Any:
         for value in bound.values():
-            if type(value) is Tensor and value.storage.writes and value.node is not None:
-                self.check_written_through_alias(value, node)
+            if type(value) is Tensor and value.storage.writes:
+                if value.node is not None:
+                    self.check_written_through_alias(value, node)
+                elif self.averaged and value.storage in self.averaged and not value.snapshot:
+                    self.model_changed_by_state(value, node)
         return super().operands_of(bound, node)
+
+    # -- state dicts -------------------------------------------------------------------------------------------------
+
+    averaged: dict[Storage, Any]
+    """Memory of a model that was written through its `state_dict()` on the way into another model."""
+
+    def module_load_state_dict(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        result = super().module_load_state_dict(module, args, kwargs, node)
+        own = {
+            tensor.storage for kind in ("parameter", "buffer") for _, tensor in self.tensors_of(module, kind)
+        }
+        for alias in tensors_in(args[0]) if args else []:
+            if alias.snapshot == "state_dict" and alias.storage not in own:
+                write = next((w for w in alias.storage.writes if w.writer.snapshot == "state_dict"), None)
+                if write is not None:
+                    self.averaged[alias.storage] = write
+        return result
+
+    def model_changed_by_state(self, tensor: Tensor, node: ast.AST) -> None:
+        """A model is used again after its own weights were overwritten by what was computed in its state dict."""
+        write = self.averaged.pop(tensor.storage)
+        steps = [
+            Step("made", write.writer.site, "state_dict() gives the model's own memory"),
+            Step("read", self.site(node), "the model is used here, changed"),
+            *self.call_steps(write.site),
+        ]
+        self.emit("alias-read-after-write", write.site, steps, how="state", write=write.op, target=tensor.label,
+                  alias="state_dict()", written=self.text_of_target(write.site))  # fmt: skip
 
     def check_written_through_alias(self, tensor: Tensor, node: ast.AST) -> None:
         """A tensor of the graph is read after a write through its `detach()` or `.data` alias."""
@@ -201,6 +249,7 @@ class StaleName:
 
 
 NO_NAMES: frozenset[str] = frozenset()
+CLIPPING = ("clip_grad_norm_", "clip_grad_value_")
 BY_HAND = ("graph", "no_grad")
 RESCALING = {"mul_", "div_", "add_", "sub_", "neg_", "true_divide_"}
 ABOUT_SHAPE = {

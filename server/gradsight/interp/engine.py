@@ -39,6 +39,8 @@ class Machine(Protocol):
         self.stored_graphs = []
         self.same_tensor = []
         self.made_at = {}
+        self.meetings = []
+        self.averaged = {}
         self.records = {}
         self.updates = []
         self.escapes = []

@@ -6,9 +6,9 @@ import ast
 from typing import Any
 
 from gradsight.interp.layers import has_parameters
-from gradsight.interp.retention import Retention
 from gradsight.interp.sites import Frame, Site
 from gradsight.interp.syntax import called_attribute, conditions_around, own_statements, statement_around
+from gradsight.interp.targets import Targets
 from gradsight.interp.tensors import Tensor
 from gradsight.interp.values import Instance, Layer, Mapping, Seq
 from gradsight.model.events import Step
@@ -22,7 +22,7 @@ TYPOS = {
 }  # fmt: skip
 
 
-class Registration(Retention):
+class Registration(Targets):
     """Conclusions about modules."""
 
     def judge_registration(self, module: Any) -> None:
@@ -132,10 +132,12 @@ class Registration(Retention):
     def operator_called(
         self, name: str, args: list[Any], kwargs: dict[str, Any], result: Any, node: ast.AST
     ) -> None:
+        super().operator_called(name, args, kwargs, result, node)
         if name in TAKES_LOGITS and args and isinstance(args[0], Tensor):
             self.check_activated(name, args[0], node)
 
     def layer_called(self, layer: Layer, bound: dict[str, Any], result: Any, node: ast.AST) -> None:
+        super().layer_called(layer, bound, result, node)
         name = layer.name.rpartition(".")[2]
         if name in TAKES_LOGITS:
             first = next(iter(bound.values()), None)

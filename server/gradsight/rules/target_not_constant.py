@@ -73,9 +73,7 @@ from gradsight.model.rule import Rule, make_finding, text
 
 
 def judge(event: Event) -> Finding | None:
-    message = (
-        f"the target {text(event, 'target', 'value')} carries a gradient of the network that is trained on it"
-    )
+    message = f"{text(event, 'target', 'the target')} is meant as a constant here, and carries a gradient of what is trained on it"
     return make_finding(event, RULE.code, RULE.name, message, "info")
 
 

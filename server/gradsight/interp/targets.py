@@ -1,0 +1,106 @@
+"""Targets that are not constant: a loss whose target, or whose weight, is computed by what the loss trains."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+from gradsight.interp.retention import Retention
+from gradsight.interp.sites import Site
+from gradsight.interp.tensors import Edge, Node, Tensor, leaves_of
+from gradsight.interp.values import Layer
+from gradsight.model.events import Step
+
+COMPARING = {
+    "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "cosine_similarity", "MSELoss", "L1Loss", "SmoothL1Loss",
+    "HuberLoss", "KLDivLoss", "CosineSimilarity", "cross_entropy", "CrossEntropyLoss", "binary_cross_entropy",
+}  # fmt: skip
+"""Functions that hold a prediction against a target."""
+TARGET_NAMES = re.compile(r"target|teacher|bootstrap|bellman|expected|goal", re.IGNORECASE)
+WEIGHT_NAMES = re.compile(r"adv|td_error|delta|return|reward|baseline", re.IGNORECASE)
+"""Names that say: this is meant to be a number for the optimizer, not something to learn."""
+
+
+class Targets(Retention):
+    """Remembers where a target meets a prediction, and speaks when a backward goes through both."""
+
+    meetings: list[tuple[Node, Site, Tensor]]
+
+    def operator_called(
+        self, name: str, args: list[Any], kwargs: dict[str, Any], result: Any, node: ast.AST
+    ) -> None:
+        super().operator_called(name, args, kwargs, result, node)
+        if name in COMPARING:
+            self.compared([*args, *kwargs.values()], result, node)
+
+    def layer_called(self, layer: Layer, bound: dict[str, Any], result: Any, node: ast.AST) -> None:
+        super().layer_called(layer, bound, result, node)
+        if layer.name.rpartition(".")[2] in COMPARING:
+            self.compared(list(bound.values()), result, node)
+
+    def term_added(self, name: str, left: Tensor, right: Any, result: Any, node: ast.AST) -> None:
+        super().term_added(name, left, right, result, node)
+        if name in ("__sub__", "__rsub__"):
+            self.compared([left, right], result, node)
+        elif name in ("__mul__", "__rmul__"):
+            for chance, weight in ((left, right), (right, left)):
+                if (
+                    isinstance(weight, Tensor)
+                    and is_log_probability(chance)
+                    and WEIGHT_NAMES.search(weight.label)
+                ):
+                    if weight.needs_grad() is True and weight.node is not None:
+                        self.remember_meeting(result, weight, node)
+
+    def compared(self, values: list[Any], result: Any, node: ast.AST) -> None:
+        tensors = [value for value in values if isinstance(value, Tensor) and value.needs_grad() is True]
+        if len(tensors) < 2:
+            return
+        target = next((tensor for tensor in tensors[:2] if TARGET_NAMES.search(tensor.label)), None)
+        if target is None or target.node is None:
+            return
+        other = tensors[1] if target is tensors[0] else tensors[0]
+        if other.node is None or TARGET_NAMES.search(other.label):
+            return
+        shared = leaves_of([target.node]) & leaves_of([other.node])
+        if any(leaf.is_parameter or leaf.leaf_made for leaf in shared):
+            self.remember_meeting(result, target, node)
+
+    def remember_meeting(self, result: Any, target: Tensor, node: ast.AST) -> None:
+        if isinstance(result, Tensor) and result.node is not None:
+            self.meetings.append((result.node, self.site(node), target))
+
+    def backward_done(self, run: Any, given: dict[str, Any]) -> None:
+        super().backward_done(run, given)
+        if not self.meetings:
+            return
+        reached = nodes_behind(run.loss.edge())
+        for node, site, target in self.meetings:
+            if node in reached:
+                steps = [
+                    Step("made", target.site, "computed here, by what the loss trains"),
+                    Step("needed", run.site, "this backward goes into it as well"),
+                    *self.call_steps(site),
+                ]
+                self.emit("target-not-constant", site, steps, target=target.label)
+        self.meetings.clear()
+
+
+def is_log_probability(value: Any) -> bool:
+    return isinstance(value, Tensor) and (
+        (value.node is not None and value.node.op == "log_prob")
+        or re.search(r"log_?p", value.label) is not None
+    )
+
+
+def nodes_behind(start: Edge | None) -> set[Node]:
+    """Every node that a backward from here executes."""
+    seen: set[Node] = set()
+    todo: list[Edge] = [start] if start is not None else []
+    while todo:
+        edge = todo.pop()
+        if isinstance(edge, Node) and edge not in seen:
+            seen.add(edge)
+            todo.extend(edge.inputs)
+    return seen
