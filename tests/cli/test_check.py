@@ -311,6 +311,25 @@ def test_a_process_that_dies_costs_one_file_only() -> None:
     assert results == {number: number * 10 for number in (0, 1, 2, 4, 5, 6, 7)}
 
 
+def test_processes_end_with_the_one_that_started_them() -> None:
+    code = (
+        "import os, sys, time\n"
+        "from gradsight.cli.pool import work_through\n"
+        "def work(number):\n"
+        "    print(os.getpid(), flush=True)\n"
+        "    time.sleep(0.2)\n"
+        "for _ in work_through(work, range(1_000), 2): pass\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout
+    workers = {int(parent.stdout.readline()) for _ in range(4)}
+    assert len(workers) == 2
+    parent.kill()
+    parent.wait()
+    # The end of the output is the end of the last process that could write to it.
+    parent.stdout.read()
+
+
 def die_on_three(number: int) -> int:
     """Work that ends its process at the third piece."""
     if number == 3:

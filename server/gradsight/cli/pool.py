@@ -55,13 +55,15 @@ def _spread(work: Callable[[int], Any], pieces: Sequence[int], processes: int) -
     from multiprocessing.connection import wait
 
     # Forking is safe here because no thread has been started; it shares what is loaded and starts in milliseconds.
-    context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    is_forking = sys.platform == "linux"
+    context: Any = multiprocessing.get_context("fork" if is_forking else "spawn")
     waiting = list(reversed(pieces))
     busy: dict[Any, tuple[Any, int]] = {}
 
     def hire() -> None:
         ours, theirs = context.Pipe()
-        process = context.Process(target=_serve, args=(theirs, work), daemon=True)
+        inherited = (ours, *busy) if is_forking else ()
+        process = context.Process(target=_serve, args=(theirs, work, inherited), daemon=True)
         process.start()
         theirs.close()
         assign(ours, process)
@@ -96,8 +98,14 @@ def _spread(work: Callable[[int], Any], pieces: Sequence[int], processes: int) -
             process.terminate()
 
 
-def _serve(line: Line, work: Callable[[int], Any]) -> None:
-    """The life of one process: take a piece, do it, answer; the end of the line is the end."""
+def _serve(line: Line, work: Callable[[int], Any], inherited: Sequence[Line]) -> None:
+    """The life of one process: take a piece, do it, answer; the end of the line is the end.
+
+    A forked process has copies of its parent's ends of all lines.  Unless it closes them, no line would end with the
+    parent, and an orphan would wait for ever.
+    """
+    for copy in inherited:
+        copy.close()
     try:
         while True:
             line.send(work(line.recv()))
