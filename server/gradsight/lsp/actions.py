@@ -32,11 +32,7 @@ APPLY = "gradsight.apply"
 
 def register(server: GradSightServer) -> None:
     """Offer actions, complete them, and apply them for clients that only know commands."""
-    options = types.CodeActionOptions(
-        code_action_kinds=sorted(set(KINDS.values())),
-        resolve_provider=True,
-    )
-    server.feature(types.TEXT_DOCUMENT_CODE_ACTION, options)(code_actions)
+    server.feature(types.TEXT_DOCUMENT_CODE_ACTION)(code_actions)
     server.feature(types.CODE_ACTION_RESOLVE)(resolve)
     server.command(APPLY)(apply)
 

@@ -1,13 +1,18 @@
-"""What the client can do, read once from its capabilities: optional fields are sent only to clients that know them."""
+"""What the client can do, read once from its capabilities: optional fields are sent only to clients that know them.
+
+Capabilities are read as they came, without building the protocol's types for them: that would be most of the time from
+the first message to its answer, and a client may say things there that nobody here asks about.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-
-from pygls.capabilities import get_capability
+from typing import Any
 
 from gradsight.lsp.convert import Encoding
-from gradsight.lsp.wire_types import types
+
+ENCODINGS: dict[object, Encoding] = {"utf-8": "utf-8", "utf-16": "utf-16", "utf-32": "utf-32"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,13 +21,12 @@ class Client:
 
     encoding: Encoding = "utf-16"
     pulls_diagnostics: bool = False
-    takes_related_documents: bool = False
     refreshes_diagnostics: bool = False
     takes_versions: bool = False
     takes_related_information: bool = False
     takes_code_description: bool = False
     takes_data: bool = False
-    tags: frozenset[types.DiagnosticTag] = frozenset()
+    tags: frozenset[int] = frozenset()
     reads_markdown: bool = False
     takes_action_literals: bool = False
     resolves_edits: bool = False
@@ -34,41 +38,47 @@ class Client:
     refreshes_hints: bool = False
     refreshes_lenses: bool = False
     shows_progress: bool = False
+    knows_notebooks: bool = False
 
 
-def read_client(capabilities: types.ClientCapabilities, encoding: str) -> Client:
+def read_client(capabilities: object) -> Client:
     """The client that has these capabilities."""
 
-    def has(path: str) -> bool:
-        return bool(get_capability(capabilities, path, False))
+    def find(path: str) -> Any:
+        found: Any = capabilities
+        for name in path.split("."):
+            found = found.get(name) if isinstance(found, Mapping) else None
+        return found
 
-    publish = "text_document.publish_diagnostics"
-    tags = get_capability(capabilities, f"{publish}.tag_support", None)
-    formats = get_capability(capabilities, "text_document.hover.content_format", None) or ()
-    resolved = get_capability(capabilities, "text_document.code_action.resolve_support", None)
-    pulls = get_capability(capabilities, "text_document.diagnostic", None)
+    def has(path: str) -> bool:
+        return bool(find(path))
+
+    def entries(path: str) -> list[Any]:
+        found = find(path)
+        return found if isinstance(found, list) else []
+
+    publish, action = "textDocument.publishDiagnostics", "textDocument.codeAction"
+    offered = [ENCODINGS[name] for name in entries("general.positionEncodings") if name in ENCODINGS]
     return Client(
-        encoding=encoding if encoding in ("utf-8", "utf-32") else "utf-16",  # type: ignore[arg-type]
-        pulls_diagnostics=pulls is not None,
-        takes_related_documents=bool(pulls and pulls.related_document_support),
-        refreshes_diagnostics=has("workspace.diagnostics.refresh_support"),
-        takes_versions=has(f"{publish}.version_support"),
-        takes_related_information=has(f"{publish}.related_information"),
-        takes_code_description=has(f"{publish}.code_description_support"),
-        takes_data=has(f"{publish}.data_support"),
-        tags=frozenset(tags.value_set)
-        if isinstance(tags, types.ClientDiagnosticsTagOptions)
-        else frozenset(),
-        reads_markdown=types.MarkupKind.Markdown in formats,
-        takes_action_literals=has("text_document.code_action.code_action_literal_support"),
-        resolves_edits=has("text_document.code_action.data_support")
-        and "edit" in (resolved.properties if resolved else ()),
-        knows_preferred=has("text_document.code_action.is_preferred_support"),
-        takes_document_changes=has("workspace.workspace_edit.document_changes"),
-        watches_files=has("workspace.did_change_watched_files.dynamic_registration"),
+        encoding=offered[0] if offered else "utf-16",
+        pulls_diagnostics=find("textDocument.diagnostic") is not None,
+        refreshes_diagnostics=has("workspace.diagnostics.refreshSupport"),
+        takes_versions=has(f"{publish}.versionSupport"),
+        takes_related_information=has(f"{publish}.relatedInformation"),
+        takes_code_description=has(f"{publish}.codeDescriptionSupport"),
+        takes_data=has(f"{publish}.dataSupport"),
+        tags=frozenset(tag for tag in entries(f"{publish}.tagSupport.valueSet") if isinstance(tag, int)),
+        reads_markdown="markdown" in entries("textDocument.hover.contentFormat"),
+        takes_action_literals=has(f"{action}.codeActionLiteralSupport"),
+        resolves_edits=has(f"{action}.dataSupport")
+        and "edit" in entries(f"{action}.resolveSupport.properties"),
+        knows_preferred=has(f"{action}.isPreferredSupport"),
+        takes_document_changes=has("workspace.workspaceEdit.documentChanges"),
+        watches_files=has("workspace.didChangeWatchedFiles.dynamicRegistration"),
         answers_configuration=has("workspace.configuration"),
-        registers_configuration=has("workspace.did_change_configuration.dynamic_registration"),
-        refreshes_hints=has("workspace.inlay_hint.refresh_support"),
-        refreshes_lenses=has("workspace.code_lens.refresh_support"),
-        shows_progress=has("window.work_done_progress"),
+        registers_configuration=has("workspace.didChangeConfiguration.dynamicRegistration"),
+        refreshes_hints=has("workspace.inlayHint.refreshSupport"),
+        refreshes_lenses=has("workspace.codeLens.refreshSupport"),
+        shows_progress=has("window.workDoneProgress"),
+        knows_notebooks=find("notebookDocument") is not None,
     )

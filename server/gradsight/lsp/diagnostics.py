@@ -31,11 +31,8 @@ Diagnostics = dict[str, list[types.Diagnostic]]
 
 
 def register(server: GradSightServer) -> None:
-    """Announce pulling where the client asks for it; everyone else is pushed to."""
-    options = types.DiagnosticOptions(
-        inter_file_dependencies=True, workspace_diagnostics=True, identifier=SOURCE
-    )
-    server.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, options)(pull_document)
+    """Answer a client that asks; everyone else is pushed to."""
+    server.feature(types.TEXT_DOCUMENT_DIAGNOSTIC)(pull_document)
     server.feature(types.WORKSPACE_DIAGNOSTIC)(pull_workspace)
 
 
@@ -141,7 +138,7 @@ def diagnostic_of(session: Session, finding: Finding, client: Client) -> types.D
     """One finding; fields that the client does not know are left out."""
     _, place = locate_at_path(session, finding.path, finding.span, client.encoding)
     is_unused = finding.code == UNUSED_CODE
-    tags = [tag for tag in [types.DiagnosticTag.Unnecessary] if is_unused and tag in client.tags]
+    tags = [tag for tag in [types.DiagnosticTag.Unnecessary] if is_unused and int(tag) in client.tags]
     return types.Diagnostic(
         range=place,
         message=finding.message if client.takes_related_information else _with_trail(finding),

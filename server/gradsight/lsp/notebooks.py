@@ -14,13 +14,6 @@ from gradsight.session.documents import Notebook, OpenCell
 if TYPE_CHECKING:
     from gradsight.lsp.server import GradSightServer
 
-SYNC = types.NotebookDocumentSyncOptions(
-    notebook_selector=[
-        types.NotebookDocumentFilterWithCells(cells=[types.NotebookCellLanguage(language="python")])
-    ],
-    save=True,
-)
-
 
 def register(server: GradSightServer) -> None:
     """Takes the place of the notebooks that pygls keeps."""

@@ -35,6 +35,7 @@ class Conversation(LanguageServerProtocol):
         self.is_initialized = False
         self.send: Callable[[bytes], None] | None = None
         self.on_exit: Callable[[int], None] = lambda code: None
+        self.on_initialize: Callable[[dict[str, Any]], dict[str, Any]] = lambda params: {}
         super().__init__(server, converter)
 
     def receive(self, body: bytes) -> None:
@@ -67,6 +68,9 @@ class Conversation(LanguageServerProtocol):
             if is_request:
                 self._refuse(identity, *refusal)
             return
+        if method == types.INITIALIZE:
+            self._begin(identity, data.get("params"))
+            return
         data.setdefault("params", None)
         try:
             message = self.structure_message(data)
@@ -76,9 +80,14 @@ class Conversation(LanguageServerProtocol):
             else:
                 log.warning("%s: the parameters cannot be understood: %s", method, problem)
             return
-        if method == types.INITIALIZE:
-            self.is_initialized = True
         self.handle_message(message)
+
+    def _begin(self, identity: object, params: object) -> None:
+        if not isinstance(params, dict) or identity is None:
+            self._refuse(identity, INVALID_PARAMS, "initialize: the parameters cannot be understood")
+            return
+        self.is_initialized = True
+        self._send_data({"jsonrpc": "2.0", "id": identity, "result": self.on_initialize(params)})
 
     def _receive_answer(self, data: dict[str, Any]) -> None:
         if data["id"] not in self._request_futures:

@@ -11,8 +11,19 @@ from pygls.exceptions import JsonRpcInternalError
 from pygls.lsp.server import LanguageServer
 
 from gradsight import __version__
-from gradsight.lsp import actions, diagnostics, documents, hints, hover, lenses, notebooks, settings, watching
-from gradsight.lsp.client import Client, read_client
+from gradsight.lsp import (
+    actions,
+    beginning,
+    diagnostics,
+    documents,
+    hints,
+    hover,
+    lenses,
+    notebooks,
+    settings,
+    watching,
+)
+from gradsight.lsp.client import Client
 from gradsight.lsp.protocol import Conversation, settle
 from gradsight.lsp.wire_types import types
 from gradsight.session.documents import Document
@@ -33,8 +44,6 @@ class GradSightServer(LanguageServer):
         super().__init__(
             "gradsight",
             __version__,
-            text_document_sync_kind=types.TextDocumentSyncKind.Incremental,
-            notebook_document_sync=notebooks.SYNC,
             protocol_cls=Conversation,
         )
         self.session = session if session is not None else Session()
@@ -52,7 +61,17 @@ class GradSightServer(LanguageServer):
         self._refresh_due = False
         for feature in (documents, notebooks, hover, actions, hints, lenses, settings, watching):
             feature.register(self)
-        self.feature(types.INITIALIZE)(_initialize)
+        self.protocol.on_initialize = self._begin
+
+    def _begin(self, params: dict[str, Any]) -> dict[str, Any]:
+        result = beginning.begin(self, params)
+        if self.client.pulls_diagnostics:
+            diagnostics.register(self)
+        # The answer goes out first.
+        loop = asyncio.get_running_loop()
+        loop.call_soon(self.choices.begin)
+        loop.call_soon(self.session.warm_up)
+        return result
 
     def tell(self, text: str) -> None:
         """Say something to the user, once, in a line."""
@@ -96,16 +115,3 @@ class GradSightServer(LanguageServer):
         """A fault of ours is logged; telling the client by messages could fail again, and again."""
         if isinstance(error, JsonRpcInternalError):
             log.error("%s", error)
-
-
-def _initialize(ls: GradSightServer, params: types.InitializeParams) -> None:
-    encoding = str(getattr(ls.workspace.position_encoding, "value", ls.workspace.position_encoding))
-    ls.client = read_client(params.capabilities, encoding)
-    ls.session.is_pulled = ls.client.pulls_diagnostics
-    if ls.client.pulls_diagnostics:
-        diagnostics.register(ls)
-    folders = [folder.uri for folder in params.workspace_folders or []]
-    if not folders and params.root_uri:
-        folders = [params.root_uri]
-    ls.choices.begin(params.initialization_options, folders)
-    ls.session.warm_up()

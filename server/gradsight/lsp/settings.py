@@ -22,14 +22,16 @@ class Choices:
 
     def __init__(self, server: GradSightServer) -> None:
         self._server = server
+        self.sent_at_start: object = None
+        self.folders_at_start: list[str] = []
         self.common = Options()
         self.folders: dict[str, Options] = {}
         """By address of the folder; the common options until the client told more."""
 
-    def begin(self, sent: object, folders: list[str]) -> None:
-        """Take what came with `initialize`."""
-        self.common = self._read(sent)
-        self.folders = dict.fromkeys(folders, self.common)
+    def begin(self) -> None:
+        """Read what came with `initialize`."""
+        self.common = self._read(self.sent_at_start)
+        self.folders = dict.fromkeys(self.folders_at_start, self.common)
 
     def options_for(self, document: Document) -> Options:
         """The options that hold for a document: those of the innermost folder around it."""

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from gradsight.model.source import Source
-from gradsight.session.configuration import FILE, Configuration, configuration_for
 from gradsight.session.reading import Unreadable, decode, read_bytes
 from gradsight.session.workspace import WorkspaceFinder, project_root
 
+if TYPE_CHECKING:
+    from gradsight.session.configuration import Configuration
+
+FILE = "pyproject.toml"
 Stamp = tuple[int, int] | None
 
 
@@ -48,6 +52,8 @@ class Files:
 
     def configuration_for(self, path: str) -> Configuration:
         """The nearest pyproject.toml's word on a file."""
+        from gradsight.session.configuration import Configuration, configuration_for
+
         if not os.path.isabs(path):
             return Configuration()
         folder = os.path.dirname(path)
