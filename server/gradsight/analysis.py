@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable
 
 from gradsight.interp.entries import explore_module
 from gradsight.interp.machine import Program
-from gradsight.interp.parsing import parse_text
+from gradsight.interp.memory import Memory, Record
+from gradsight.interp.parsing import parse_text, reparse
 from gradsight.model.events import SEVERITY_ORDER, Event
 from gradsight.model.finding import Finding
-from gradsight.model.report import Gap, Report
+from gradsight.model.report import Gap, Report, SyntaxProblem
 from gradsight.model.rule import Rule
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
@@ -32,29 +33,56 @@ def analyze(source: Source, settings: Settings | None = None, finder: Finder | N
 
     `finder(module, level, importing_path)` hands in the sources of workspace modules; the core itself reads no file.
     """
-    settings = settings if settings is not None else Settings()
-    if "torch" not in source.text and finder is None:
-        return Report(source.path)
-    parsed = parse_text(source.path, source.text)
-    program = Program(load())
-    program.finder = finder
-    events: list[Event] = []
-    if parsed.units:
-        events = _guarded(lambda: explore_module(program, source, parsed.units), source.path)
-    findings = judge(events, settings)
-    kept, unused = apply_suppressions(
-        source, [finding for finding in findings if finding.path == source.path], settings
-    )
+    return Analyser().analyze(source, settings, finder)
+
+
+class Analyser:
+    """Analyses the same files again and again, at the cost of what changed; the reports are those of a fresh analysis."""
+
+    def __init__(self) -> None:
+        self._memories: dict[str, Memory] = {}
+
+    def forget(self, path: str) -> None:
+        """Drop what is remembered of a file, for instance when it is closed or a file it imports has changed."""
+        self._memories.pop(path, None)
+
+    def analyze(self, source: Source, settings: Settings | None = None, finder: Finder | None = None) -> Report:
+        """The report on one source, reusing what is remembered of its path."""
+        settings = settings if settings is not None else Settings()
+        if "torch" not in source.text and finder is None:
+            self.forget(source.path)
+            return Report(source.path)
+        memory = self._memories.pop(source.path, None)
+        if memory is None:
+            memory = Memory()
+            parsed = parse_text(source.path, source.text)
+        else:
+            parsed = reparse(source.path, source.text, memory.text, memory.units)
+        program = Program(load())
+        program.finder = finder
+        records: list[Record] = []
+        if parsed.units:
+            records = _guarded(lambda: explore_module(program, source, memory, parsed.units), source.path)
+            memory.text = source.text
+            memory.depends_on |= program.depends_on
+            self._memories[source.path] = memory
+        return _report(source, settings, records, parsed.problems, memory.depends_on)
+
+
+def _report(
+    source: Source, settings: Settings, records: list[Record], problems: list[SyntaxProblem], depends_on: set[str]
+) -> Report:
+    findings = judge((event for record in records for event in record.events), settings)
+    here = [finding for finding in findings if finding.path == source.path]
+    kept, unused = apply_suppressions(source, here, settings)
     elsewhere = [finding for finding in findings if finding.path != source.path]
-    gaps = tuple(Gap(reason, line, count) for (reason, line), count in sorted(program.gaps.items()))
-    return Report(
-        source.path,
-        tuple(kept + elsewhere),
-        gaps,
-        tuple(parsed.problems),
-        tuple(unused),
-        tuple(sorted(program.depends_on)),
-    )
+    counts: dict[tuple[str, int], int] = {}
+    for record in records:
+        for (reason, unit, line), count in record.gaps.items():
+            key = (reason, line + unit.offset)
+            counts[key] = counts.get(key, 0) + count
+    gaps = tuple(Gap(reason, line, count) for (reason, line), count in sorted(counts.items()))
+    return Report(source.path, tuple(kept + elsewhere), gaps, tuple(problems), tuple(unused), tuple(sorted(depends_on)))
 
 
 def judge(events: Iterable[Event], settings: Settings) -> list[Finding]:
@@ -97,7 +125,7 @@ def _judge_one(rule: Rule, event: Event) -> Finding | None:
         return None
 
 
-def _guarded(work: Callable[[], list[Event]], path: str) -> list[Event]:
+def _guarded(work: Callable[[], list[Record]], path: str) -> list[Record]:
     try:
         return work()
     except Exception:

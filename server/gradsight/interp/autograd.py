@@ -60,7 +60,7 @@ class Recorder(CaseSelection):
             self.out_refused(op, recording, site)
             recording = False
         if case.writes:
-            targets = [bound[name] for name in case.writes if isinstance(bound.get(name), Tensor) and not name.startswith("self.")]
+            targets = [bound[name] for name in case.writes if isinstance(bound.get(name), Tensor) and in_place(name, case)]
             if targets:
                 return self.record_write(op, case, bound, targets, operands, flags, recording, cuts, site, certain)
         if wants is not False and recording is False:
@@ -104,7 +104,7 @@ class Recorder(CaseSelection):
         """Running statistics and other tensors of the layer itself that a call changes."""
         for name in case.writes:
             tensor = bound.get(name)
-            if name.startswith("self.") and isinstance(tensor, Tensor):
+            if isinstance(tensor, Tensor) and not in_place(name, case):
                 quiet = name in case.quiet or not case.bumps_version
                 self.write_tensor(tensor, op, site, [], False, mode="statistics", bumps=not quiet)
 
@@ -441,6 +441,13 @@ class Recorder(CaseSelection):
         if op == "unbind":
             return size if size is not None and size <= 64 else None
         return None
+
+
+def in_place(name: str, case: Case) -> bool:
+    """Whether a written argument is what the operator works on, not a side effect such as running statistics."""
+    if name.startswith("self.") or name in case.quiet:
+        return False
+    return case.returns == "none" or any(output.alias == name and output.same == "always" for output in case.outputs)
 
 
 def brings_graph(value: Any) -> bool:

@@ -131,7 +131,7 @@ class Calls(Expressions):
         callee.loops = frame.loops
         callee.owner = function.owner
         callee.receiver = args[0] if args else None
-        self.executed.add(id(syntax))
+        self.executed.add(syntax)
         if isinstance(syntax, ast.Lambda):
             previous = self.enter(callee)
             try:

@@ -177,7 +177,7 @@ def is_basic_index(index: Any) -> bool | None:
     for part in parts_of(index):
         if part is None or part is Ellipsis or (isinstance(part, (int, Slice)) and not isinstance(part, bool)):
             continue
-        if isinstance(part, Number):
+        if isinstance(part, Number) or (isinstance(part, Tensor) and part.shape == () and part.dtype == "int"):
             continue
         if isinstance(part, Unknown):
             if part.hint == "number":

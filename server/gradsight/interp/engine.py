@@ -23,6 +23,7 @@ class Machine(Protocol):
         self.expressions = self.expression_table()
         self.simple_statements = self.simple_table()
         self.compound_statements = self.compound_table()
+        self.private_memo = {}
         self.retaining = []
         self.gradient_ticks = {}
         self.live_gradient_ticks = {}

@@ -14,6 +14,7 @@ from typing import Any
 
 from gradsight.interp.engine import Machine
 from gradsight.interp.machine import PathEnded, Program, RaisedError
+from gradsight.interp.memory import Memory, Record, binders_of, names_bound, only_defines, rests_on
 from gradsight.interp.parsing import parse_text
 from gradsight.interp.sites import Frame, Unit
 from gradsight.interp.tensors import Maybe, Node, Tensor
@@ -28,7 +29,6 @@ from gradsight.interp.values import (
     Unknown,
     tensors_in,
 )
-from gradsight.model.events import Event
 from gradsight.model.source import Source
 
 WRITES = re.compile(
@@ -56,6 +56,28 @@ class EntryMachine(Machine):
         super().__init__(program, module, script, budget)
         self.modules: dict[str, PythonModule] = {}
         self.assuming = False
+
+    def adopt(self, modules: dict[str, PythonModule]) -> None:
+        """Use the workspace modules that the script's execution has already loaded."""
+        self.modules = modules
+
+    def run_script(self, units: list[Unit], namespace: dict[str, Any], unit_asked: dict[Unit, set[str]] | None) -> None:
+        """Execute the top level, noting what each unit asked for."""
+        total: set[str] = set()
+        try:
+            if unit_asked is None:
+                self.run_units(units, namespace)
+                return
+            scope = Scope(namespace, None)
+            frame = Frame("<module>", units[0], namespace, scope, 0)
+            for unit in units:
+                self.asked = unit_asked[unit] = set()
+                frame.unit = unit
+                self.frame = frame
+                self.execute(unit.tree)
+                total |= self.asked
+        finally:
+            self.asked = total | self.asked
 
     def find_module(self, name: str, level: int) -> PythonModule | None:
         finder: Finder | None = self.program.finder
@@ -116,46 +138,139 @@ class Explorer:
     """Executes entries and gathers their events.
 
     The script has a budget of its own; the functions and classes it did not reach share one that grows with the length
-    of the file, so that the cost of an analysis stays linear.
+    of the file, so that the cost of an analysis stays linear.  What is remembered of an earlier analysis is used where
+    nothing it rests on has changed; the outcome is the same as if everything were executed.
     """
 
-    def __init__(self, program: Program, path: str, units: list[Unit]) -> None:
+    def __init__(self, program: Program, path: str, memory: Memory, units: list[Unit]) -> None:
         self.program = program
         self.path = path
+        self.memory = memory
         self.units = units
-        self.events: list[Event] = []
-        self.seen: set[Any] = set()
-        self.executed: set[int] = set()
-        self.namespace: dict[str, Any] = {}
+        self.alive = set(units)
+        self.binders = binders_of(units)
+        self.namespace = memory.namespace
+        self.executed: set[ast.AST] = set()
+        self.records: list[Record] = []
         self.lines = sum(unit.text.count("\n") + 1 for unit in units)
         self.shared = SHARED_BUDGET + PER_LINE * self.lines
 
-    def run(self) -> list[Event]:
-        self.explore(self.run_script, SCRIPT_BUDGET + PER_LINE * self.lines, MOST_PATHS)
-        classes = []
-        functions = []
+    def run(self) -> list[Record]:
+        """The records of all entries, in order."""
+        memory = self.memory
+        previous = memory.records
+        if not self.script_still_holds():
+            self.execute_script()
+        script = memory.script
+        assert script is not None
+        memory.units = self.units
+        self.keep(script)
+        memory.records = {}
+        classes, functions = [], []
         for value in list(self.namespace.values()):
-            if isinstance(value, Function) and value.unit.path == self.path:
+            if isinstance(value, Function) and value.unit in self.alive:
                 functions.append(value)
-            elif isinstance(value, ClassValue) and value.unit is not None and value.unit.path == self.path:
+            elif isinstance(value, ClassValue) and value.unit in self.alive:
                 classes.append(value)
         for cls in classes:
-            self.run_class(cls)
+            self.run_class(cls, previous)
         for function in functions:
-            self.run_function(function)
-        return self.events
+            self.run_function(function, previous)
+        return self.records
 
-    def explore(self, body: Callable[[EntryMachine], None], budget: int, most_paths: int, context: str = "script") -> int:
-        """Run one entry along its paths; returns what was spent."""
+    def keep(self, record: Record) -> None:
+        self.records.append(record)
+        self.executed |= record.executed
+
+    # -- the script --------------------------------------------------------------------------------------------------
+
+    def script_still_holds(self) -> bool:
+        """Whether the last execution of the top level is still true; changed definitions it never used are bound anew."""
+        memory = self.memory
+        script = memory.script
+        if script is None:
+            return False
+        before = set(memory.units)
+        gone = [unit for unit in memory.units if unit not in self.alive]
+        fresh = [unit for unit in self.units if unit not in before]
+        kept_order = [unit for unit in memory.units if unit in self.alive] == [unit for unit in self.units if unit in before]
+        if not kept_order:
+            return False
+        for unit in [*gone, *fresh]:
+            if not only_defines(unit) or names_bound(unit) & script.asked:
+                return False
+            if any(len(self.binders.get(name, ())) > 1 for name in names_bound(unit)):
+                return False
+        for unit in gone:
+            memory.unit_asked.pop(unit, None)
+            for name in names_bound(unit):
+                if name not in self.binders:
+                    self.namespace.pop(name, None)
+        if fresh:
+            machine = EntryMachine(self.program, PythonModule("__main__", self.path), [], SCRIPT_BUDGET)
+            machine.adopt(memory.modules)
+            for unit in fresh:
+                machine.asked = set()
+                machine.run_units([unit], self.namespace)
+                memory.unit_asked[unit] = machine.asked
+            self.restore_order()
+        return True
+
+    def restore_order(self) -> None:
+        """The namespace in the order in which the file binds its names, as a fresh execution leaves it."""
+        order: dict[str, Any] = {}
+        for unit in self.units:
+            for name in self.ordered_names(unit):
+                if name in self.namespace and name not in order:
+                    order[name] = self.namespace[name]
+        for name, value in self.namespace.items():
+            order.setdefault(name, value)
+        self.namespace.clear()
+        self.namespace.update(order)
+
+    def ordered_names(self, unit: Unit) -> list[str]:
+        return sorted(names_bound(unit))
+
+    def execute_script(self) -> None:
+        memory = self.memory
+        memory.namespace = self.namespace = {}
+        memory.unit_asked = {}
+        memory.modules = {}
+        record = Record()
+        first = True
+
+        def body(machine: EntryMachine) -> None:
+            nonlocal first
+            namespace = self.namespace if first else {}
+            keep = memory.unit_asked if first else None
+            if first:
+                memory.modules = machine.modules
+            first = False
+            machine.run_script(self.units, namespace, keep)
+
+        self.explore(record, body, SCRIPT_BUDGET + PER_LINE * self.lines, MOST_PATHS)
+        self.restore_order()
+        memory.script = record
+
+    # -- paths -------------------------------------------------------------------------------------------------------
+
+    def explore(
+        self, record: Record, body: Callable[[EntryMachine], None], budget: int, most_paths: int, context: str = "script"
+    ) -> None:
+        """Run one entry along its paths."""
         given = budget
         pending: list[list[bool]] = [[]]
         covered: set[tuple[int, bool, bool]] = set()
+        seen: set[Any] = set()
         paths = 0
         module = PythonModule("__main__", self.path)
         while pending and paths < most_paths and budget > 0:
             script = pending.pop(0)
             machine = EntryMachine(self.program, module, script, budget)
             machine.context = context
+            if context != "script":
+                machine.isolated = True
+                machine.adopt(self.memory.modules)
             paths += 1
             try:
                 body(machine)
@@ -166,10 +281,17 @@ class Explorer:
                 except (PathEnded, RaisedError):
                     pass
             except RecursionError:
-                self.program.gaps[("the program is nested too deeply", 0)] = 1
+                machine.gaps[("the program is nested too deeply", self.units[0], 0)] = 1
             budget = machine.budget
-            self.executed |= machine.executed
-            self.collect(machine.events)
+            record.executed |= machine.executed
+            record.asked |= machine.asked
+            for gap, count in machine.gaps.items():
+                record.gaps[gap] = record.gaps.get(gap, 0) + count
+            for event in machine.events:
+                key = (event.kind, event.place.key, event.names.get("cut"))  # type: ignore[attr-defined]
+                if key not in seen:
+                    seen.add(key)
+                    record.events.append(event)
             for decision in machine.decisions:
                 covered.add((id(decision.node), decision.choice, decision.later))
             for index in range(len(script), len(machine.decisions)):
@@ -178,26 +300,13 @@ class Explorer:
                 if flipped not in covered:
                     covered.add(flipped)
                     pending.append([d.choice for d in machine.decisions[:index]] + [not decision.choice])
-        return given - max(0, budget)
-
-    def collect(self, events: list[Event]) -> None:
-        for event in events:
-            key = (event.kind, event.place.key, event.names.get("cut"))  # type: ignore[attr-defined]
-            if key not in self.seen:
-                self.seen.add(key)
-                self.events.append(event)
-
-    def run_script(self, machine: EntryMachine) -> None:
-        namespace: dict[str, Any] = {}
-        if not self.namespace:
-            self.namespace = namespace
-        machine.run_units(self.units, namespace)
+        record.spent = given - max(0, budget)
 
     # -- functions and classes that the script did not reach ---------------------------------------------------------
 
     def wants(self, node: Any, unit: Unit, context: str) -> bool:
         """Whether a function is worth executing by itself."""
-        if id(node) in self.executed or self.shared <= 0:
+        if node in self.executed or self.shared <= 0:
             return False
         first, last = node.lineno, node.end_lineno or node.lineno
         text = "\n".join(unit.line(number) for number in range(first, last + 1))
@@ -212,7 +321,7 @@ class Explorer:
         name = function.name.lower()
         return "loss" if any(word in name for word in LOSS_NAMES) else "function"
 
-    def run_function(self, function: Function) -> None:
+    def run_function(self, function: Function, previous: dict[tuple[Unit, str], Record]) -> None:
         context = self.context_of(function, None)
         if isinstance(function.node, ast.Lambda) or not self.wants(function.node, function.unit, context):
             return
@@ -220,13 +329,13 @@ class Explorer:
         def body(machine: EntryMachine) -> None:
             self.call_alone(machine, function, [], context)
 
-        self.shared -= self.explore(body, self.budget_for(function.node), 4, context)
+        self.run_entry((function.unit, function.name), previous, body, self.budget_for(function.node), context)
 
-    def run_class(self, cls: ClassValue) -> None:
+    def run_class(self, cls: ClassValue, previous: dict[tuple[Unit, str], Record]) -> None:
         if cls.kind == "autograd" or cls.node is None or cls.unit is None:
             return
         for method in list(cls.namespace.values()):
-            if not isinstance(method, Function) or isinstance(method.node, ast.Lambda):
+            if not isinstance(method, Function) or isinstance(method.node, ast.Lambda) or method.unit is not cls.unit:
                 continue
             context = self.context_of(method, cls)
             if not self.wants(method.node, method.unit, context):
@@ -239,7 +348,31 @@ class Explorer:
             init, _ = cls.find("__init__")
             if isinstance(init, Function) and method.name != "__init__":
                 budget = min(self.shared, budget + self.budget_for(init.node))
-            self.shared -= self.explore(body, budget, 4, context)
+            self.run_entry((cls.unit, f"{cls.name}.{method.name}"), previous, body, budget, context)
+
+    def run_entry(
+        self,
+        key: tuple[Unit, str],
+        previous: dict[tuple[Unit, str], Record],
+        body: Callable[[EntryMachine], None],
+        budget: int,
+        context: str,
+    ) -> None:
+        """Execute one entry, or take what is remembered of it."""
+        known = previous.get(key)
+        if known is not None and known.spent < budget and self.rests_unchanged(known):
+            record = known
+        else:
+            record = Record()
+            self.explore(record, body, budget, 4, context)
+            record.asked |= names_bound(key[0])
+            record.units = rests_on(record.asked, self.binders, self.memory.unit_asked)
+        self.memory.records[key] = record
+        self.shared -= record.spent
+        self.keep(record)
+
+    def rests_unchanged(self, record: Record) -> bool:
+        return record.units == rests_on(record.asked, self.binders, self.memory.unit_asked)
 
     def call_method_alone(
         self, machine: EntryMachine, cls: ClassValue, method: Function, context: str
@@ -327,9 +460,9 @@ class Explorer:
         return Frame("<module>", unit, self.namespace, Scope(self.namespace, None), 0)
 
 
-def explore_module(program: Program, source: Source, units: list[Unit]) -> list[Event]:
-    """All events of a module."""
-    return Explorer(program, source.path, units).run()
+def explore_module(program: Program, source: Source, memory: Memory, units: list[Unit]) -> list[Record]:
+    """The records of all entries of a module; `memory` is what is kept for the next time."""
+    return Explorer(program, source.path, memory, units).run()
 
 
 __all__ = ["Seq", "explore_module", "parse_text"]

@@ -167,14 +167,33 @@ class Expressions(Statements):
             self.stale_name_read(name, node)
         namespace = frame.namespace
         if name in namespace:
+            if frame.depth == 0:
+                self.asked.add(name)
+                return self.private_value(name, namespace[name]) if self.isolated else namespace[name]
             return namespace[name]
         scope = frame.scope
         while scope is not None:
             names = scope.names
             if name in names:
+                if scope.outer is None:
+                    self.asked.add(name)
+                    if self.isolated:
+                        return self.private_value(name, names[name])
                 return names[name]
             scope = scope.outer
+        self.asked.add(name)
         return self.global_name(name, node)
+
+    def private_value(self, name: str, value: Any) -> Any:
+        """A copy of a module's value for this entry alone, where the value could be changed."""
+        if not isinstance(value, (Tensor, Seq, Mapping, Instance, Layer)):
+            return value
+        found = self.private.get(name, MISSING)
+        if found is MISSING:
+            found = self.private[name] = self.deep_copy(value, self.node, self.private_memo)
+        return found
+
+    private_memo: dict[int, Any]
 
     def attribute(self, node: ast.Attribute) -> Any:
         return self.get_attribute(self.evaluate(node.value), node.attr, node)

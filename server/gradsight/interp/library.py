@@ -41,6 +41,8 @@ SHORT_PATHS = {
 class Library(CustomFunctions):
     """Everything that is not torch and not the analysed code."""
 
+    command_line: Unknown | None = None
+
     # -- names -------------------------------------------------------------------------------------------------------
 
     def global_name(self, name: str, node: ast.AST) -> Any:
@@ -64,7 +66,9 @@ class Library(CustomFunctions):
         if path in ("numpy.inf", "torch.inf"):
             return math.inf
         if path == "sys.argv":
-            return Seq("list", [Unknown("command line argument", "text")], False)
+            if self.command_line is None:
+                self.command_line = Unknown("the command line")
+            return self.command_line
         return External(SHORT_PATHS.get(path, path))
 
     def do_import(self, node: ast.Import) -> Any:

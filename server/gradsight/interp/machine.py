@@ -65,7 +65,6 @@ class Program:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self.gaps: dict[tuple[str, int], int] = {}
         self.finder: Any = None
         self.depends_on: set[str] = set()
         self.parsed: dict[str, list[Unit]] = {}
@@ -101,16 +100,21 @@ class MachineState:
         self.reported: set[Any] = set()
         self.frame: Frame = None  # type: ignore[assignment]
         self.context = "script"
-        self.executed: set[int] = set()
+        self.executed: set[ast.AST] = set()
         self.optimizers: list[Opaque] = []
         self.leaves: list[Tensor] = []
         self.backwards: list[Any] = []
         self.log: list[Any] = []
-        self.asked: dict[str, str] = {}
         self.modules_made: list[Any] = []
         self.node: ast.AST = ast.Pass()
         self.ended_early = False
         self.kept_alive: list[Any] = []
+        self.gaps: dict[tuple[str, Unit, int], int] = {}
+        self.asked: set[str] = set()
+        """The global names that this path looked up."""
+        self.isolated = False
+        """Whether values of the module are copied before use, so that entries cannot disturb each other."""
+        self.private: dict[str, Any] = {}
 
     # -- places and events -------------------------------------------------------------------------------------------
 
@@ -144,9 +148,9 @@ class MachineState:
 
     def gap(self, reason: str, node: ast.AST | None = None) -> Unknown:
         """Not knowing, with its reason, counted."""
-        line = int(getattr(node if node is not None else self.node, "lineno", 0)) + self.frame.unit.offset
-        gaps = self.program.gaps
-        gaps[(reason, line)] = gaps.get((reason, line), 0) + 1
+        line = int(getattr(node if node is not None else self.node, "lineno", 0))
+        key = (reason, self.frame.unit, line)
+        self.gaps[key] = self.gaps.get(key, 0) + 1
         return Unknown(reason)
 
     def spend(self, amount: int = 1) -> None:

@@ -35,6 +35,59 @@ def parse_text(path: str, text: str) -> Parsed:
     return Parsed(split_units(path, text, tree), problems)
 
 
+def reparse(path: str, text: str, old_text: str, old_units: list[Unit]) -> Parsed:
+    """Parse an edited text, keeping the units that the edit did not touch (as the same objects, moved)."""
+    new_lines, old_lines = _lines(text), _lines(old_text)
+    same = min(len(new_lines), len(old_lines))
+    before = 0
+    while before < same and new_lines[before] == old_lines[before]:
+        before += 1
+    after = 0
+    while after < same - before and new_lines[-1 - after] == old_lines[-1 - after]:
+        after += 1
+    shift = len(new_lines) - len(old_lines)
+    head = [unit for unit in old_units if unit.end <= before]
+    tail = [unit for unit in old_units[len(head) :] if unit.start > len(old_lines) - after]
+    start = head[-1].end + 1 if head else 1
+    stop = tail[0].start + shift - 1 if tail else len(new_lines)
+    middle = "\n".join(new_lines[start - 1 : stop])
+    tree, problem = _parse(middle + "\n")
+    if tree is None or problem is not None:
+        return keep_equal_units(parse_text(path, text), old_units)
+    fresh = split_units(path, middle, tree)
+    for unit in fresh:
+        unit.offset = start - 1
+    for unit in tail:
+        unit.offset += shift
+    gone = old_units[len(head) : len(old_units) - len(tail)]
+    return Parsed([*head, *_same_texts(fresh, gone), *tail], [])
+
+
+def keep_equal_units(parsed: Parsed, old_units: list[Unit]) -> Parsed:
+    """Replace fresh units by old ones with the same text."""
+    return Parsed(_same_texts(parsed.units, old_units), parsed.problems)
+
+
+def _same_texts(fresh: list[Unit], old_units: list[Unit]) -> list[Unit]:
+    available: dict[str, list[Unit]] = {}
+    for unit in reversed(old_units):
+        available.setdefault(unit.text, []).append(unit)
+    result = []
+    for unit in fresh:
+        known = available.get(unit.text)
+        if known:
+            old = known.pop()
+            old.offset = unit.start - old.first
+            result.append(old)
+        else:
+            result.append(unit)
+    return result
+
+
+def _lines(text: str) -> list[str]:
+    return text.split("\n") if "\r" not in text else text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
 def split_units(path: str, text: str, tree: ast.Module) -> list[Unit]:
     """One unit per top-level statement."""
     lines = (

@@ -337,6 +337,8 @@ class TensorApi(Backward):
         """`tensor[index] = value`."""
         site = self.site(node)
         self.tick += 1
+        if numel(index_shape(tensor.shape, index)) == 0:
+            return
         others = tensors_in(value)
         if isinstance(value, Unknown):
             inner = self.assumed_tensor(value)

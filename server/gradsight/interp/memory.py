@@ -1,0 +1,111 @@
+"""What is kept between two analyses of one file, so that an edit costs only what it touches.
+
+*Record*: the outcome of one entry, with the global names it looked up.  A record holds as long as every unit that those
+names rest on is still the same object: the units that bind them and, for units that are executed, what they looked up.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.sites import Unit
+from gradsight.interp.values import PythonModule
+from gradsight.model.events import Event
+
+Gaps = dict[tuple[str, Unit, int], int]
+
+
+class Record:
+    """The outcome of one entry."""
+
+    __slots__ = ("asked", "events", "executed", "gaps", "spent", "units")
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.asked: set[str] = set()
+        self.executed: set[ast.AST] = set()
+        self.gaps: Gaps = {}
+        self.spent = 0
+        self.units: frozenset[Unit] = frozenset()
+        """Every unit that the outcome rests on."""
+
+
+class Memory:
+    """Units, namespace and records of the last analysis of one file."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.units: list[Unit] = []
+        self.namespace: dict[str, Any] = {}
+        self.script: Record | None = None
+        self.unit_asked: dict[Unit, set[str]] = {}
+        self.records: dict[tuple[Unit, str], Record] = {}
+        self.depends_on: set[str] = set()
+        self.modules: dict[str, PythonModule] = {}
+        """Workspace modules that the last execution of the script imported."""
+
+
+def names_bound(unit: Unit) -> frozenset[str]:
+    """The global names that executing a unit can bind."""
+    if unit.binds is None:
+        found: set[str] = set()
+        for statement in unit.tree:
+            _gather(statement, found)
+        unit.binds = frozenset(found)
+    return unit.binds
+
+
+def _gather(node: ast.AST, found: set[str]) -> None:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        found.add(node.name)
+        return
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        found.update((alias.asname or alias.name.partition(".")[0]) for alias in node.names)
+        return
+    if isinstance(node, ast.Name):
+        if isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        return
+    if isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
+        found.add(node.name)
+    for child in ast.iter_child_nodes(node):
+        _gather(child, found)
+
+
+def only_defines(unit: Unit) -> bool:
+    """Whether executing the unit does nothing but bind a function or class (or is a bare constant)."""
+    for statement in unit.tree:
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+            continue
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)) and not statement.decorator_list:
+            continue
+        if isinstance(statement, ast.ClassDef) and not statement.decorator_list and not statement.keywords:
+            continue
+        return False
+    return True
+
+
+def rests_on(asked: set[str], binders: dict[str, list[Unit]], unit_asked: dict[Unit, set[str]]) -> frozenset[Unit]:
+    """All units that the values of these names depend on."""
+    found: set[Unit] = set()
+    todo = list(asked)
+    seen: set[str] = set(todo)
+    while todo:
+        for unit in binders.get(todo.pop(), ()):
+            if unit not in found:
+                found.add(unit)
+                for name in unit_asked.get(unit, ()):
+                    if name not in seen:
+                        seen.add(name)
+                        todo.append(name)
+    return frozenset(found)
+
+
+def binders_of(units: list[Unit]) -> dict[str, list[Unit]]:
+    """The units that bind each name, in order."""
+    binders: dict[str, list[Unit]] = {}
+    for unit in units:
+        for name in names_bound(unit):
+            binders.setdefault(name, []).append(unit)
+    return binders
