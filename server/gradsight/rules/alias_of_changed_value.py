@@ -92,7 +92,7 @@ assert grid.sum() == 4
 
 ## Fix safety
 
-`.clone()` where the value is kept is safe: nothing else changes. In a graph `clone` is differentiable.
+Keeping a clone, and writing out of place, are unsafe: values that are read later change, and somebody may rely on the shared memory.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ net.description = "scores"
 
 ## Fix safety
 
-The right name is unsafe: the line starts to have an effect.
+The right name is safe: it is the only one that torch knows.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ for _ in range(2):
 
 ## Fix safety
 
-`retain_graph=True` is unsafe: the second backward adds to the gradient of the first, which may not be meant.
+Adding losses that share a graph and going back once is safe: the gradient is the sum of both. `retain_graph=True` is unsafe: the second backward adds to the gradient of the first, which may not be meant.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ net = Net(2)
 
 ## Fix safety
 
-Moving `super().__init__()` to the top is safe: nothing before it could have worked.
+`super().__init__()` at the top is safe: nothing before it could have worked.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ assert generator.weight.grad is not None
 
 ## Fix safety
 
-Moving `zero_grad()` in front of the backward is unsafe: the steps start to have an effect.
+Moving `zero_grad()` in front of the backward is safe: the step gets the gradient that was computed for it.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ torch.stack(losses).sum().backward()
 
 ## Fix safety
 
-`torch.stack` in place of `torch.tensor`, and the tensor itself in place of its copy, are unsafe: they bring the gradient back, which changes what is learned.
+`torch.stack` in place of `torch.tensor` is safe where the entries are single numbers or are reduced at once, and unsafe where their shapes are not known. Using the tensor itself in place of its copy is safe: the value is the same, and the gradient is back.
 """
 
 from __future__ import annotations

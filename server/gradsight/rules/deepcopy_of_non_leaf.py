@@ -69,7 +69,7 @@ assert best.weight.is_leaf
 
 ## Fix safety
 
-`.detach().clone()` is unsafe: the copy has no graph, where none could be copied before.
+`.detach().clone()` is unsafe: the copy has the value and no graph.
 """
 
 from __future__ import annotations

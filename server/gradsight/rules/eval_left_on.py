@@ -78,7 +78,7 @@ for epoch in range(2):
 
 ## Fix safety
 
-`train()` at the top of the loop is safe where the loop trains the whole module; it is unsafe where a part is meant to stay in eval mode.
+`train()` at the start of the round is unsafe: dropout and batch statistics act again, and a part may be meant to stay in eval mode.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ for step in range(2):
 
 ## Fix safety
 
-Adding or moving `zero_grad()` is unsafe: it changes what is learned.
+Clearing right before the network's own backward is safe where no other backward adds to the gradients between two of its steps; otherwise it is unsafe.
 """
 
 from __future__ import annotations

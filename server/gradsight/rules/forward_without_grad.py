@@ -80,7 +80,7 @@ for step in range(2):
 
 ## Fix safety
 
-No fix is offered: whether the block or the backward is wrong is for the author to say.
+Running the block with grad mode on, and removing the decorator, are unsafe: the forward pass may have been meant to stay without a graph.
 """
 
 from __future__ import annotations

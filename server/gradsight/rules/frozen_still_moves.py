@@ -74,7 +74,7 @@ assert torch.equal(net.weight, before)
 
 ## Fix safety
 
-Setting `.grad` to `None` is unsafe: the parameter stops moving.
+Setting `.grad` to `None` as well is safe: the parameter stays where it was frozen.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ x = torch.ones(3, requires_grad=True)
 (x * 2).sum().backward()
 before = x.grad  # warning: GS302
 x.grad.zero_()
+print(before)
 assert before.tolist() == [0.0, 0.0, 0.0]  # 2 was meant
 ```
 
@@ -21,6 +22,7 @@ x = torch.ones(3, requires_grad=True)
 (x * 2).sum().backward()
 first = x.grad  # warning: GS302
 (x * 3).sum().backward()
+print(first)
 assert first.tolist() == [5.0, 5.0, 5.0]  # 2 was meant
 ```
 
@@ -35,6 +37,7 @@ x = torch.ones(3, requires_grad=True)
 (x * 2).sum().backward()
 before = x.grad.detach().clone()
 x.grad.zero_()
+print(before)
 assert before.tolist() == [2.0, 2.0, 2.0]
 ```
 

@@ -62,7 +62,7 @@ assert x.grad.norm() == 0
 
 ## Fix safety
 
-Moving the line behind the backward is unsafe: other lines may rely on the order.
+Moving the line behind the backward, or the clearing behind the line, is unsafe: other lines may rely on the order.
 """
 
 from __future__ import annotations

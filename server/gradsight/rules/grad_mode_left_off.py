@@ -98,7 +98,7 @@ print(net(torch.ones(4, 2)))
 
 ## Fix safety
 
-No fix is offered: how far the block reaches is for the author to say.
+A `torch.no_grad()` block is safe where the mode is switched on again further down, which tells how far the block reaches; otherwise it is unsafe.
 """
 
 from __future__ import annotations

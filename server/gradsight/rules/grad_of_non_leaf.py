@@ -64,7 +64,7 @@ assert plain.grad is None
 
 ## Fix safety
 
-`retain_grad()` before the backward is safe: values and other gradients stay as they are.
+`retain_grad()` before the backward is safe: values and other gradients stay as they are. Where the tensor was meant to be the leaf, `requires_grad_()` at the end of the line that makes it is safe as well.
 """
 
 from __future__ import annotations

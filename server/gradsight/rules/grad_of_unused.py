@@ -50,7 +50,7 @@ assert slope is None
 
 ## Fix safety
 
-No fix is offered: `allow_unused=True` would hide the mistake, and which tensor is meant is for the author to say.
+Letting the tensor require grad before it is used is safe where it is made on the spot, and unsafe elsewhere. `allow_unused=True` is not offered: it would only hide the mistake.
 """
 
 from __future__ import annotations

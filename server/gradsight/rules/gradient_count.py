@@ -72,7 +72,7 @@ Scale.apply(x, 2.0).sum().backward()
 
 ## Fix safety
 
-`None` for the missing gradients is unsafe: if one of them belongs to a tensor, its gradient is lost without a word.
+`None` for the missing gradients is safe where the call gives plain numbers for those arguments. Elsewhere it is unsafe: if one of them belongs to a tensor, its gradient is lost without a word.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ assert other.grad.tolist() == [4.0, 4.0, 4.0]
 
 ## Fix safety
 
-Writing out of place is safe: the returned gradient is the same, and the other branch keeps its own.
+Returning a new gradient is safe: what is returned is the same, and the other branch keeps its own.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ assert net.weight.grad.abs().sum() > 0
 
 ## Fix safety
 
-No fix is offered: a straight-through estimator, a soft version and the plain value are all possible.
+Letting the gradient pass straight through is unsafe: it is then an estimate, and a soft version or the plain value may be meant.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ for step in range(3):
 
 ## Fix safety
 
-Adding `optimizer.zero_grad()` is unsafe: it changes what is learned.
+Adding `zero_grad()` at the start of a round with a single backward is safe: each step uses the gradient of its own round. With several, or where the step comes elsewhere, it is unsafe: gradients may be meant to add up.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ for step in range(2):
 
 ## Fix safety
 
-`.detach()` on the carried state is unsafe: the gradient then ends at the border of the round.
+Freeing the graph in each round is unsafe: the gradient then ends at the border of the round.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ total.backward()
 
 ## Fix safety
 
-`.item()` on the added loss is safe when the total is only shown: the number is the same.
+Adding the number, or the detached loss, is safe where the total is never differentiated: its value is the same.
 """
 
 from __future__ import annotations

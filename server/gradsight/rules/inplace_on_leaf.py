@@ -95,7 +95,7 @@ layer(torch.ones(1, 2)).sum().backward()
 
 ## Fix safety
 
-Writing out of place (`x = x + 1`) is unsafe: `x` then names a result, so its `.grad` stays `None` and an optimizer that holds the leaf does not see the change. Around an update by hand, a `torch.no_grad()` block is offered, which is safe.
+Every fix is unsafe. Out of place (`x = x + 1`), `x` becomes a computed tensor: its `.grad` stays `None`, and an optimizer that holds the leaf does not see the change. Under `torch.no_grad()` the write is an update that no gradient knows of.
 """
 
 from __future__ import annotations

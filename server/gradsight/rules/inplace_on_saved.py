@@ -100,7 +100,7 @@ y *= 2
 
 ## Fix safety
 
-The fix writes out of place: `y = y * 2`. It is safe when no other name is read later that shares memory with the written tensor; otherwise only the unsafe form is offered, because those other names would no longer see the change.
+Writing out of place (`y = y * 2`) is safe when no other name shares the memory of the written tensor; otherwise it is unsafe, because those names would no longer see the change. Letting the operator keep a clone, and taking `inplace=True` from a layer, are safe: every value stays as it is.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ assert table.sum() == 6
 
 ## Fix safety
 
-Writing out of place is safe when the base is not read later: the base no longer sees the change. Otherwise it is unsafe.
+Writing out of place, and a clone where the view is made, are safe when nobody reads the base for the change; otherwise they are unsafe.
 """
 
 from __future__ import annotations

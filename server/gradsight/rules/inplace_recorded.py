@@ -41,7 +41,7 @@ counts += 1
 
 ## Fix safety
 
-Writing out of place is safe when no other name shares the memory.
+Writing out of place is safe when no other name shares the memory; otherwise it is unsafe.
 """
 
 from __future__ import annotations

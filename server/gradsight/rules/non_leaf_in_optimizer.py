@@ -45,7 +45,7 @@ optimizer = torch.optim.SGD([weight], lr=0.1)
 
 ## Fix safety
 
-Moving `requires_grad` to the end is safe: the numbers are the same, and nothing was recorded that could be lost.
+`requires_grad_()` at the end, where the tensor is finished, is safe: the numbers are the same, and nothing was recorded that could be lost.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ Net()(torch.ones(4, 2)).sum().backward()
 
 ## Fix safety
 
-`nn.ModuleList(...)` around the list and `nn.Parameter` in place of the tensor are unsafe: the optimizer and the checkpoint get new entries.
+`nn.ModuleList(...)` around the list, and `nn.Parameter` in place of the tensor, are safe where the class uses nothing that the plain container has and the registered one lacks; otherwise they are unsafe.
 """
 
 from __future__ import annotations

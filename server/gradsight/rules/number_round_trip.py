@@ -59,7 +59,7 @@ print(total)
 
 ## Fix safety
 
-Leaving out `.item()` is unsafe: it brings the gradient back, which changes what is learned.
+Leaving out `.item()` is safe where the number goes straight into arithmetic with tensors; elsewhere it is unsafe, because what was a number becomes a tensor.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ assert x.grad.tolist() == [1.0, 1.0]
 
 ## Fix safety
 
-No fix is offered: which differentiable loss is meant is for the author to say.
+`rsample()` in place of `sample()` is unsafe: not every distribution has it. For the other operators no fix is offered: which differentiable loss is meant is for the author to say.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ with torch.no_grad():
 
 ## Fix safety
 
-Assigning the result is unsafe where the buffer has other names: they no longer see the change.
+Assigning the result (`buffer = torch.mul(x, weight)`) is safe when no other name shares the memory of the buffer; otherwise it is unsafe, because those names would no longer see the change.
 """
 
 from __future__ import annotations

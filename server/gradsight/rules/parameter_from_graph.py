@@ -83,7 +83,7 @@ assert net.scale.grad is not None
 
 ## Fix safety
 
-Leaving out `nn.Parameter` is unsafe: the tensor is then no leaf, and its own `.grad` is gone.
+Using the tensor without `nn.Parameter` is safe: the value is the same, and the gradient reaches what it was computed from.
 """
 
 from __future__ import annotations

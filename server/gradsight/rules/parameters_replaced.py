@@ -68,7 +68,7 @@ optimizer.step()
 
 ## Fix safety
 
-No fix is offered: an optimizer that is made anew also loses its momentum.
+Making the optimizer behind the replacement is safe: it was not used in between, and nothing is lost.
 """
 
 from __future__ import annotations

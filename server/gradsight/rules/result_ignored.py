@@ -53,7 +53,7 @@ hidden.sum().backward()
 
 ## Fix safety
 
-Assigning the result to the same name is unsafe: the line starts to have an effect.
+Assigning the result to the same name is unsafe, because the value changes. For `detach()`, which leaves the value as it is, it is safe.
 """
 
 from __future__ import annotations

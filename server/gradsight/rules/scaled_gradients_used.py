@@ -59,7 +59,7 @@ scaler.update()
 
 ## Fix safety
 
-`scaler.unscale_(optimizer)` in front of the clipping is unsafe: the steps become larger.
+`scaler.unscale_(optimizer)` in front of the clipping is safe: the clipping sees the gradients that it was written for.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ for epoch in range(2):
 
 ## Fix safety
 
-Exchanging the two lines is unsafe: the learning rates change.
+Exchanging the two lines is unsafe: the learning rates of all rounds move by one.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ for _ in range(2):
 
 ## Fix safety
 
-No fix is offered: whether the backward or the write should come first is for the author to say.
+Letting the operator keep a clone is safe: every value stays as it is, and the gradient is taken at the values that the operator saw.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ for step in range(2):
 
 ## Fix safety
 
-`.detach()` on the carried state is unsafe: the gradient then ends at the border of the round, which is what truncated backpropagation through time means, and which is a choice.
+Detaching the carried state is unsafe: the gradient then ends at the border of the round, which is what truncated backpropagation through time means, and which is a choice.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ assert weight.item() != 0.0
 
 ## Fix safety
 
-No fix is offered: which loss is meant is for the author to say.
+Running the backward of the last loss first is unsafe: which loss is meant is a guess.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ loss.backward()
 
 ## Fix safety
 
-`.detach()` on the target is unsafe: it changes what is learned.
+`.detach()` on the target is unsafe: some methods train both sides.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ assert x.grad.tolist() == [2.0, 2.0, 2.0]
 
 ## Fix safety
 
-`save_for_backward` with `saved_tensors` is safe: the values are the same, and a change in between is noticed.
+Saving a copy for backward is safe: the gradient is taken at the values that `forward` saw. Saving the tensor itself is unsafe: a change in between, unnoticed so far, becomes an error.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ assert x.grad.tolist() == [2.0, 2.0, 2.0]
 
 ## Fix safety
 
-Writing out of place is unsafe: it changes the gradient, which is what the author may or may not have wanted.
+Writing out of place with grad mode on is unsafe: the value stays the same and the gradient changes, and the author may have wanted the gradient not to see the write.
 """
 
 from __future__ import annotations
