@@ -5,6 +5,7 @@ It shares no code with the server: columns are cut out of encoded bytes here, so
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -274,8 +275,12 @@ class Editor:
             self.request("shutdown", None)
             self.notify("exit", None)
         code = self.process.wait(PATIENCE)
-        self._log_reader.join(PATIENCE)
+        self.finish_log()
         return code
+
+    def finish_log(self) -> None:
+        """Read the log of a server that has ended to its end."""
+        self._log_reader.join(PATIENCE)
 
     def __enter__(self) -> Editor:
         return self
@@ -293,6 +298,11 @@ class Editor:
     # What arrives.
 
     def _listen(self) -> None:
+        # A test may close the pipes under this thread.
+        with contextlib.suppress(ValueError, OSError):
+            self._listen_on()
+
+    def _listen_on(self) -> None:
         assert self.process.stdout is not None
         stream = self.process.stdout
         while True:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gradsight.lsp import diagnostics
 from gradsight.lsp.convert import edit_of, path_of, uri_of
+from gradsight.lsp.places import spot_of
 from gradsight.lsp.wire_types import types
 from gradsight.session.documents import Document
 
@@ -26,6 +27,7 @@ def register(server: GradSightServer) -> None:
     server.feature(types.TEXT_DOCUMENT_DID_CHANGE)(did_change)
     server.feature(types.TEXT_DOCUMENT_DID_SAVE)(did_save)
     server.feature(types.TEXT_DOCUMENT_DID_CLOSE)(did_close)
+    server.feature("gradsight/text")(text)
 
 
 def did_open(ls: GradSightServer, params: types.DidOpenTextDocumentParams) -> None:
@@ -73,3 +75,9 @@ def forget(ls: GradSightServer, document: Document, shown: list[str]) -> None:
     if not ls.client.pulls_diagnostics:
         for path in elsewhere | ({document.path} if still else set()):
             diagnostics.show_elsewhere(ls, path)
+
+
+def text(ls: GradSightServer, params: Any) -> str | None:
+    """The text that the server has of an open document, for whoever has reason to doubt it."""
+    spot = spot_of(ls.session, str(getattr(params, "uri", "")))
+    return spot.buffer.text if spot is not None else None

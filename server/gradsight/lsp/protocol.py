@@ -15,7 +15,6 @@ from typing import Any
 
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.protocol import LanguageServerProtocol, lsp_method
-from pygls.protocol.language_server import _prepare_command_arguments
 
 from gradsight.lsp.frames import frame
 from gradsight.lsp.wire_types import types
@@ -33,6 +32,8 @@ class Conversation(LanguageServerProtocol):
 
     def __init__(self, server: Any, converter: Any) -> None:
         self.is_initialized = False
+        self.progress_token: int | str | None = None
+        """Where the client wants to hear how far the command is that starts just now."""
         self.send: Callable[[bytes], None] | None = None
         self.on_exit: Callable[[int], None] = lambda code: None
         self.on_initialize: Callable[[dict[str, Any]], dict[str, Any]] = lambda params: {}
@@ -131,15 +132,24 @@ class Conversation(LanguageServerProtocol):
 
     @lsp_method(types.WORKSPACE_EXECUTE_COMMAND)
     async def lsp_workspace__execute_command(self, params: types.ExecuteCommandParams) -> Any:  # type: ignore[override]
-        """Runs a command inside the request's own task, so that cancelling the request cancels the command."""
+        """Runs a command inside the request's own task, so that cancelling the request cancels the command.
+
+        Its arguments are handed over as they came.
+        """
         handler = self.fm.commands.get(params.command)
         if handler is None:
             raise JsonRpcInvalidParams(f"no command {params.command!r}")
+        arguments = list(params.arguments or ())
         try:
-            args, kwargs = _prepare_command_arguments(handler, params, self._converter)
-        except Exception as problem:
-            raise JsonRpcInvalidParams(str(problem)) from problem
-        result = handler(*args, **kwargs)
+            # pygls wraps a coroutine that wants the server; the wrapper itself takes anything.
+            if inspect.iscoroutinefunction(handler) and hasattr(handler, "func"):
+                inspect.signature(handler.func).bind(self._server, *arguments)
+            else:
+                inspect.signature(handler).bind(*arguments)
+        except TypeError as problem:
+            raise JsonRpcInvalidParams(f"{params.command}: {problem}") from problem
+        self.progress_token = params.work_done_token
+        result = handler(*arguments)
         return await result if inspect.isawaitable(result) else result
 
     @lsp_method(types.SHUTDOWN)

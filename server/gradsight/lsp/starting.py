@@ -38,13 +38,7 @@ def serve(args: argparse.Namespace) -> None:
             print(f"gradsight: --tcp wants a port or host:port, not {args.tcp}", file=sys.stderr)
             raise SystemExit(2)
         address = (host or "127.0.0.1", int(port))
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=args.log_level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
-    # pygls logs every message that it refuses with a traceback; what matters of it is logged by our own side.
-    logging.getLogger("pygls").setLevel(logging.CRITICAL if args.log_level != "debug" else logging.DEBUG)
+    prepare_logging(args)
     # Start-up makes hundreds of thousands of objects that live on: collecting among them is time lost.
     gc.disable()
     from gradsight.lsp.server import GradSightServer
@@ -56,3 +50,14 @@ def serve(args: argparse.Namespace) -> None:
     if args.tcp is None:
         leave(serve_stdio(server.protocol))
     leave(serve_tcp(server.protocol, *address))
+
+
+def prepare_logging(args: argparse.Namespace) -> None:
+    """Log to standard error."""
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=args.log_level.upper(),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    # pygls logs every message that it refuses with a traceback; what matters of it is logged by our own side.
+    logging.getLogger("pygls").setLevel(logging.CRITICAL if args.log_level != "debug" else logging.DEBUG)
