@@ -279,7 +279,7 @@ class Backward(Writer):
         causes = [cut for cut in cuts if any(True for _ in cut.edges)]
         certain = [cut for cut in causes if not isinstance(cut.source.requires_grad, Maybe)]
         if certain:
-            cut = max(certain, key=lambda cut: cut.tick)
+            cut = max(certain, key=lambda cut: (cut.tick, cut.serial))
             place = self.place_of_cut(cut, site)
             steps = [
                 Step("made", cut.source.site, "the value with a graph is made here"),

@@ -103,7 +103,7 @@ class Builtins(Objects):
             for row in zip(*(iterator for iterator, _ in sources)):
                 yield Seq("tuple", list(row))
 
-        return self.sized(rows(), min(lengths) if lengths and len(lengths) == len(sources) else None)
+        return self.sized(rows(), min(lengths) if lengths else None)
 
     def sized(self, iterator: Any, length: int | None) -> Any:
         """A stream that remembers how long it is, so that a loop over it is unrolled as the real one."""

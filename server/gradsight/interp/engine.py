@@ -11,7 +11,7 @@ from typing import Any
 from gradsight.interp.machine import Program
 from gradsight.interp.protocol import Protocol
 from gradsight.interp.sites import Frame, Unit
-from gradsight.interp.tensors import Maybe, Tensor
+from gradsight.interp.tensors import Maybe, Tensor, restart_numbering
 from gradsight.interp.values import PythonModule, Scope, Unknown, tensors_in
 
 
@@ -20,6 +20,7 @@ class Machine(Protocol):
 
     def __init__(self, program: Program, module: PythonModule, script: list[bool], budget: int) -> None:
         super().__init__(program, module, script, budget)
+        restart_numbering()
         self.expressions = self.expression_table()
         self.simple_statements = self.simple_table()
         self.compound_statements = self.compound_table()

@@ -206,6 +206,7 @@ class Explorer:
             for name in names_bound(unit):
                 if name not in self.binders:
                     self.namespace.pop(name, None)
+        script.gaps = {gap: count for gap, count in script.gaps.items() if gap[1] in self.alive}
         if fresh:
             machine = EntryMachine(self.program, PythonModule("__main__", self.path), [], SCRIPT_BUDGET)
             machine.adopt(memory.modules)
@@ -213,6 +214,8 @@ class Explorer:
                 machine.asked = set()
                 machine.run_units([unit], self.namespace)
                 memory.unit_asked[unit] = machine.asked
+                script.asked |= machine.asked
+            script.gaps.update(machine.gaps)
             self.restore_order()
         return True
 
@@ -285,8 +288,8 @@ class Explorer:
             budget = machine.budget
             record.executed |= machine.executed
             record.asked |= machine.asked
-            for gap, count in machine.gaps.items():
-                record.gaps[gap] = record.gaps.get(gap, 0) + count
+            if paths == 1:
+                record.gaps = machine.gaps
             for event in machine.events:
                 key = (event.kind, event.place.key, event.names.get("cut"))  # type: ignore[attr-defined]
                 if key not in seen:

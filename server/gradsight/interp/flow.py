@@ -44,7 +44,7 @@ class Flow(Switches):
                 return
             causes = [cut for cut in run.cuts if parameter in self.leaves_behind(cut)]
             if causes:
-                self.report_cut(max(causes, key=lambda cut: cut.tick), parameter, run)
+                self.report_cut(max(causes, key=lambda cut: (cut.tick, cut.serial)), parameter, run)
                 return
 
     def leaves_behind(self, cut: Cut) -> set[Tensor]:

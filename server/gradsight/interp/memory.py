@@ -36,6 +36,8 @@ class Memory:
 
     def __init__(self) -> None:
         self.text = ""
+        self.broken = False
+        """Whether the last text did not parse as a whole."""
         self.units: list[Unit] = []
         self.namespace: dict[str, Any] = {}
         self.script: Record | None = None

@@ -26,17 +26,23 @@ class Parsed:
 def parse_text(path: str, text: str) -> Parsed:
     """Parse a whole text; where that fails, everything around the broken lines."""
     problems: list[SyntaxProblem] = []
+    touched: set[int] = set()
     tree, problem = _parse(text)
     if tree is None and problem is not None:
         problems.append(problem)
-        tree = _repair(text, problem)
+        tree, touched = _repair(text, problem)
     if tree is None:
         return Parsed([], problems)
-    return Parsed(split_units(path, text, tree), problems)
+    units = split_units(path, text, tree)
+    for unit in units:
+        unit.repaired = any(unit.start <= line <= unit.end for line in touched)
+    return Parsed(units, problems)
 
 
-def reparse(path: str, text: str, old_text: str, old_units: list[Unit]) -> Parsed:
+def reparse(path: str, text: str, old_text: str, old_units: list[Unit], was_broken: bool) -> Parsed:
     """Parse an edited text, keeping the units that the edit did not touch (as the same objects, moved)."""
+    if was_broken:
+        return keep_equal_units(parse_text(path, text), old_units)
     new_lines, old_lines = _lines(text), _lines(old_text)
     same = min(len(new_lines), len(old_lines))
     before = 0
@@ -71,10 +77,11 @@ def keep_equal_units(parsed: Parsed, old_units: list[Unit]) -> Parsed:
 def _same_texts(fresh: list[Unit], old_units: list[Unit]) -> list[Unit]:
     available: dict[str, list[Unit]] = {}
     for unit in reversed(old_units):
-        available.setdefault(unit.text, []).append(unit)
+        if not unit.repaired:
+            available.setdefault(unit.text, []).append(unit)
     result = []
     for unit in fresh:
-        known = available.get(unit.text)
+        known = available.get(unit.text) if not unit.repaired else None
         if known:
             old = known.pop()
             old.offset = unit.start - old.first
@@ -125,10 +132,10 @@ def _parse(text: str) -> tuple[ast.Module | None, SyntaxProblem | None]:
             return None, SyntaxProblem(reason, Span(1, 0, 1, 0))
 
 
-def _repair(text: str, problem: SyntaxProblem) -> ast.Module | None:
-    """Replace broken lines by `pass` until the rest parses."""
+def _repair(text: str, problem: SyntaxProblem) -> tuple[ast.Module | None, set[int]]:
+    """Replace broken lines by `pass` until the rest parses; also tells which lines."""
     if "\0" in text or problem.message.startswith("the text is nested"):
-        return None
+        return None, set()
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     touched: set[int] = set()
     for _ in range(MOST_REPAIRS):
@@ -136,16 +143,16 @@ def _repair(text: str, problem: SyntaxProblem) -> ast.Module | None:
         while line in touched and line > 1:
             line -= 1
         if line in touched:
-            return None
+            return None, touched
         touched.add(line)
         _blank(lines, line - 1, problem.message)
         tree, following = _parse("\n".join(lines))
         if tree is not None:
-            return tree
+            return tree, touched
         if following is None:
-            return None
+            return None, touched
         problem = following
-    return None
+    return None, touched
 
 
 def _blank(lines: list[str], index: int, message: str) -> None:

@@ -192,25 +192,22 @@ class Protocol(Freezing):
         super().before_clearing(tensors, site)
         if not site.loops or self.gradients_unknown:
             return
+        run, number = site.loops[-1]
         for tensor in tensors:
             record = self.records.get(tensor)
-            if record is None or not record.pending or record.state != "filled" or record.read:
+            if record is None or not record.pending or record.state != "filled":
                 continue
             filled = record.filled_at
-            if filled is None or not filled.loops or record.decisions != len(self.decisions):
+            if filled is None or record.decisions != len(self.decisions):
                 continue
-            run, number = site.loops[-1]
             earlier = dict(filled.loops).get(run)
             if earlier is None or earlier >= number or not self.steps_sometimes(run.node, site):
                 continue
-            if any(
-                other in self.records and not self.records[other].pending
-                for other in self.leaves_filled_at(filled)
-            ):
-                continue
-            self.emit("cleared-before-step", site, [
-                Step("made", filled, "the gradient of the round before is computed here"),
-            ], accumulating=True)  # fmt: skip
+            others = [self.records[leaf] for leaf in self.leaves_filled_at(filled) if leaf in self.records]
+            if all(other.pending and not other.read for other in others):
+                self.emit("cleared-before-step", site, [
+                    Step("made", filled, "the gradient of the round before is computed here"),
+                ], accumulating=True)  # fmt: skip
             return
 
     def leaves_filled_at(self, site: Site) -> list[Tensor]:

@@ -16,7 +16,7 @@ from gradsight.model.source import Span
 class Unit:
     """A piece of a file: `path` and the line offset of its syntax nodes in the file as it is now."""
 
-    __slots__ = ("binds", "first", "lines", "offset", "path", "text", "tree")
+    __slots__ = ("binds", "first", "lines", "offset", "path", "repaired", "text", "tree")
 
     def __init__(self, path: str, text: str, tree: list[ast.stmt], first: int = 1) -> None:
         self.path = path
@@ -27,6 +27,8 @@ class Unit:
         self.offset = 0
         """What to add to a node's line number to get the line in the file as it is now."""
         self.lines: list[str] | None = None
+        self.repaired = False
+        """Whether broken lines in it were replaced so that the rest could be parsed."""
         self.binds: frozenset[str] | None = None
         """The names that executing the unit can bind, once they were asked for."""
 

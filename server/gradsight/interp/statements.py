@@ -345,6 +345,8 @@ class Statements(MachineState):
             for item in items:
                 number = run.number
                 if number >= limit:
+                    if holds_objects(item):
+                        self.truncated = True
                     if length is None or limit < UNKNOWN_ROUNDS:
                         break
                     item = self.some_item(iterable, item)
@@ -371,6 +373,9 @@ class Statements(MachineState):
         if not ended_by_break and node.orelse:
             return (yield from self.block(node.orelse))
         return None
+
+    truncated: bool = False
+    """A loop over distinct tensors or modules was left before all of them had their round."""
 
     def rounds_allowed(self, length: int | None) -> int:
         """How often the body is executed: all rounds of a short loop, the first ones of a long or unknown one."""
@@ -577,6 +582,13 @@ class Statements(MachineState):
         return items
 
     kept_alive: list[Any]
+
+
+def holds_objects(item: Any) -> bool:
+    """Whether a loop variable stands for a tensor or module of its own."""
+    if isinstance(item, Seq):
+        return any(holds_objects(inner) for inner in item.items[:8])
+    return isinstance(item, (Tensor, Layer, Instance))
 
 
 def contains_yield(node: ast.AST) -> bool:

@@ -123,7 +123,7 @@ class TensorApi(Backward):
         if isinstance(grad, (Unknown, Mapping)):
             return grad
         flag = tensor.needs_grad()
-        if isinstance(flag, Maybe) or self.gradients_unknown:
+        if isinstance(flag, Maybe) or self.gradients_unknown or (self.truncated and tensor not in self.gradient_ticks):
             return Unknown("gradient of a tensor that may need none")
         if not tensor.is_leaf and not tensor.retains_grad:
             return AbsentGrad(tensor, site, "non-leaf")

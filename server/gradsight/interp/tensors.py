@@ -17,6 +17,28 @@ from typing import Any, Union
 from gradsight.interp.sites import Site
 
 
+class Numbered:
+    """Objects with a number of their own, so that sets of them are walked in the same order every time."""
+
+    __slots__ = ("serial",)
+    last = 0
+
+    def __init__(self) -> None:
+        Numbered.last += 1
+        self.serial = Numbered.last
+
+    def __hash__(self) -> int:
+        return self.serial
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+def restart_numbering() -> None:
+    """Begin a path: equal paths number their objects equally."""
+    Numbered.last = 0
+
+
 class Maybe:
     """`requires_grad` is true if the stated assumption holds."""
 
@@ -45,12 +67,14 @@ def any_requires_grad(flags: list[RequiresGrad]) -> RequiresGrad:
     return found
 
 
-class Storage:
+class Storage(Numbered):
     """Memory shared by a tensor and its aliases, with the log of writes to it."""
 
     __slots__ = ("epoch", "stores", "writes")
 
     def __init__(self) -> None:
+        Numbered.last += 1
+        self.serial = Numbered.last
         self.epoch = 0
         self.stores: list[tuple[int, int, Site]] | None = None
         """Where a tensor on this memory was put into a container: container, epoch then, place."""
@@ -89,12 +113,14 @@ class Write:
         self.tick = 0
 
 
-class Cut:
+class Cut(Numbered):
     """Data went on here and the graph did not.  `source` is the tensor whose history was left behind."""
 
     __slots__ = ("edges", "kind", "op", "site", "source", "tick")
 
     def __init__(self, kind: str, op: str, site: Site, source: Tensor, tick: int) -> None:
+        Numbered.last += 1
+        self.serial = Numbered.last
         self.kind = kind
         self.op = op
         self.site = site
@@ -124,7 +150,7 @@ class Saved:
         self.label = tensor.label
 
 
-class Node:
+class Node(Numbered):
     """One recorded operation.  `holds` tells whether a second backward through it is refused."""
 
     __slots__ = (
@@ -144,6 +170,8 @@ class Node:
     )
 
     def __init__(self, op: str, site: Site, inputs: list[Edge], requires: RequiresGrad, tick: int) -> None:
+        Numbered.last += 1
+        self.serial = Numbered.last
         self.op = op
         self.site = site
         self.inputs = inputs
@@ -161,7 +189,7 @@ class Node:
         """An operand is unknown and may bring a graph of its own."""
 
 
-class Tensor:
+class Tensor(Numbered):
     """A tensor object: a window on a storage, with its place in the graph."""
 
     __slots__ = (
@@ -208,6 +236,8 @@ class Tensor:
         dtype: str = "float",
         shape: Any = None,
     ) -> None:
+        Numbered.last += 1
+        self.serial = Numbered.last
         self.site = site
         self.storage = storage if storage is not None else Storage()
         self.counter = counter if counter is not None else Counter()

@@ -46,6 +46,7 @@ class Training(Modes):
 
     def make_optimizer(self, path: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         site = self.site(node)
+        self.tick += 1
         optimizer = Opaque("optimizer", path, site)
         source = args[0] if args else kwargs.get("params")
         groups, exact = self.parameter_groups(source)
