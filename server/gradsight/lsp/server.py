@@ -13,6 +13,7 @@ from pygls.lsp.server import LanguageServer
 from gradsight import __version__
 from gradsight.lsp import (
     actions,
+    asking,
     beginning,
     diagnostics,
     documents,
@@ -20,6 +21,7 @@ from gradsight.lsp import (
     hover,
     lenses,
     notebooks,
+    probing,
     settings,
     watching,
 )
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from gradsight.model.finding import Finding
 
 log = logging.getLogger(__name__)
+FEATURES = (documents, notebooks, hover, actions, hints, lenses, settings, watching, probing, asking)
 
 
 class GradSightServer(LanguageServer):
@@ -53,13 +56,15 @@ class GradSightServer(LanguageServer):
         """Commands that are offered above functions; whoever can run something adds one."""
         self.published: set[str] = set()
         """Addresses whose last published diagnostics were not empty."""
+        self.progress_shown: int | str | None = None
+        """The token under which the newest probe tells how far it is."""
         self.session.options_for = self.choices.options_for
         self.session.on_report = self._on_report
         self.session.on_outdated = self.refresh
         self.session.on_complaint = self.tell
         self._tasks: set[asyncio.Future[Any]] = set()
         self._refresh_due = False
-        for feature in (documents, notebooks, hover, actions, hints, lenses, settings, watching):
+        for feature in FEATURES:
             feature.register(self)
         self.protocol.on_initialize = self._begin
 

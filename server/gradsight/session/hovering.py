@@ -12,6 +12,7 @@ from gradsight.model.source import Span
 from gradsight.model.suppressions import OWN, SHARED
 from gradsight.session import naming
 from gradsight.session.documents import Document
+from gradsight.session.evidence import shown_by_probe
 from gradsight.session.fact_card import fact_card
 from gradsight.session.knowledge import TensorCard, tensor_card
 from gradsight.session.myths import Myth, by_name
@@ -86,6 +87,7 @@ def finding_card(finding: Finding) -> str:
         lines += ["", *(_step(finding, index) for index in range(len(finding.related)))]
     if finding.assumption:
         lines += ["", f"*Assumed: {finding.assumption}.*"]
+    lines += shown_by_probe(finding)
     rule = find(finding.code)
     if rule is not None:
         lines += ["", short_page(rule), "", f"[{rule.name}]({page_url(rule.name)})"]

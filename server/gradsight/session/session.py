@@ -10,6 +10,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from gradsight.model.finding import Finding
 from gradsight.model.report import Report
@@ -17,11 +19,15 @@ from gradsight.model.settings import Settings
 from gradsight.model.source import Source
 from gradsight.session.analyser import Analyser, load_engine, new_analyser
 from gradsight.session.documents import Document, Notebook, Open
+from gradsight.session.evidence import EvidenceBook
 from gradsight.session.files import Files
 from gradsight.session.knowledge import TensorCard
 from gradsight.session.options import Options
 from gradsight.session.repairs import Workshop
 from gradsight.session.schedule import Urgency, Worker
+
+if TYPE_CHECKING:
+    from gradsight.session.prober import Prober
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +50,7 @@ class Session:
         self.open = Open()
         self.files = Files()
         self.worker = Worker()
+        self.evidence = EvidenceBook()
         self.options_for: Callable[[Document], Options] = lambda document: Options()
         self.on_report: Callable[[Document, set[str]], None] = lambda document, elsewhere: None
         self.on_outdated: Callable[[], None] = lambda: None
@@ -55,6 +62,13 @@ class Session:
         self._complained: set[str] = set()
         self.analyses = 0
         """How many analyses were started."""
+
+    @cached_property
+    def prober(self) -> Prober:
+        """Runs probes; nothing of it is loaded before the first one."""
+        from gradsight.session.prober import Prober
+
+        return Prober()
 
     def warm_up(self) -> None:
         """Load the engine in the background."""
@@ -77,6 +91,7 @@ class Session:
     def close(self, document: Document) -> set[str]:
         """A document left the screen; the paths elsewhere that it had spoken of are given back."""
         self.open.documents.pop(document.key, None)
+        self.evidence.forget(document.path)
         for key in [key for key, notebook in self.open.cells.items() if notebook is document]:
             del self.open.cells[key]
         pending = self._pending.pop(document.key, None)
@@ -180,7 +195,11 @@ class Session:
             self.on_complaint(text)
 
     def findings_of(self, document: Document) -> tuple[Finding, ...]:
-        """What there is to show in a document: its own findings, and those made in it on behalf of other documents."""
+        """What there is to show in a document, as far as probes have not withdrawn it."""
+        return self.evidence.overlay(document.path, document.source.text, self.static_findings(document))
+
+    def static_findings(self, document: Document) -> tuple[Finding, ...]:
+        """What was found in a document: its own findings, and those made in it on behalf of other documents."""
         own = [finding for finding in document.findings if finding.path == document.path]
         return self._visible(own, self.findings_at(document.path, document), self.settings_for(document))
 

@@ -1,0 +1,291 @@
+"""Probes from the editor: verdicts become diagnostics, evidence lives as long as its function, and cancelling ends it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lsp.editor import FULL, Editor, Refused
+from tests.lsp.programs import HAZARD
+
+OPTIONS = {"debounce": 0, "interpreter": sys.executable}
+ENDLESS = "import torch\nx = torch.ones(2, requires_grad=True)\nwhile True:\n    (x * 2).sum().backward()\n"
+IN_FUNCTION = """import torch
+
+x = torch.ones(3, requires_grad=True)
+
+
+def scale(y):
+    y = y.exp()
+    y *= 3
+    return y
+
+
+def other():
+    return 1
+
+
+scale(x).sum().backward()
+"""
+# The engine may not know what the condition says; torch does.
+BOTH_WAYS = """import sys
+import torch
+
+x = torch.ones(3, requires_grad=True)
+y = x.exp()
+if len(sys.argv) > 1:
+    y *= 3
+y.sum().backward()
+"""
+
+
+@pytest.fixture(scope="module")
+def prober(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Editor]:
+    """One server whose probes use this interpreter; the warm interpreter serves all tests."""
+    folder = tmp_path_factory.mktemp("project")
+    capabilities = {**FULL, "window": {"workDoneProgress": True}}
+    with Editor(capabilities, OPTIONS, [folder], lambda scope: OPTIONS) as editor:
+        editor.folder = folder  # type: ignore[attr-defined]
+        yield editor
+
+
+def opened(editor: Editor, name: str, text: str) -> str:
+    """The address of a new file with this text, open and checked."""
+    path: Path = editor.folder / name  # type: ignore[attr-defined]
+    path.write_text(text)
+    uri = editor.open(path.as_uri(), text)
+    editor.diagnostics(uri)
+    return uri
+
+
+def run(editor: Editor, command: str, *arguments: Any, token: str | None = None) -> Any:
+    params: dict[str, Any] = {"command": f"gradsight.{command}", "arguments": list(arguments)}
+    if token is not None:
+        params["workDoneToken"] = token
+    return editor.request("workspace/executeCommand", params)
+
+
+def messages(editor: Editor, uri: str) -> list[str]:
+    return [each["message"] for each in editor.published[uri][-1]["diagnostics"]]
+
+
+def test_a_finding_that_torch_agrees_with_is_confirmed(prober: Editor) -> None:
+    uri = opened(prober, "confirmed.py", HAZARD)
+    answer = run(prober, "probeFile", uri)
+    assert answer["verdicts"] == [{"code": "GS101", "line": 5, "verdict": "confirmed"}]
+    assert "confirmed" in answer["summary"]
+    [message] = messages(prober, uri)
+    assert "confirmed on torch" in message
+    [diagnostic] = prober.published[uri][-1]["diagnostics"]
+    told = [each["message"] for each in diagnostic["relatedInformation"]]
+    assert any("version 0 → 1" in text for text in told)
+
+
+def test_torchs_own_message_is_in_the_hover(prober: Editor) -> None:
+    uri = opened(prober, "hover.py", HAZARD)
+    run(prober, "probeFile", uri)
+    hover = prober.hover(uri, HAZARD.index("y *= 3"))
+    assert hover is not None
+    assert "modified by an inplace operation" in hover
+
+
+def test_the_text_that_is_seen_is_probed_not_the_file(prober: Editor) -> None:
+    uri = opened(prober, "unsaved.py", "import torch\n")
+    prober.replace(uri, HAZARD)
+    prober.diagnostics(uri)
+    assert run(prober, "proveFinding", uri, 4)["verdicts"][0]["verdict"] == "confirmed"
+
+
+def test_a_text_without_a_file_can_be_probed(prober: Editor) -> None:
+    uri = prober.open("untitled:Untitled-1", HAZARD)
+    prober.diagnostics(uri)
+    answer = run(prober, "probeFile", uri)
+    assert answer["outcome"] == "raised"
+
+
+def test_evidence_dies_with_the_code_of_its_function_and_survives_other_edits(prober: Editor) -> None:
+    uri = opened(prober, "function.py", IN_FUNCTION)
+    run(prober, "proveFinding", uri, IN_FUNCTION[: IN_FUNCTION.index("y *= 3")].count("\n"))
+    assert "confirmed" in messages(prober, uri)[0]
+    at = IN_FUNCTION.index("return 1")
+    prober.change(uri, (at, at, "x = 0\n    "))
+    prober.diagnostics(uri)
+    assert "confirmed" in messages(prober, uri)[0]
+    start = prober.texts[uri].index("y *= 3")
+    prober.change(uri, (start, start + len("y *= 3"), "y *= 4"))
+    prober.diagnostics(uri)
+    assert messages(prober, uri)
+    assert "confirmed" not in messages(prober, uri)[0]
+
+
+def test_evidence_moves_with_its_function(prober: Editor) -> None:
+    uri = opened(prober, "moves.py", IN_FUNCTION)
+    run(prober, "probeFile", uri)
+    at = IN_FUNCTION.index("def scale")
+    prober.change(uri, (at, at, "def before():\n    return 0\n\n\n"))
+    prober.diagnostics(uri)
+    [diagnostic] = prober.published[uri][-1]["diagnostics"]
+    assert "confirmed" in diagnostic["message"]
+    lines = [each["location"]["range"]["start"]["line"] for each in diagnostic["relatedInformation"]]
+    assert prober.texts[uri].split("\n")[lines[0]].strip() == "y = y.exp()"
+
+
+def test_what_a_run_did_not_reach_stays_and_is_said(prober: Editor) -> None:
+    uri = opened(prober, "branch.py", BOTH_WAYS)
+    before = messages(prober, uri)
+    assert before, "the engine follows both branches"
+    answer = run(prober, "probeFile", uri)
+    assert [each["verdict"] for each in answer["verdicts"]] == ["not-reached"]
+    assert "not reached" in answer["summary"]
+    assert messages(prober, uri) == before
+
+
+def test_a_probe_of_a_function_judges_only_what_is_in_it(prober: Editor) -> None:
+    uri = opened(prober, "two.py", IN_FUNCTION)
+    inside = run(prober, "probeFunction", uri, 6)
+    assert [each["verdict"] for each in inside["verdicts"]] == ["confirmed"]
+    assert run(prober, "probeFunction", uri, 12)["verdicts"] == []
+
+
+def test_progress_is_told_under_the_clients_token(prober: Editor) -> None:
+    uri = opened(prober, "progress.py", HAZARD)
+    run(prober, "probeFile", uri, token="mine")
+    told = [each["value"]["kind"] for each in prober.progress if each["token"] == "mine"]
+    assert (told[0], told[-1]) == ("begin", "end")
+
+
+def test_progress_is_told_under_a_token_of_our_own_otherwise(prober: Editor) -> None:
+    uri = opened(prober, "own_progress.py", HAZARD)
+    before = len(prober.progress)
+    run(prober, "probeFile", uri)
+    tokens = {each["token"] for each in prober.progress[before:]}
+    assert len(tokens) == 1
+    assert str(tokens.pop()).startswith("gradsight-")
+
+
+def started(editor: Editor, name: str, token: str) -> tuple[str, int]:
+    """A probe that would run for ever, under way."""
+    uri = opened(editor, name, ENDLESS)
+    params = {
+        "command": "gradsight.probeFile",
+        "arguments": [uri],
+        "workDoneToken": token,
+    }
+    request = editor.ask("workspace/executeCommand", params)
+    editor.wait(
+        lambda: any(each["token"] == token and each["value"]["kind"] == "report" for each in editor.progress),
+    )
+    return uri, request
+
+
+def configure(editor: Editor, options: dict[str, Any]) -> None:
+    """The user changes the settings, and the server has asked for them."""
+    asked = []
+    editor.configuration = lambda scope: asked.append(scope) or options  # type: ignore[func-returns-value]
+    editor.notify("workspace/didChangeConfiguration", {"settings": None})
+    editor.wait(lambda: len(asked) >= 2)
+
+
+@pytest.fixture
+def endless(prober: Editor) -> Iterator[Editor]:
+    """Probes here have no limit of steps."""
+    configure(prober, {**OPTIONS, "probe": {"steps": 0, "timeout": 0}})
+    yield prober
+    configure(prober, OPTIONS)
+
+
+def check_cancelled(editor: Editor, request: int) -> None:
+    """The request was answered as cancelled, and the machine is free for the next probe."""
+    with pytest.raises(Refused) as refusal:
+        editor.answer(request)
+    assert refusal.value.code == -32800
+    uri = opened(editor, f"after_{request}.py", HAZARD)
+    assert run(editor, "probeFile", uri)["outcome"] == "raised"
+
+
+def test_a_probe_is_cancelled_by_command(endless: Editor) -> None:
+    _, request = started(endless, "by_command.py", "command")
+    assert run(endless, "cancelProbe") == {"cancelled": True}
+    check_cancelled(endless, request)
+    assert run(endless, "cancelProbe") == {"cancelled": False}
+
+
+def test_a_probe_is_cancelled_by_its_progress_bar(endless: Editor) -> None:
+    _, request = started(endless, "by_progress.py", "bar")
+    endless.notify("window/workDoneProgress/cancel", {"token": "bar"})
+    check_cancelled(endless, request)
+
+
+def test_a_probe_is_cancelled_with_its_request(endless: Editor) -> None:
+    _, request = started(endless, "by_request.py", "request")
+    endless.notify("$/cancelRequest", {"id": request})
+    check_cancelled(endless, request)
+
+
+def test_a_newer_probe_takes_the_place_of_the_one_that_runs(endless: Editor) -> None:
+    _, request = started(endless, "older.py", "older")
+    newer = opened(endless, "newer.py", HAZARD)
+    assert run(endless, "probeFile", newer)["outcome"] == "raised"
+    with pytest.raises(Refused):
+        endless.answer(request)
+
+
+def test_nothing_runs_where_the_code_is_not_trusted(tmp_path: Path) -> None:
+    options = {**OPTIONS, "probe": {"allowed": False}}
+    with Editor(options=options, folders=[tmp_path], configuration=lambda scope: options) as editor:
+        uri = (tmp_path / "untrusted.py").as_uri()
+        editor.open(uri, "import torch\nopen('ran', 'w').close()\n" + HAZARD)
+        editor.diagnostics(uri)
+        for command in ("probeFile", "probeFunction", "proveFinding", "graph"):
+            with pytest.raises(Refused, match="not trusted"):
+                run(editor, command, uri, 5)
+        assert not (tmp_path / "ran").exists()
+
+
+def test_an_interpreter_without_torch_is_said(tmp_path: Path) -> None:
+    script = tmp_path / "python"
+    script.write_text("#!/bin/sh\nexit 3\n")
+    script.chmod(0o755)
+    options = {"interpreter": str(script)}
+    with Editor(options=options, folders=[tmp_path], configuration=lambda scope: options) as editor:
+        uri = editor.open((tmp_path / "x.py").as_uri(), HAZARD)
+        editor.diagnostics(uri)
+        answer = run(editor, "probeFile", uri)
+        assert answer["outcome"] == "could-not-run"
+        assert "could not run" in answer["summary"]
+
+
+def test_a_place_without_a_finding_is_said(prober: Editor) -> None:
+    uri = opened(prober, "nothing.py", "import torch\n\n\ndef f():\n    return 1\n")
+    with pytest.raises(Refused, match="no finding here"):
+        run(prober, "proveFinding", uri, 4)
+
+
+def test_the_graph_marks_what_was_kept_what_overwrote_it_and_what_needs_it(prober: Editor) -> None:
+    uri = opened(prober, "graph.py", HAZARD)
+    graph = run(prober, "graph", uri, 4)
+    roles = {node["role"]: node for node in graph["nodes"]}
+    assert (roles["saved"]["name"], roles["saved"]["line"]) == ("exp", 4)
+    assert (roles["written"]["name"], roles["written"]["line"]) == ("mul_", 5)
+    assert roles["written"]["text"] == "y *= 3"
+    assert (roles["needed"]["name"], roles["needed"]["line"]) == ("backward", 6)
+    assert roles["leaf"]["line"] == 0
+    assert {"from": roles["written"]["id"], "to": roles["saved"]["id"], "kind": "write"} in graph["edges"]
+    assert all(node["uri"] in ("", uri) for node in graph["nodes"])
+
+
+def test_no_graph_is_drawn_where_nothing_fails(prober: Editor) -> None:
+    uri = opened(prober, "no_graph.py", BOTH_WAYS)
+    assert "not reached" in run(prober, "graph", uri, 6)["problem"]
+
+
+def test_lenses_offer_probes_above_functions_and_main_blocks(prober: Editor) -> None:
+    text = IN_FUNCTION + '\nif __name__ == "__main__":\n    other()\n'
+    uri = opened(prober, "lenses.py", text)
+    lenses = prober.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
+    offered = [(lens["command"]["title"], lens["range"]["start"]["line"] + 1) for lens in lenses]
+    assert offered == [("Probe", 6), ("Probe", 12), ("Probe File", 18)]

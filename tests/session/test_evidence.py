@@ -1,0 +1,178 @@
+"""Verdicts on findings, and how long they count."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gradsight.model.finding import Finding, Related
+from gradsight.model.source import Span
+from gradsight.session.evidence import EvidenceBook, Verdict, judge, shown_by_probe, units_of
+
+PATH = "/project/model.py"
+TEXT = """import torch
+
+
+def scale(x):
+    y = x.exp()
+    y *= 3
+    return y
+
+
+def other():
+    return 1
+
+
+z = scale(torch.ones(3, requires_grad=True))
+z.sum().backward()
+"""
+FINDING = Finding(
+    "GS101", "inplace-on-saved", "y is changed in place", "error", "certain", PATH, Span(6, 4, 6, 10),
+    (Related("saved", "kept here", PATH, Span(5, 8, 5, 15)), Related("needed", "needed here", PATH, Span(15, 0, 15, 18))),
+)  # fmt: skip
+
+
+def fault(code: str = "GS101", row: int = 6) -> dict[str, Any]:
+    place = {
+        "filename": PATH,
+        "location": {"row": row, "column": 5},
+        "end_location": {"row": row, "column": 11},
+    }
+    step = {"role": "written", "message": "written here by `mul_`, version 0 → 1", **place}
+    return {"code": code, "message": "overwrites", "severity": "error", "related": [step],
+            "evidence": {"torch": "modified by an inplace operation"}, **place}  # fmt: skip
+
+
+def document(outcome: str, *faults: dict[str, Any]) -> dict[str, Any]:
+    return {"outcome": outcome, "faults": list(faults), "torch": "2.13.0+cpu", "error": None}
+
+
+def check(
+    outcome: str, faults: list[dict[str, Any]], visited: list[int], expected: list[tuple[str, Verdict]]
+) -> None:
+    """A run with these faults, through these lines, gives these verdicts."""
+    judged = judge([FINDING], document(outcome, *faults), {PATH: visited}, TEXT, PATH)
+    assert [(each.finding.code, each.verdict) for each in judged] == expected
+
+
+def test_a_fault_at_the_same_place_confirms() -> None:
+    check("raised", [fault()], [], [("GS101", "confirmed")])
+
+
+def test_a_run_through_every_line_without_an_error_refutes() -> None:
+    check("clean", [], [5, 6, 15], [("GS101", "refuted")])
+
+
+def test_a_run_that_missed_a_line_proves_nothing() -> None:
+    check("clean", [], [5, 15], [("GS101", "not-reached")])
+
+
+def test_a_run_that_ended_early_refutes_nothing() -> None:
+    for outcome in ("raised", "timeout", "died", "could-not-run"):
+        check(outcome, [], [5, 6, 15], [("GS101", "not-reached")])
+
+
+def test_a_silent_fault_is_not_refuted_by_a_quiet_run() -> None:
+    silent = replace(FINDING, code="GS302")
+    [judged] = judge([silent], document("clean"), {PATH: [5, 6, 15]}, TEXT, PATH)
+    assert judged.verdict == "not-reached"
+
+
+def test_a_fault_that_nobody_predicted_is_seen() -> None:
+    check("raised", [fault("GS401", 15)], [], [("GS101", "not-reached"), ("GS401", "seen")])
+
+
+def test_another_rule_at_the_same_line_confirms_nothing() -> None:
+    check("faults", [fault("GS104")], [], [("GS101", "not-reached"), ("GS104", "seen")])
+
+
+def book(verdict: Verdict) -> EvidenceBook:
+    """A book with one verdict on the finding."""
+    kept = EvidenceBook()
+    outcomes = {
+        "confirmed": ("raised", [fault()], []),
+        "refuted": ("clean", [], [5, 6, 15]),
+        "not-reached": ("clean", [], []),
+    }
+    outcome, faults, visited = outcomes[verdict]
+    kept.record(PATH, judge([FINDING], document(outcome, *faults), {PATH: visited}, TEXT, PATH))
+    return kept
+
+
+def overlaid(kept: EvidenceBook, text: str, finding: Finding = FINDING) -> Finding:
+    [shown] = kept.overlay(PATH, text, [finding])
+    return shown
+
+
+def test_a_confirmed_finding_says_so_and_has_the_trail_of_the_run() -> None:
+    shown = overlaid(book("confirmed"), TEXT)
+    assert shown.message == "y is changed in place (confirmed on torch 2.13.0)"
+    assert "version 0 → 1" in shown.related[0].message
+    assert "modified by an inplace" in "\n".join(shown_by_probe(shown))
+
+
+def test_a_refuted_finding_is_a_hint() -> None:
+    shown = overlaid(book("refuted"), TEXT)
+    assert shown.severity == "hint"
+    assert "the gradient was exact" in shown.message
+
+
+def test_a_finding_that_was_not_reached_stays_as_it_is() -> None:
+    shown = overlaid(book("not-reached"), TEXT)
+    assert (shown.message, shown.severity, shown.related) == (FINDING.message, "error", FINDING.related)
+    assert "did not come here" in "\n".join(shown_by_probe(shown))
+
+
+def test_a_verdict_is_not_lost_when_a_later_run_does_not_come_there() -> None:
+    kept = book("confirmed")
+    kept.record(PATH, judge([FINDING], document("clean"), {}, TEXT, PATH))
+    assert "confirmed" in overlaid(kept, TEXT).message
+
+
+def test_a_later_verdict_takes_the_place_of_an_earlier_one() -> None:
+    kept = book("confirmed")
+    kept.record(PATH, judge([FINDING], document("clean"), {PATH: [5, 6, 15]}, TEXT, PATH))
+    assert overlaid(kept, TEXT).severity == "hint"
+
+
+def test_a_change_in_the_function_ends_the_evidence() -> None:
+    assert overlaid(book("confirmed"), TEXT.replace("y *= 3", "y *= 4")) == FINDING
+
+
+def test_a_change_in_another_function_does_not() -> None:
+    assert "confirmed" in overlaid(book("confirmed"), TEXT.replace("return 1", "return 2")).message
+
+
+def test_a_function_that_moved_takes_its_evidence_along() -> None:
+    moved = TEXT.replace("def scale", "def before():\n    pass\n\n\ndef scale")
+    later = replace(FINDING, span=FINDING.span.moved(4))
+    assert "confirmed" in overlaid(book("confirmed"), moved, later).message
+
+
+def test_a_change_outside_functions_ends_evidence_that_rests_on_it() -> None:
+    # The backward that needs the value stands outside every function.
+    kept = EvidenceBook()
+    kept.record(PATH, judge([FINDING], document("clean"), {PATH: [5, 6, 15]}, TEXT, PATH))
+    assert overlaid(kept, TEXT.replace("z.sum()", "z.mean()")) == FINDING
+
+
+def test_comments_and_blank_lines_outside_functions_change_nothing() -> None:
+    kept = EvidenceBook()
+    kept.record(PATH, judge([FINDING], document("clean"), {PATH: [5, 6, 15]}, TEXT, PATH))
+    assert overlaid(kept, TEXT.replace("z.sum()", "# a comment\n\nz.sum()")).severity == "hint"
+
+
+def test_a_text_that_does_not_parse_keeps_evidence_whose_function_is_whole() -> None:
+    assert "confirmed" in overlaid(book("confirmed"), TEXT + "\n(").message
+
+
+def test_dead_evidence_does_not_come_back() -> None:
+    kept = book("confirmed")
+    overlaid(kept, TEXT.replace("y *= 3", "y *= 4"))
+    assert overlaid(kept, TEXT) == FINDING
+
+
+def test_the_outermost_function_is_the_unit() -> None:
+    text = "def outer():\n    def inner():\n        return 1\n    return inner\n"
+    [unit] = units_of(text, [3])
+    assert unit.lines == (1, 2, 3, 4)
