@@ -172,7 +172,8 @@ class Aliases(Flow):
         start = self.tick
         result = super().call_function(function, args, kwargs, node)
         if isinstance(result, Tensor) and result.storage.writes and result.storage.writes[-1].tick > start:
-            if isinstance(node, ast.Call) and not function.name.endswith("_"):
+            custom = function.owner is not None and function.owner.kind == "autograd"
+            if isinstance(node, ast.Call) and not function.name.endswith("_") and not custom:
                 self.check_mutated_argument(node, result, start)
         return result
 

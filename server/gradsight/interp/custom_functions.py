@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 from gradsight.interp.hooks import GradientHooks
+from gradsight.interp.syntax import own_statements
 from gradsight.interp.tensors import Node, Saved, Tensor, any_requires_grad
 from gradsight.interp.values import (
     Bound,
@@ -58,8 +59,8 @@ class CustomFunctions(GradientHooks):
                     target=tensor.label,
                     cls=cls.name,
                 )
-        returned = self.count_returned(backward, cls)
-        if returned is not None and returned[0] != len(args) and not isinstance(setup, Function):
+        returned = self.count_returned(backward, len(args))
+        if returned is not None and returned[0] != len(args) and flag is not False:
             self.emit("gradient-count", self.place_in(backward, returned[1]), [Step("call", site, f"applied to {len(args)} arguments here")],
                       cls=cls.name, returned=returned[0], wanted=len(args))  # fmt: skip
         if isinstance(backward, Function) and flag is True and self.grad_mode:
@@ -105,11 +106,11 @@ class CustomFunctions(GradientHooks):
             tensor.base = None
         return result
 
-    def count_returned(self, backward: Any, cls: ClassValue) -> tuple[int, ast.AST] | None:
-        """The number of gradients that every return of backward gives, if they agree."""
+    def count_returned(self, backward: Any, wanted: int) -> tuple[int, ast.AST] | None:
+        """The number of gradients that every return of backward gives, if they agree; torch takes None beyond the last."""
         if not isinstance(backward, Function) or isinstance(backward.node, ast.Lambda):
             return None
-        returns = [inner for inner in ast.walk(backward.node) if isinstance(inner, ast.Return)]
+        returns = [inner for inner in own_statements(backward.node.body) if isinstance(inner, ast.Return)]
         counts = set()
         for statement in returns:
             value = statement.value
@@ -118,18 +119,24 @@ class CustomFunctions(GradientHooks):
             if isinstance(value, ast.Tuple):
                 if any(isinstance(element, ast.Starred) for element in value.elts):
                     return None
-                counts.add(len(value.elts))
-            elif isinstance(value, (ast.BinOp, ast.UnaryOp, ast.Subscript)) or (
+                beyond = value.elts[wanted:]
+                if not any(self.is_gradient(backward.node, element) for element in beyond):
+                    counts.add(min(len(value.elts), wanted))
+                else:
+                    counts.add(len(value.elts))
+            elif self.is_gradient(backward.node, value) or (
                 isinstance(value, ast.Constant) and value.value is None
             ):
-                counts.add(1)
-            elif isinstance(value, ast.Name):
-                if not self.single_gradient(backward.node, value.id):
-                    return None
                 counts.add(1)
             else:
                 return None
         return (counts.pop(), returns[-1]) if len(counts) == 1 else None
+
+    def is_gradient(self, function: ast.FunctionDef | ast.AsyncFunctionDef, value: ast.expr) -> bool:
+        """Whether an expression is one tensor for certain: arithmetic, or a name for nothing else."""
+        if isinstance(value, ast.Name):
+            return self.single_gradient(function, value.id)
+        return isinstance(value, (ast.BinOp, ast.UnaryOp, ast.Subscript))
 
     def single_gradient(self, function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
         """Whether a local name is bound to one plain expression only."""

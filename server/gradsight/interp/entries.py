@@ -36,7 +36,10 @@ WRITES = re.compile(
     r"Parameter\(|softmax|sigmoid|argmax|round\(|sign\(|floor\(|nn\.[A-Z]|checkpoint|grad"
 )
 """What a forward or a loss must contain to be worth executing by itself."""
-TRAINS = re.compile(r"backward\(|\.grad\b|zero_grad|autograd|requires_grad|\.apply\(|grad_enabled|\[\s*nn\.|register_hook")
+TRAINS = re.compile(
+    r"backward\(|\.grad\b|zero_grad|autograd|requires_grad|\.apply\(|grad_enabled|\[\s*nn\.|register_hook|"
+    r"append\(\s*nn\.|self\.\w+\s*=\s*nn\.[\s\S]*super\("
+)
 """What any other function must contain."""
 SCRIPT_BUDGET = 40_000
 SHARED_BUDGET = 12_000

@@ -184,7 +184,7 @@ class Flow(Switches):
                 continue
             behind = self.leaves_behind(cut)
             trainable = {leaf for leaf in behind if leaf.requires_grad is True}
-            if not trainable or not self.trains(trainable, run):
+            if not trainable or not self.trains(trainable, run) or self.is_of_the_past(cut, run):
                 continue
             if cut.kind != "grad" and self.reaches(partner, cut.source):
                 continue
@@ -195,6 +195,13 @@ class Flow(Switches):
                 *self.call_steps(cut.site),
             ]
             self.emit(kind, cut.site, steps, cut=cut.kind, op=cut.op, source=cut.source.label)
+
+    def is_of_the_past(self, cut: Cut, run: Any) -> bool:
+        """Whether what was cut off had its own backward before: a running average of earlier rounds."""
+        node = cut.source.node
+        return (
+            cut.kind != "grad" and node is not None and node.freed is not None and node.freed is not run.site
+        )
 
     def trains(self, leaves: set[Tensor], run: Any) -> bool:
         """Whether these leaves are meant to learn from this backward: an optimizer has them, or it reaches one of them."""

@@ -43,6 +43,8 @@ class Protocol(Freezing):
         self.judge_stored()
         for module in self.modules_made:
             self.judge_registration(module)
+        for site, op in self.recorded_writes:
+            self.emit("inplace-recorded", site, [], op=op, target=self.text_of_target(site))
 
     # -- optimizers --------------------------------------------------------------------------------------------------
 
@@ -80,9 +82,7 @@ class Protocol(Freezing):
             place = self.outermost(instead, optimizer.site)
             self.parameters_not_held(optimizer, place, step.site, self.name_bound_at(place), False)
             return
-        if any(action.verb == "backward" for action in self.log) and self.events:
-            return
-        if self.graph_escaped:
+        if self.events or self.graph_escaped:
             return
         self.emit("step-without-backward", step.site, [
             Step("made", optimizer.site or step.site, "the optimizer is made here"),
