@@ -73,7 +73,7 @@ worker.join()
 
 ## Fix safety
 
-Waiting for the thread first is safe: what is read is the finished gradient.
+Waiting for the thread first is safe: what is read is the finished gradient. It is unsafe where the threads already wait for each other, as with the event above: one more wait could be for ever.
 """
 
 from __future__ import annotations
