@@ -115,10 +115,11 @@ def rewrites_at(source: Source, span: Span, settings: Settings | None = None) ->
     tree = Tree.parse(source.text)
     if tree is None:
         return []
-    found = []
+    found: list[Fix] = []
     for draft in _guarded(lambda: list(rewrites(tree, span)), None):
-        if _parses(patched(source.text, draft.patches)):
-            found.append(Fix(draft.title, draft.safety, tree.edits(draft.patches)))
+        fix = Fix(draft.title, draft.safety, tree.edits(draft.patches))
+        if fix not in found and _parses(patched(source.text, draft.patches)):
+            found.append(fix)
     return found
 
 

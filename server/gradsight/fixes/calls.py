@@ -46,17 +46,38 @@ def with_keyword(tree: Tree, call: ast.Call, name: str, value: str) -> Patch | N
     )
     if args:
         last = args[-1]
-        had_comma = isinstance(last.comma, libcst.Comma)
-        between = args[0].comma if len(args) > 1 else None
-        if not isinstance(between, libcst.Comma):
-            between = libcst.Comma(whitespace_after=libcst.SimpleWhitespace(" "))
-        if had_comma:
-            added = added.with_changes(comma=last.comma, whitespace_after_arg=last.whitespace_after_arg)
-            args[-1] = last.with_changes(comma=between)
+        end = (
+            last.comma.whitespace_after if isinstance(last.comma, libcst.Comma) else last.whitespace_after_arg
+        )
+        comma = libcst.Comma(whitespace_after=_ended(end, _between(parsed)))
+        args[-1] = last.with_changes(comma=comma, whitespace_after_arg=libcst.SimpleWhitespace(""))
+        if isinstance(last.comma, libcst.Comma):
+            added = added.with_changes(comma=last.comma.with_changes(whitespace_after=_uncommented(end)))
         else:
-            added = added.with_changes(whitespace_after_arg=last.whitespace_after_arg)
-            args[-1] = last.with_changes(comma=between, whitespace_after_arg=libcst.SimpleWhitespace(""))
+            added = added.with_changes(whitespace_after_arg=_uncommented(end))
     return _patch(tree, call, parsed.with_changes(args=[*args, added]))
+
+
+def _between(call: libcst.Call) -> libcst.BaseParenthesizableWhitespace:
+    """What stands between two arguments of this call, as far as it shows."""
+    import libcst
+
+    first = call.args[0].comma
+    if len(call.args) > 1 and isinstance(first, libcst.Comma):
+        return _uncommented(first.whitespace_after)
+    before = call.whitespace_before_args
+    if isinstance(before, libcst.ParenthesizedWhitespace):
+        return _uncommented(before)
+    return libcst.SimpleWhitespace(" ")
+
+
+def _uncommented(space: libcst.BaseParenthesizableWhitespace) -> libcst.BaseParenthesizableWhitespace:
+    import libcst
+
+    if not isinstance(space, libcst.ParenthesizedWhitespace):
+        return space
+    line = space.first_line.with_changes(comment=None, whitespace=libcst.SimpleWhitespace(""))
+    return space.with_changes(first_line=line, empty_lines=[])
 
 
 def renamed_keyword(tree: Tree, call: ast.Call, old: str, new: str) -> Patch | None:
@@ -80,15 +101,36 @@ def _parse(tree: Tree, call: ast.Call) -> libcst.Call | None:
 
 
 def _with_args(call: libcst.Call, args: list[libcst.Arg]) -> libcst.Call:
-    """The call with fewer arguments; the last one ends as the last one did."""
+    """The call with fewer arguments; the last one ends as the last one did, and keeps the comment behind it."""
     import libcst
 
-    if args:
-        old = call.args[-1]
-        if args[-1] is not old:
-            args[-1] = args[-1].with_changes(comma=old.comma, whitespace_after_arg=old.whitespace_after_arg)
+    if not args:
+        return call.with_changes(args=[], whitespace_before_args=libcst.SimpleWhitespace(""))
+    old, last = call.args[-1], args[-1]
+    if last is old:
         return call.with_changes(args=args)
-    return call.with_changes(args=[], whitespace_before_args=libcst.SimpleWhitespace(""))
+    after = last.comma.whitespace_after if isinstance(last.comma, libcst.Comma) else last.whitespace_after_arg
+    if isinstance(old.comma, libcst.Comma):
+        space = _ended(after, old.comma.whitespace_after)
+        args[-1] = last.with_changes(comma=old.comma.with_changes(whitespace_after=space))
+    else:
+        args[-1] = last.with_changes(
+            comma=old.comma, whitespace_after_arg=_ended(after, old.whitespace_after_arg)
+        )
+    return call.with_changes(args=args)
+
+
+def _ended(
+    space: libcst.BaseParenthesizableWhitespace, end: libcst.BaseParenthesizableWhitespace
+) -> libcst.BaseParenthesizableWhitespace:
+    """White space with the comment of one place and the last line of another."""
+    import libcst
+
+    if not isinstance(space, libcst.ParenthesizedWhitespace) or space.first_line.comment is None:
+        return end
+    if not isinstance(end, libcst.ParenthesizedWhitespace):
+        return space
+    return space.with_changes(indent=end.indent, last_line=end.last_line)
 
 
 def _patch(tree: Tree, call: ast.Call, changed: libcst.Call) -> Patch:

@@ -14,6 +14,10 @@ from gradsight.fixes.names import bound_in, meaning, own_nodes
 from gradsight.fixes.tree import Patch, Tree
 from gradsight.model.fix import Safety
 
+WAITS = frozenset(
+    "Event Lock RLock Condition Barrier Semaphore BoundedSemaphore Queue SimpleQueue wait".split()
+)
+
 
 def non_leaf_read(case: Case) -> Iterator[Draft]:
     """GS301: mark the result as the leaf where that is possible, or ask torch to keep its gradient."""
@@ -207,7 +211,17 @@ def read_in_race(case: Case) -> Iterator[Draft]:
         tree, place, wait.replace("\n", tree.newline + tree.indent(place) + tree.indent_unit)
     )
     if patch is not None:
-        yield Draft("wait", f"Wait for {short(holder)} first", "safe", (patch,))
+        safety: Safety = "unsafe" if _is_synchronised(tree) else "safe"
+        yield Draft("wait", f"Wait for {short(holder)} first", safety, (patch,))
+
+
+def _is_synchronised(tree: Tree) -> bool:
+    """Whether threads of the text wait for each other, so that one more wait could be for ever."""
+    return any(
+        isinstance(node, (ast.Attribute, ast.Name))
+        and (getattr(node, "attr", None) or getattr(node, "id", "")) in WAITS
+        for node in ast.walk(tree.module)
+    )
 
 
 def _waiting(tree: Tree, value: ast.AST, holder: str) -> str | None:

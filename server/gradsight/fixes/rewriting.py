@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from gradsight.fixes.aliases import reaching
 from gradsight.fixes.draft import Draft, short
+from gradsight.fixes.lines import is_compound
 from gradsight.fixes.out_of_place import Write, is_list, rewrite, writes_in
 from gradsight.fixes.tree import Tree, patched
 from gradsight.model.fix import Safety
@@ -29,10 +30,25 @@ NUMBERS = (
 
 
 def rewrites(tree: Tree, span: Span) -> Iterator[Draft]:
-    """The writes of the statement at a place, each out of place."""
-    statement = tree.statement_at(span)
-    if statement is None:
-        return
+    """The writes of the statements at a place, each out of place."""
+    for statement in statements_at(tree, span):
+        yield from _rewrites_of(tree, statement, span)
+
+
+def statements_at(tree: Tree, span: Span) -> list[ast.stmt]:
+    """The statements on the lines of a span; where it lies inside one of them, that one alone."""
+    found = [
+        node
+        for node in ast.walk(tree.module)
+        if isinstance(node, ast.stmt) and node.lineno <= span.end_line and (node.end_lineno or 0) >= span.line
+    ]
+    start, end = tree.offsets(span)
+    plain = [one for one in found if not is_compound(one)]
+    inside = [one for one in plain if tree.start(one) <= start and end <= tree.end(one)]
+    return inside or sorted(found, key=tree.start)
+
+
+def _rewrites_of(tree: Tree, statement: ast.stmt, span: Span) -> Iterator[Draft]:
     for write in writes_in(tree, statement):
         first, last = tree.place(tree.start(write.node))[0], tree.place(tree.end(write.node))[0]
         if last < span.line or first > span.end_line or not may_be_tensor(tree, statement, write):

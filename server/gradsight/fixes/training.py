@@ -17,6 +17,8 @@ def never_cleared(case: Case) -> Iterator[Draft]:
     """GS501: clear before the backward."""
     tree, step = case.tree, case.step_statement("needed")
     holder = _receiver(step, "step")
+    if step is not None and holder is None:
+        yield from _cleared_by_hand(case, step)
     if step is None or holder is None:
         return
     name = tree.segment(holder)
@@ -39,6 +41,31 @@ def never_cleared(case: Case) -> Iterator[Draft]:
     patch_after = insert_after(tree, step, f"{name}.zero_grad()")
     if patch_after is not None:
         yield Draft("clear-after", f"Clear the gradients after {name}.step()", "unsafe", (patch_after,))
+
+
+def _cleared_by_hand(case: Case, update: ast.stmt) -> Iterator[Draft]:
+    """Drop the gradients that updates by hand use, before the next ones are computed."""
+    tree = case.tree
+    names: list[str] = []
+    for statement in tree.block(update):
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Load):
+                if tree.segment(node.value) not in names and is_visible(
+                    tree, node.value, update, case.statement
+                ):
+                    names.append(tree.segment(node.value))
+    place = _round_start(tree, case.statement)
+    if not names or tree.scope(update) is not tree.scope(case.statement) or not tree.begins_line(place):
+        return
+    if any(not name.replace(".", "").isidentifier() for name in names):
+        return
+    loops = set(tree.loops(update)) - set(tree.loops(case.statement))
+    if loops:
+        return
+    line = (tree.newline + tree.indent(place)).join(f"{name}.grad = None" for name in names)
+    patch = insert_before(tree, place, line)
+    if patch is not None:
+        yield Draft("drop-grads", f"Drop the old gradient of {' and '.join(names)} first", "safe", (patch,))
 
 
 def _round_start(tree: Tree, backward: ast.stmt) -> ast.stmt:
@@ -98,6 +125,9 @@ def is_visible(tree: Tree, holder: ast.expr, there: ast.stmt, here: ast.stmt) ->
 def cleared_before_step(case: Case) -> Iterator[Draft]:
     """GS502: clear before the backward, or after the step."""
     tree, clearing = case.tree, case.statement
+    if case.finding.data.get("accumulating") is True:
+        yield from _cleared_after_step(case)
+        return
     backward, step = case.step_statement("made"), case.step_statement("needed")
     block = tree.block(clearing)
     if backward is not None and backward in block and block.index(backward) < block.index(clearing):
@@ -112,6 +142,21 @@ def cleared_before_step(case: Case) -> Iterator[Draft]:
         if patches is not None:
             title = f"Move {short(tree.segment(clearing))} behind {short(tree.segment(step))}"
             yield Draft("clear-last", title, "unsafe", patches)
+
+
+def _cleared_after_step(case: Case) -> Iterator[Draft]:
+    """Clear only where the gathered gradients have been used.  Unsafe: the steps become larger."""
+    tree, holder = case.tree, _receiver(case.statement, "zero_grad")
+    loops = tree.loops(case.statement)
+    if holder is None or not loops:
+        return
+    for node in own_nodes(loops[0]):
+        if isinstance(node, ast.Expr) and ast.unparse(node.value) == f"{tree.segment(holder)}.step()":
+            patches = move_after(tree, case.statement, node)
+            if patches is not None:
+                title = f"Move {short(tree.segment(case.statement))} behind {short(tree.segment(node))}"
+                yield Draft("clear-last", title, "unsafe", patches)
+            return
 
 
 def step_without_backward(case: Case) -> Iterator[Draft]:
@@ -195,7 +240,7 @@ def scheduler_first(case: Case) -> Iterator[Draft]:
 
 
 def scaled_used(case: Case) -> Iterator[Draft]:
-    """GS507: unscale before the gradients are looked at."""
+    """GS507: unscale before the gradients are looked at, here or where the function that looks is called."""
     tree, made = case.tree, case.step_statement("made")
     scaler = next(
         (
@@ -207,16 +252,20 @@ def scaled_used(case: Case) -> Iterator[Draft]:
         ),
         None,
     )
-    if made is None or scaler is None or not is_visible(tree, scaler, made, case.statement):
+    if made is None or scaler is None:
         return
     name = tree.segment(scaler)
-    for node in own_nodes(tree.scope(case.statement)):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == f"{name}.step" and len(node.args) >= 1:
-            optimizer = tree.segment(node.args[0])
-            patch = insert_before(tree, case.statement, f"{name}.unscale_({optimizer})")
-            if patch is not None and tree.start(node) > tree.start(case.statement):
-                yield Draft("unscale", f"Unscale the gradients of {optimizer} first", "safe", (patch,))
-                return
+    callers = [tree.statement_at(step.span) for step in case.steps("call")]
+    for place in [case.statement, *callers]:
+        if place is None or tree.scope(place) is not tree.scope(made):
+            continue
+        for node in own_nodes(tree.scope(place)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == f"{name}.step" and node.args:
+                optimizer = tree.segment(node.args[0])
+                patch = insert_before(tree, place, f"{name}.unscale_({optimizer})")
+                if patch is not None and tree.start(node) > tree.start(place):
+                    yield Draft("unscale", f"Unscale the gradients of {optimizer} first", "safe", (patch,))
+                    return
 
 
 def foreign_gradients(case: Case) -> Iterator[Draft]:
@@ -244,11 +293,17 @@ def _is_only_backward(tree: Tree, foreign: ast.stmt, own: ast.stmt, step: ast.st
 def frozen_moves(case: Case) -> Iterator[Draft]:
     """GS509: a parameter without a gradient is left alone by its optimizer."""
     statement = case.statement
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        function = statement.value.func
+        if isinstance(function, ast.Attribute) and function.attr == "zero_" and not statement.value.args:
+            patch = Patch(case.tree.end(function.value), case.tree.end(statement), " = None")
+            yield Draft("drop-grad", f"Drop {short(case.tree.segment(function.value))}", "unsafe", (patch,))
+        return
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Attribute):
         return
     name = case.tree.segment(statement.targets[0].value)
     if statement.targets[0].attr != "requires_grad":
         return
-    patch = insert_after(case.tree, statement, f"{name}.grad = None")
-    if patch is not None:
-        yield Draft("drop-grad", f"Drop the gradient of {name} too", "safe", (patch,))
+    added = insert_after(case.tree, statement, f"{name}.grad = None")
+    if added is not None:
+        yield Draft("drop-grad", f"Drop the gradient of {name} too", "safe", (added,))

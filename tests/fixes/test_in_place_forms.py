@@ -1,0 +1,100 @@
+"""Write out of place: each in-place form, and everything around it untouched."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fixes.checking import check_rewrite, rewritten
+
+
+@pytest.mark.parametrize(
+    ("statement", "after"),
+    [
+        ("x *= 3", "x = x * 3"),
+        ("x += a * b", "x = x + a * b"),
+        ("x *= a + b", "x = x * (a + b)"),
+        ("x -= a - b", "x = x - (a - b)"),
+        ("x /= (a + b)", "x = x / (a + b)"),
+        ("x **= 2", "x = x ** 2"),
+        ("x @= w", "x = x @ w"),
+        ("x //= 2", "x = x // 2"),
+        ("x *= a if b else c", "x = x * (a if b else c)"),
+        ("x *= -1", "x = x * -1"),
+        ("x  *=  3  # thrice", "x  = x *  3  # thrice"),
+        ("x *= (  # why\n    a\n)", "x = x * (  # why\n    a\n)"),
+        ("x.mul_(w)", "x = x * w"),
+        ("x.mul_(a + b)", "x = x * (a + b)"),
+        ("x.sub_(y, alpha=2)", "x = x.sub(y, alpha=2)"),
+        ("x.relu_()", "x = x.relu()"),
+        ("x.masked_fill_(mask, 0.0)", "x = x.masked_fill(mask, 0.0)"),
+        ("x.clamp_(min=0)", "x = x.clamp(min=0)"),
+        ("x.fill_diagonal_(0)", "x = x.clone().fill_diagonal_(0)"),
+        ("x.zero_()", "x = x.clone().zero_()"),
+        ("x.gt_(0)", "x = x.clone().gt_(0)"),
+        ("x.copy_(other)", "x = other.to(x).expand_as(x).clone()"),
+        ("x.mul_(a).add_(b)", "x = x.mul(a).add(b)"),
+        ("x.index_add_(\n    0, i,  # rows\n    v,\n)", "x = x.index_add(\n    0, i,  # rows\n    v,\n)"),
+        ("x = x.mul_(w)", "x = x * w"),
+        ("F.relu(x, inplace=True)", "x = F.relu(x)"),
+        ("x = F.dropout(x, 0.5, inplace=True)", "x = F.dropout(x, 0.5)"),
+        ("x = F.dropout(\n    x,\n    p=0.5,  # half\n    inplace=True,\n)", "x = F.dropout(\n    x,\n    p=0.5,  # half\n)"),
+        ("torch.relu_(x)", "x = torch.relu(x)"),
+        ("torch.mul(a, b, out=x)", "x = torch.mul(a, b)"),
+        ("x[0] = 1", "x = x.clone()\nx[0] = 1"),
+        ("x[:, 1] += v", "x = x.clone()\nx[:, 1] += v"),
+        ("x.diagonal().add_(1)", "x = x.clone()\nx.diagonal().add_(1)"),
+        ("x[0].mul_(2); print(1)", "x = x.clone()\nx[0].mul_(2); print(1)"),
+        ("if a: x[0] = 1", "if a: x = x.clone(); x[0] = 1"),
+        ("y = x.add_(1)", "x = x + 1\ny = x"),
+    ],
+)  # fmt: skip
+def test_a_form_is_written_out_of_place(statement: str, after: str) -> None:
+    check_rewrite(statement, after)
+
+
+def test_two_writes_of_one_statement_become_one_assignment() -> None:
+    check_rewrite("x.mul_(2), y.add_(1)", "x, y = x * 2, y + 1", before="x, y = make(), make()\n")
+
+
+def test_a_layer_loses_its_flag() -> None:
+    text = "from torch import nn\nnet = nn.Sequential(nn.Linear(2, 2), nn.ReLU(inplace=True))\n"
+    assert rewritten(text, 2) == [(text.replace("inplace=True", ""), "safe")]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "count += 1",
+        "text += 'more'",
+        "names += ['a']",
+        "table['k'] = 1",
+        "items[0] = 1",
+        "layer.requires_grad_()",
+        "scaler.unscale_(optimizer)",
+        "nn.init.zeros_(layer.weight)",
+    ],
+)
+def test_what_writes_no_tensor_is_left_alone(statement: str) -> None:
+    before = "from torch import nn\ncount = 0\ntext = ''\nnames = []\ntable = {}\nitems = [1, 2]\n"
+    assert rewritten(before + statement + "\n", before.count("\n") + 1) == []
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+def test_line_ends_are_kept(newline: str) -> None:
+    lines = ["import torch", "def f(a):", "\tx = a.exp()", "\tx[0] = 1  # 😀", "\treturn x", ""]
+    (result, _) = rewritten(newline.join(lines), 4)[0]
+    assert result == newline.join([*lines[:3], "\tx = x.clone()", *lines[3:]])
+
+
+def test_columns_count_characters_and_not_bytes() -> None:
+    text = "import torch\nx = make()\nname = '😀é'; x *= 2; print(x)\n"
+    assert rewritten(text, 3, column=16) == [(text.replace("x *= 2", "x = x * 2"), "safe")]
+
+
+def test_a_name_of_an_outer_scope_is_not_rebound() -> None:
+    text = "import torch\nx = make()\ndef f():\n    x.mul_(2)\n    return x\n"
+    assert rewritten(text, 4) == []
+
+
+def test_a_text_that_does_not_parse_has_no_rewrite() -> None:
+    assert rewritten("x *= 2\ndef f(:\n", 1) == []
