@@ -64,6 +64,8 @@ class Registration(Targets):
             )
 
     attribute_sites: dict[tuple[int, str], Site]
+    made_at: dict[Tensor, tuple[int, Site]]
+    """When and where the parameters of layers came to be."""
 
     def hidden_in(self, value: Any, registered: set[int], owner: Instance) -> Any:
         """A module or parameter made by the owner itself, inside a plain container."""
@@ -90,6 +92,7 @@ class Registration(Targets):
             elif (
                 isinstance(item, Tensor)
                 and item.is_parameter
+                and item not in self.made_at
                 and id(item) not in registered
                 and self.made_by(item.site, owner)
             ):

@@ -17,8 +17,6 @@ class Replacement(Registration):
     """Old parameters in the optimizer, new ones in the model."""
 
     replacements: list[tuple[Opaque, Site, list[Tensor], str, bool]]
-    made_at: dict[Tensor, tuple[int, Site]]
-    """When and where a parameter came to be."""
 
     def attribute_assigned(self, owner: Any, name: str, value: Any, old: Any, node: ast.AST) -> None:
         super().attribute_assigned(owner, name, value, old, node)

@@ -28,10 +28,15 @@ class Switches(Transforms):
         return result
 
     def returned_with_mode_off(self, function: Function, place: Site, node: ast.AST) -> None:
-        if not is_switch(place.node) or function.name == "__enter__" or isinstance(function.node, ast.Lambda):
+        if not is_switch(place.node) or "enter" in function.name or isinstance(function.node, ast.Lambda):
             return
         calls = [call for statement in function.node.body for call in ast.walk(statement) if is_switch(call)]
-        if place.node not in calls:
+        inner = [
+            part
+            for part in ast.walk(function.node)
+            if isinstance(part, FUNCTIONS) and part is not function.node
+        ]
+        if place.node not in calls or any(is_switch(call) for part in inner for call in ast.walk(part)):
             return
         if any(call is not place.node and not switches_off(call) for call in calls):
             self.mode_stays_off(
@@ -49,6 +54,9 @@ class Switches(Transforms):
 
     def mode_stays_off(self, place: Site, step: Step) -> None:
         self.emit("grad-mode-left-off", place, [step, *self.call_steps(place)])
+
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 def is_switch(node: ast.AST) -> bool:
