@@ -76,7 +76,7 @@ class Recorder(CaseSelection):
                     result.node.open = True
         if case.writes:
             self.write_own_tensors(op, case, bound, site)
-        if case.sequence or case.returns == "sequence":
+        if case.sequence or case.returns == "sequence" or (case.outputs and all(output.one_of_many for output in case.outputs)):
             return self.sequence_result(op, results[0], bound)
         if case.returns == "number":
             return Number(cuts)
@@ -165,9 +165,9 @@ class Recorder(CaseSelection):
                 if any(isinstance(item, Unknown) and not item.hint for item in value.items):
                     ignorant = True
             elif kind is Unknown:
-                tensor = self.assumed_tensor(value)
-                if tensor is not None:
-                    operands.append((name, tensor))
+                assumed = self.assumed_tensor(value)
+                if assumed is not None:
+                    operands.append((name, assumed))
                 elif not value.hint:
                     ignorant = True
                 if value.cuts:
@@ -367,6 +367,8 @@ class Recorder(CaseSelection):
                     sure = sure and needed is True and not any(":itself" in name for name in save.needs)
             for tensor in self.tensors_saved(save.what, bound, results):
                 kept_itself = not save.contiguous or tensor.dense
+                if self.autocast and not save.what.startswith("result"):
+                    kept_itself = False
                 if tensor.inference_site is not None and sure and grad_node.requires is True:
                     self.inference_tensor_saved(tensor, grad_node)
                 grad_node.saved.append(Saved(tensor, save.what, sure and kept_itself and self.saves_are_certain))
@@ -415,6 +417,8 @@ class Recorder(CaseSelection):
             for name in ("base", "seen_rebases", "one_of_many", "overlapping", "cuts", "source", "dense"):
                 setattr(part, name, getattr(first, name))
             part.region = ("part", index)
+            if count is None or (index == count - 1 and not equal_parts(op, bound)):
+                part.shape = None
             parts.append(part)
         first.region = ("part", 0)
         return Seq("tuple", list(parts), count is not None)
@@ -430,16 +434,16 @@ class Recorder(CaseSelection):
             size = shape[dim] if isinstance(shape[dim], int) else None
         if op == "chunk":
             chunks = bound.get("chunks")
-            return chunks if isinstance(chunks, int) and chunks <= 64 else None
+            return int(chunks) if isinstance(chunks, int) and chunks <= 64 else None
         if op in ("split", "split_with_sizes", "tensor_split"):
             sizes = bound.get("split_size_or_sections", bound.get("split_size", bound.get("split_sizes")))
             if isinstance(sizes, Seq) and sizes.exact:
                 return len(sizes.items)
             if isinstance(sizes, int) and sizes > 0 and size is not None:
-                return min(64, -(-size // sizes))
+                return min(64, int(-(-size // sizes)))
             return None
         if op == "unbind":
-            return size if size is not None and size <= 64 else None
+            return int(size) if size is not None and size <= 64 else None
         return None
 
 
@@ -448,6 +452,19 @@ def in_place(name: str, case: Case) -> bool:
     if name.startswith("self.") or name in case.quiet:
         return False
     return case.returns == "none" or any(output.alias == name and output.same == "always" for output in case.outputs)
+
+
+def equal_parts(op: str, bound: dict[str, Any]) -> bool:
+    """Whether all parts certainly have the same size."""
+    if op == "unbind":
+        return True
+    tensor = next(iter(bound.values()), None)
+    dim, number = bound.get("dim", 0), bound.get("chunks", bound.get("split_size", bound.get("split_size_or_sections")))
+    shape = tensor.shape if isinstance(tensor, Tensor) else None
+    if shape is None or not isinstance(dim, int) or not isinstance(number, int) or not -len(shape) <= dim < len(shape):
+        return False
+    size = shape[dim]
+    return isinstance(size, int) and number > 0 and size % number == 0
 
 
 def brings_graph(value: Any) -> bool:

@@ -398,12 +398,12 @@ class Backward(Writer):
         create = given.get("create_graph", False)
         if not outputs:
             return self.grad_results(
-                wanted, [Unknown("gradient of an unknown value") for _ in (inputs or [None])]
+                wanted, [Unknown("gradient of an unknown value") for _ in range(max(1, len(inputs)))]
             )
         run = self.run_backward(outputs, site, given.get("retain_graph"), create, given.get("grad_outputs") is not None, inputs, "autograd.grad")  # fmt: skip
         if run is None:
             return self.grad_results(
-                wanted, [Unknown("gradient of a value without graph") for _ in (inputs or [None])]
+                wanted, [Unknown("gradient of a value without graph") for _ in range(max(1, len(inputs)))]
             )
         results: list[Any] = []
         for tensor in inputs:

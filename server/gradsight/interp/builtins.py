@@ -30,7 +30,7 @@ from gradsight.interp.values import (
 )
 
 MOST_RANGE = 10**6
-TYPE_NAMES = {
+TYPE_NAMES: dict[str, Any] = {
     "builtins.int": int, "builtins.float": float, "builtins.str": str, "builtins.bool": bool,
     "builtins.list": "list", "builtins.tuple": "tuple", "builtins.dict": "dict", "builtins.set": "set",
 }  # fmt: skip
@@ -346,7 +346,8 @@ class Builtins(Objects):
             return isinstance(value, Layer) or (isinstance(value, Instance) and value.module is not None)
         if path.startswith("torch.nn."):
             if isinstance(value, Layer):
-                return self.layer_is(value, path[6:])
+                outcome: bool | None = self.layer_is(value, path[6:])
+                return outcome
             if isinstance(value, Instance):
                 return any(isinstance(base, External) and base.path == path for base in value.cls.lineage())
             return False

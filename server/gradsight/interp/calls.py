@@ -401,7 +401,8 @@ class Calls(Expressions):
                 return self.enter_generator_context(context)
             if context.kind == "mode":
                 return None, self.enter_modes(((context, self.site(node)),))
-            return self.enter_opaque(context, node)
+            entered: tuple[Any, Any] = self.enter_opaque(context, node)
+            return entered
         if isinstance(context, External):
             mode = self.mode_of(context)
             if mode is not None:

@@ -22,6 +22,7 @@ from gradsight.interp.values import (
     ClassValue,
     Function,
     Instance,
+    Mapping,
     ModuleState,
     PythonModule,
     Scope,
@@ -91,23 +92,24 @@ class EntryMachine(Machine):
         if source is None:
             return None
         known = self.modules.get(source.path)
-        if known is not None:
-            return known
-        module = PythonModule(name, source.path)
-        self.modules[source.path] = module
-        self.program.depends_on.add(source.path)
-        previous = self.frame
-        events = self.events
-        self.events = []
+        if known is None:
+            known = self.modules[source.path] = PythonModule(name, source.path)
+            known.source = source
+            self.program.depends_on.add(source.path)
+        return known
+
+    def load_module(self, module: PythonModule) -> None:
+        if module.loaded or module.source is None:
+            return
+        module.loaded = True
+        previous, events, asked = self.frame, self.events, self.asked
+        self.events, self.asked = [], set()
         try:
-            self.run_units(self.program.units_of(source), module.namespace)
+            self.run_units(self.program.units_of(module.source), module.namespace)
         except (PathEnded, RaisedError):
             pass
         finally:
-            self.frame = previous
-            self.events = events
-        module.loaded = True
-        return module
+            self.frame, self.events, self.asked = previous, events, asked
 
     def assumed_tensor(self, value: Unknown) -> Tensor | None:
         if value.tensor is None and value.argument and self.assuming:
@@ -319,7 +321,8 @@ class Explorer:
         return (WRITES if context != "function" else TRAINS).search(text) is not None
 
     def budget_for(self, node: Any) -> int:
-        return min(self.shared, ENTRY_BUDGET + ENTRY_PER_LINE * ((node.end_lineno or node.lineno) - node.lineno))
+        lines = int((node.end_lineno or node.lineno) - node.lineno)
+        return min(self.shared, ENTRY_BUDGET + ENTRY_PER_LINE * lines)
 
     def context_of(self, function: Function, cls: ClassValue | None) -> str:
         if cls is not None and cls.kind == "module" and function.name == "forward":
@@ -388,6 +391,8 @@ class Explorer:
         receiver = self.make_receiver(machine, cls)
         if method.name == "__init__":
             return
+        for value in receiver.attributes.values():
+            forget_length(value)
         self.call_alone(
             machine,
             method,
@@ -464,6 +469,15 @@ class Explorer:
 
     def outer_frame(self, unit: Unit) -> Frame:
         return Frame("<module>", unit, self.namespace, Scope(self.namespace, None), 0)
+
+
+def forget_length(value: Any, depth: int = 0) -> None:
+    """A container of an object whose other methods may have filled it since."""
+    if isinstance(value, (Seq, Mapping)) and depth < 3:
+        value.exact = value.exact and value.kind == "tuple"
+        items = value.items if isinstance(value, Seq) else [*value.items.values(), *value.rest]
+        for item in items:
+            forget_length(item, depth + 1)
 
 
 def explore_module(program: Program, source: Source, memory: Memory, units: list[Unit]) -> list[Record]:

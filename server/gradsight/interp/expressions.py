@@ -21,6 +21,7 @@ from gradsight.interp.values import (
     Method,
     Negated,
     Number,
+    Pending,
     Seq,
     Slice,
     Stream,
@@ -29,7 +30,7 @@ from gradsight.interp.values import (
     is_constant,
 )
 
-BINARY = {
+BINARY: dict[type, tuple[str, Any]] = {
     ast.Add: ("add", operator.add),
     ast.Sub: ("sub", operator.sub),
     ast.Mult: ("mul", operator.mul),
@@ -44,7 +45,7 @@ BINARY = {
     ast.LShift: ("lshift", operator.lshift),
     ast.RShift: ("rshift", operator.rshift),
 }
-COMPARE = {
+COMPARE: dict[type, tuple[str, Any]] = {
     ast.Eq: ("==", operator.eq),
     ast.NotEq: ("!=", operator.ne),
     ast.Lt: ("<", operator.lt),
@@ -61,7 +62,7 @@ TENSOR_COMPARE = {
     ">=": "__ge__",
 }
 OPPOSITE = {"!=": "==", "is not": "is", "not in": "in", ">=": "<", "<=": ">"}
-UNARY = {
+UNARY: dict[type, tuple[str, Any]] = {
     ast.USub: ("neg", operator.neg),
     ast.UAdd: ("pos", operator.pos),
     ast.Invert: ("invert", operator.invert),
@@ -167,19 +168,25 @@ class Expressions(Statements):
             self.stale_name_read(name, node)
         namespace = frame.namespace
         if name in namespace:
+            value = namespace[name]
+            if type(value) is Pending:
+                value = namespace[name] = self.resolve_import(value, node)
             if frame.depth == 0:
                 self.asked.add(name)
-                return self.private_value(name, namespace[name]) if self.isolated else namespace[name]
-            return namespace[name]
+                return self.private_value(name, value) if self.isolated else value
+            return value
         scope = frame.scope
         while scope is not None:
             names = scope.names
             if name in names:
+                value = names[name]
+                if type(value) is Pending:
+                    value = names[name] = self.resolve_import(value, node)
                 if scope.outer is None:
                     self.asked.add(name)
                     if self.isolated:
-                        return self.private_value(name, names[name])
-                return names[name]
+                        return self.private_value(name, value)
+                return value
             scope = scope.outer
         self.asked.add(name)
         return self.global_name(name, node)

@@ -57,7 +57,8 @@ class Iteration(Calls):
         if isinstance(value, Instance):
             return self.iterate_instance(value, count)
         if isinstance(value, Opaque):
-            return self.iterate_opaque(value, count)
+            found: tuple[Iterator[Any], int | None] = self.iterate_opaque(value, count)
+            return found
         if isinstance(value, Array):
             return iter([Array(None, value.cuts) for _ in range(count)]), None
         if isinstance(value, Number):

@@ -111,6 +111,7 @@ def make_tensors(name: str, options: dict[str, Any]) -> dict[str, tuple[str, Any
         return value is not False and value is not None
 
     parameter, buffer = "parameter", "buffer"
+    found: dict[str, tuple[str, Any]]
     if name == "nn.Linear":
         found = {"weight": (parameter, (size("out_features"), size("in_features")))}
         if wanted("bias"):

@@ -23,6 +23,7 @@ from gradsight.interp.values import (
     Number,
     Opaque,
     Partial,
+    Pending,
     PythonModule,
     Seq,
     Stream,
@@ -68,61 +69,47 @@ class Library(CustomFunctions):
         if path == "sys.argv":
             if self.command_line is None:
                 self.command_line = Unknown("the command line")
+                self.suppose(self.command_line, True)
             return self.command_line
         return External(SHORT_PATHS.get(path, path))
 
     def do_import(self, node: ast.Import) -> Any:
         for alias in node.names:
-            module = self.find_module(alias.name, 0)
-            if module is not None:
-                if alias.asname:
-                    self.bind(alias.asname, module)
-                else:
-                    first = alias.name.partition(".")[0]
-                    root = self.find_module(first, 0)
-                    self.bind(first, root if root is not None else External(first))
-            elif alias.asname:
-                self.bind(alias.asname, External(alias.name))
+            if alias.asname:
+                module = self.find_module(alias.name, 0)
+                self.bind(alias.asname, module if module is not None else External(alias.name))
             else:
                 first = alias.name.partition(".")[0]
-                self.bind(first, External(first))
+                root = self.find_module(first, 0)
+                self.bind(first, root if root is not None else External(first))
         return None
 
     def do_import_from(self, node: ast.ImportFrom) -> Any:
         name = node.module or ""
-        module = self.find_module(name, node.level)
+        module = self.find_module(name, node.level) if name or node.level else None
         for alias in node.names:
             target = alias.asname or alias.name
-            if module is not None:
-                if alias.name == "*":
-                    self.frame.namespace.update(
-                        {k: v for k, v in module.namespace.items() if not k.startswith("_")}
-                    )
-                    continue
-                value = module.namespace.get(alias.name, MISSING)
-                if value is MISSING:
-                    inner = self.find_module(f"{name}.{alias.name}" if name else alias.name, node.level)
-                    value = (
-                        inner
-                        if inner is not None
-                        else self.gap(f"{alias.name} is not in {module.name}", node)
-                    )
-                self.bind(target, value)
+            if alias.name == "*":
+                if module is not None:
+                    self.load_module(module)
+                    self.frame.namespace.update({k: v for k, v in module.namespace.items() if not k.startswith("_")})
+                else:
+                    self.star_import(name)
+            elif module is not None:
+                self.bind(target, Pending(module, alias.name))
             elif node.level:
                 inner = self.find_module(f"{name}.{alias.name}" if name else alias.name, node.level)
-                self.bind(
-                    target, inner if inner is not None else Unknown("imported from outside what is known")
-                )
-            elif alias.name == "*":
-                self.star_import(name)
+                self.bind(target, inner if inner is not None else Unknown("imported from outside what is known"))
             else:
-                self.bind(
-                    target,
-                    self.external_attribute(External(name), alias.name)
-                    if name
-                    else Unknown("relative import"),
-                )
+                self.bind(target, self.external_attribute(External(name), alias.name) if name else Unknown("relative import"))
         return None
+
+    def resolve_import(self, pending: Pending, node: ast.AST) -> Any:
+        """The value of a name imported from a workspace module, which is executed now if it was not before."""
+        return self.module_attribute(pending.module, pending.name)
+
+    def load_module(self, module: PythonModule) -> None:
+        """Execute a workspace module when something of it is first needed."""
 
     def star_import(self, name: str) -> None:
         if name in ("torch", "torch.nn", "torch.nn.functional"):
@@ -141,8 +128,12 @@ class Library(CustomFunctions):
         return None
 
     def module_attribute(self, module: PythonModule, name: str) -> Any:
+        self.load_module(module)
         if name in module.namespace:
-            return module.namespace[name]
+            value = module.namespace[name]
+            if type(value) is Pending and value.module is not module:
+                value = module.namespace[name] = self.resolve_import(value, self.node)
+            return value
         inner = self.find_module(f"{module.name}.{name}", 0)
         return inner if inner is not None else self.gap(f"{name} is not in {module.name}")
 

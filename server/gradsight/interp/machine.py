@@ -8,7 +8,8 @@ entry is then executed again with that choice changed.  Nothing is ever joined, 
 from __future__ import annotations
 
 import ast
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from gradsight.interp.parsing import parse_text
 from gradsight.interp.sites import Frame, Site, Unit
@@ -73,8 +74,14 @@ class Program:
         """The units of a workspace module, parsed once."""
         units = self.parsed.get(source.path)
         if units is None:
-            units = self.parsed[source.path] = parse_text(source.path, source.text).units
+            units = self.parsed[source.path] = parsed_units(source.path, source.text)
         return units
+
+
+@lru_cache(maxsize=256)
+def parsed_units(path: str, text: str) -> list[Unit]:
+    """The units of a module's text; the same text is parsed once."""
+    return parse_text(path, text).units
 
 
 class MachineState:
@@ -115,6 +122,10 @@ class MachineState:
         self.isolated = False
         """Whether values of the module are copied before use, so that entries cannot disturb each other."""
         self.private: dict[str, Any] = {}
+
+    if TYPE_CHECKING:
+        # The machine is one object built from rooms that call each other; a room sees what later rooms add.
+        def __getattr__(self, name: str) -> Any: ...
 
     # -- places and events -------------------------------------------------------------------------------------------
 
@@ -170,7 +181,7 @@ class MachineState:
             inner = self.truth(value.value)
             return None if inner is None else not inner
         if isinstance(value, Unknown):
-            return self.decided.get(id(value))
+            return self.decided.get(id(value.condition if value.condition is not None else value))
         if isinstance(value, (Number, Tensor, Array)):
             return self.decided.get(id(value))
         if isinstance(value, AbsentGrad):
@@ -198,6 +209,8 @@ class MachineState:
         while isinstance(value, Negated):
             negated = not negated
             value = value.value
+        if isinstance(value, Unknown) and value.condition is not None:
+            value = value.condition
         key = id(value)
         if key in self.decided:
             return self.decided[key] != negated
@@ -218,6 +231,8 @@ class MachineState:
         """The decision a branch on `value` rests on, or None when its outcome is known by itself."""
         while isinstance(value, Negated):
             value = value.value
+        if isinstance(value, Unknown) and value.condition is not None:
+            value = value.condition
         return id(value) if id(value) in self.decided else None
 
     # -- names -------------------------------------------------------------------------------------------------------

@@ -93,7 +93,15 @@ class Modes(Modules):
 
     def enter_opaque(self, context: Opaque, node: ast.AST) -> tuple[Any, Any]:
         """Other library contexts."""
-        if context.kind == "saved-hooks" or "autocast" in context.path:
+        if "autocast" in context.path:
+            outside = self.autocast
+            self.autocast = True
+
+            def leave_autocast() -> None:
+                self.autocast = outside
+
+            return Unknown("context"), leave_autocast
+        if context.kind == "saved-hooks":
             before = self.saves_are_certain
             self.saves_are_certain = False
 

@@ -179,7 +179,7 @@ class Objects(Iteration):
         elif kind is PythonModule:
             owner.namespace[name] = value
         elif kind is Function:
-            owner.attributes = {**(owner.attributes or {}), ("attr", name): value}  # type: ignore[dict-item]
+            owner.attributes = {**(owner.attributes or {}), ("attr", name): value}
             if "yields" not in owner.attributes:
                 from gradsight.interp.calls import nonlocal_names
                 from gradsight.interp.statements import contains_yield
@@ -218,6 +218,10 @@ class Objects(Iteration):
         if kind is Unknown:
             if owner.tensor is not None:
                 return self.tensor_item(owner.tensor, index, node)
+            if isinstance(index, Slice) and isinstance(index.start, int) and index.stop is None and index.start >= 0:
+                rest = owner.derived(("from", index.start), "the rest of an unknown value")
+                rest.condition = self.compare_values(">", self.length_of(owner), index.start, node)
+                return rest
             key = ("item", index if is_constant(index) else id(index))
             if not is_constant(index):
                 self.kept_alive.append(index)

@@ -261,8 +261,12 @@ def _expand_as(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
     return other.shape if isinstance(other, Tensor) else None
 
 
+def _sequence(bound: dict[str, Any]) -> Seq:
+    return next((value for value in bound.values() if isinstance(value, Seq)), Seq("list", [], False))
+
+
 def _stack(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
-    items = next((value for value in bound.values() if isinstance(value, Seq)), None)
+    items = _sequence(bound)
     shapes = [item.shape for item in items.items if isinstance(item, Tensor)]
     if not shapes or shapes[0] is None:
         return None
@@ -273,7 +277,7 @@ def _stack(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
 
 
 def _cat(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
-    items = next((value for value in bound.values() if isinstance(value, Seq)), None)
+    items = _sequence(bound)
     shapes = [item.shape for item in items.items if isinstance(item, Tensor)]
     if not shapes or any(entry is None for entry in shapes):
         return None

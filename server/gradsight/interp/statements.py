@@ -260,9 +260,7 @@ class Statements(MachineState):
             for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults)
             if default is not None
         }
-        function = Function(node, self.closure_scope(), self.frame.unit, defaults, keyword_defaults)
-        function.is_generator = not isinstance(node, ast.Lambda) and contains_yield(node)
-        return function
+        return Function(node, self.closure_scope(), self.frame.unit, defaults, keyword_defaults)
 
     def closure_scope(self) -> Scope:
         """The scope a nested function closes over; a class body is not part of it."""

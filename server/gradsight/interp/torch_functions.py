@@ -213,6 +213,19 @@ class TorchFunctions(Training):
             dtype = "bool" if isinstance(fill, bool) else "int" if isinstance(fill, int) else "float"
         return self.new_leaf(node, kwargs, dtype, shape)
 
+    def method_new_zeros(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return self.new_leaf(node, kwargs, tensor.dtype, sizes_of(args) if args else None)
+
+    method_new_ones = method_new_empty = method_new_zeros
+
+    def method_new_full(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return self.new_leaf(node, kwargs, tensor.dtype, sizes_of(args[:1]) if args else None)
+
+    def method_new_tensor(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        result = self.make_tensor(args, kwargs, node)
+        result.dtype = tensor.dtype if "dtype" not in kwargs else result.dtype
+        return result
+
     def make_tensor(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         """`torch.tensor(data)`: always a copy, never in the graph."""
         data = args[0] if args else kwargs.get("data")

@@ -20,7 +20,7 @@ CONSTANTS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
 class Unknown:
     """A value that is not known, and why.  `answers` keeps what was derived from it, so that it stays consistent."""
 
-    __slots__ = ("answers", "argument", "carries", "cuts", "hint", "reason", "tensor")
+    __slots__ = ("answers", "argument", "carries", "condition", "cuts", "hint", "reason", "tensor")
 
     def __init__(self, reason: str, hint: str = "") -> None:
         self.reason = reason
@@ -29,6 +29,8 @@ class Unknown:
         self.answers: dict[Any, Any] | None = None
         self.cuts: frozenset[Cut] = NO_CUTS
         self.argument = ""
+        self.condition: Unknown | None = None
+        """The condition that its truth is the same as, if it is known to be."""
         self.carries = False
         """Whether it may hold a graph of tensors that are known: it came from code that was given some."""
         self.tensor: Tensor | None = None
@@ -44,7 +46,7 @@ class Unknown:
             answer = answers[key] = Unknown(reason, hint)
             answer.cuts = self.cuts
             answer.carries = self.carries
-        return answer  # type: ignore[no-any-return]
+        return answer
 
     def __repr__(self) -> str:
         return f"Unknown({self.reason!r})"
@@ -163,7 +165,6 @@ class Function:
         "attributes",
         "binding",
         "defaults",
-        "is_generator",
         "keyword_defaults",
         "modes",
         "name",
@@ -191,10 +192,9 @@ class Function:
         self.owner: ClassValue | None = None
         self.binding = ""
         """`static`, `class`, `property`, `cached`, or empty for a plain function or method."""
-        self.modes: tuple[tuple[str, Any], ...] = ()
+        self.modes: tuple[tuple[Any, Any], ...] = ()
         """Grad modes that decorators put around it, with the decorator's syntax node."""
         self.wraps_context = False
-        self.is_generator = False
         self.attributes: dict[str, Any] | None = None
 
 
@@ -354,13 +354,25 @@ class Super:
 class PythonModule:
     """A module of the analysed workspace."""
 
-    __slots__ = ("loaded", "name", "namespace", "path")
+    __slots__ = ("loaded", "name", "namespace", "path", "source")
 
     def __init__(self, name: str, path: str) -> None:
         self.name = name
         self.path = path
         self.namespace: dict[str, Any] = {}
         self.loaded = False
+        self.source: Any = None
+        """The text to execute when something of the module is first needed."""
+
+
+class Pending:
+    """A name imported from a workspace module that has not been executed yet."""
+
+    __slots__ = ("module", "name")
+
+    def __init__(self, module: PythonModule, name: str) -> None:
+        self.module = module
+        self.name = name
 
 
 class Opaque:

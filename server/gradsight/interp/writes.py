@@ -116,9 +116,9 @@ class Writer(Recorder):
             if op in OVERWRITES_ALL:
                 node.overwritten = edge
         for tensor in others:
-            other = tensor.edge()
-            if other is not None and tensor.dtype not in INTEGRAL:
-                node.inputs.append(other)
+            source = tensor.edge()
+            if source is not None and tensor.dtype not in INTEGRAL:
+                node.inputs.append(source)
         base = target.base
         if base is not None:
             previous = base.edge() if not (base.is_leaf and base.requires_grad is not False) else None
@@ -221,8 +221,11 @@ class Writer(Recorder):
 
     def text_of_target(self, site: Site) -> str:
         """The source text of what is being written, short enough to speak of."""
-        node = site.node
+        node = site.node if site.call is None else site.call.node
         target: Any = node
+        if site.call is not None and isinstance(node, ast.Call) and node.args:
+            node = node.args[0]
+            target = node
         if isinstance(node, ast.AugAssign):
             target = node.target
         elif isinstance(node, ast.Call):

@@ -32,7 +32,7 @@ def suppressions_in(source: Source) -> list[Suppression]:
     if "ignore" not in source.text and "noqa" not in source.text:
         return []
     found = []
-    for number, line in enumerate(source.text.splitlines(), start=1):
+    for number, line in enumerate(re.split(r"\r\n|\r|\n", source.text), start=1):
         if "#" not in line:
             continue
         own = OWN.search(line)

@@ -77,7 +77,7 @@ from gradsight.model.rule import Rule, make_finding, text
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{text(event, 'op')} is applied here and again inside {text(event, 'loss')}"
+    message = f"{text(event, 'loss')} applies {text(event, 'op')} itself: it is applied twice"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
