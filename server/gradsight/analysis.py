@@ -46,7 +46,9 @@ class Analyser:
         """Drop what is remembered of a file, for instance when it is closed or a file it imports has changed."""
         self._memories.pop(path, None)
 
-    def analyze(self, source: Source, settings: Settings | None = None, finder: Finder | None = None) -> Report:
+    def analyze(
+        self, source: Source, settings: Settings | None = None, finder: Finder | None = None
+    ) -> Report:
         """The report on one source, reusing what is remembered of its path."""
         settings = settings if settings is not None else Settings()
         if "torch" not in source.text and finder is None:
@@ -71,7 +73,11 @@ class Analyser:
 
 
 def _report(
-    source: Source, settings: Settings, records: list[Record], problems: list[SyntaxProblem], depends_on: set[str]
+    source: Source,
+    settings: Settings,
+    records: list[Record],
+    problems: list[SyntaxProblem],
+    depends_on: set[str],
 ) -> Report:
     findings = judge((event for record in records for event in record.events), settings)
     here = [finding for finding in findings if finding.path == source.path]
@@ -83,7 +89,9 @@ def _report(
             key = (reason, line + unit.offset)
             counts[key] = counts.get(key, 0) + count
     gaps = tuple(Gap(reason, line, count) for (reason, line), count in sorted(counts.items()))
-    return Report(source.path, tuple(kept + elsewhere), gaps, tuple(problems), tuple(unused), tuple(sorted(depends_on)))
+    return Report(
+        source.path, tuple(kept + elsewhere), gaps, tuple(problems), tuple(unused), tuple(sorted(depends_on))
+    )
 
 
 def judge(events: Iterable[Event], settings: Settings) -> list[Finding]:

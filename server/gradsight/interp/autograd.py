@@ -60,9 +60,15 @@ class Recorder(CaseSelection):
             self.out_refused(op, recording, site)
             recording = False
         if case.writes:
-            targets = [bound[name] for name in case.writes if isinstance(bound.get(name), Tensor) and in_place(name, case)]
+            targets = [
+                bound[name]
+                for name in case.writes
+                if isinstance(bound.get(name), Tensor) and in_place(name, case)
+            ]
             if targets:
-                return self.record_write(op, case, bound, targets, operands, flags, recording, cuts, site, certain)
+                return self.record_write(
+                    op, case, bound, targets, operands, flags, recording, cuts, site, certain
+                )
         if wants is not False and recording is False:
             cuts = cuts | self.mode_cut(op, operands, site)
         results = [
@@ -76,7 +82,11 @@ class Recorder(CaseSelection):
                     result.node.open = True
         if case.writes:
             self.write_own_tensors(op, case, bound, site)
-        if case.sequence or case.returns == "sequence" or (case.outputs and all(output.one_of_many for output in case.outputs)):
+        if (
+            case.sequence
+            or case.returns == "sequence"
+            or (case.outputs and all(output.one_of_many for output in case.outputs))
+        ):
             return self.sequence_result(op, results[0], bound)
         if case.returns == "number":
             return Number(cuts)
@@ -191,7 +201,15 @@ class Recorder(CaseSelection):
             Step("made", view.site, f"{view.one_of_many} returns several views of one tensor here"),
             Step("written", base.node.site, "the tensor behind them is written here"),
         ]
-        self.emit("shared-view-written", site, steps, op=base.node.op, view=view.one_of_many, target=view.label, reason="used")
+        self.emit(
+            "shared-view-written",
+            site,
+            steps,
+            op=base.node.op,
+            view=view.one_of_many,
+            target=view.label,
+            reason="used",
+        )
 
     def assumed_tensor(self, value: Unknown) -> Tensor | None:
         """The tensor that an unknown argument is taken for, if assumptions about it are allowed."""
@@ -371,7 +389,9 @@ class Recorder(CaseSelection):
                     kept_itself = False
                 if tensor.inference_site is not None and sure and grad_node.requires is True:
                     self.inference_tensor_saved(tensor, grad_node)
-                grad_node.saved.append(Saved(tensor, save.what, sure and kept_itself and self.saves_are_certain))
+                grad_node.saved.append(
+                    Saved(tensor, save.what, sure and kept_itself and self.saves_are_certain)
+                )
 
     def tensors_saved(self, what: str, bound: dict[str, Any], results: list[Tensor]) -> list[Tensor]:
         if what.startswith("result"):
@@ -451,7 +471,9 @@ def in_place(name: str, case: Case) -> bool:
     """Whether a written argument is what the operator works on, not a side effect such as running statistics."""
     if name.startswith("self.") or name in case.quiet:
         return False
-    return case.returns == "none" or any(output.alias == name and output.same == "always" for output in case.outputs)
+    return case.returns == "none" or any(
+        output.alias == name and output.same == "always" for output in case.outputs
+    )
 
 
 def equal_parts(op: str, bound: dict[str, Any]) -> bool:
@@ -459,9 +481,17 @@ def equal_parts(op: str, bound: dict[str, Any]) -> bool:
     if op == "unbind":
         return True
     tensor = next(iter(bound.values()), None)
-    dim, number = bound.get("dim", 0), bound.get("chunks", bound.get("split_size", bound.get("split_size_or_sections")))
+    dim, number = (
+        bound.get("dim", 0),
+        bound.get("chunks", bound.get("split_size", bound.get("split_size_or_sections"))),
+    )
     shape = tensor.shape if isinstance(tensor, Tensor) else None
-    if shape is None or not isinstance(dim, int) or not isinstance(number, int) or not -len(shape) <= dim < len(shape):
+    if (
+        shape is None
+        or not isinstance(dim, int)
+        or not isinstance(number, int)
+        or not -len(shape) <= dim < len(shape)
+    ):
         return False
     size = shape[dim]
     return isinstance(size, int) and number > 0 and size % number == 0
@@ -507,8 +537,33 @@ def nested(structure: str, results: list[Any]) -> Seq:
     return Seq("tuple", stack[0])
 
 
-DENSE_VIEWS = {"view", "reshape", "flatten", "unflatten", "unsqueeze", "squeeze", "detach", "data", "view_as", "ravel", "alias"}
-KEEPS_LAYOUT = {"add", "sub", "mul", "div", "clone", "relu", "exp", "tanh", "sigmoid", "dropout", "neg", "abs"}
+DENSE_VIEWS = {
+    "view",
+    "reshape",
+    "flatten",
+    "unflatten",
+    "unsqueeze",
+    "squeeze",
+    "detach",
+    "data",
+    "view_as",
+    "ravel",
+    "alias",
+}
+KEEPS_LAYOUT = {
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "clone",
+    "relu",
+    "exp",
+    "tanh",
+    "sigmoid",
+    "dropout",
+    "neg",
+    "abs",
+}
 TWISTS = {"t", "T", "transpose", "swapaxes", "swapdims", "permute", "movedim", "mT", "H", "mH", "moveaxis"}
 FIELDS = {
     "svd": ("U", "S", "Vh"), "eigh": ("eigenvalues", "eigenvectors"), "eig": ("eigenvalues", "eigenvectors"),

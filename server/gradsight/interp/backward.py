@@ -15,7 +15,9 @@ from gradsight.interp.values import AbsentGrad, Mapping, Seq, Unknown, tensors_i
 from gradsight.interp.writes import Writer
 from gradsight.model.events import Step
 
-INFERENCE_NAMES = re.compile(r"predict|infer|eval|valid|test|generat|sampl|score|metric|embed|encode", re.IGNORECASE)
+INFERENCE_NAMES = re.compile(
+    r"predict|infer|eval|valid|test|generat|sampl|score|metric|embed|encode", re.IGNORECASE
+)
 """Functions with such names run without grad mode on purpose."""
 
 
@@ -77,7 +79,14 @@ class Backward(Writer):
         return run
 
     def walk(
-        self, edges: list[Edge], loss: Tensor, site: Site, cuts: frozenset[Cut], how: str, assumption: str, executed: set[Edge] | None = None
+        self,
+        edges: list[Edge],
+        loss: Tensor,
+        site: Site,
+        cuts: frozenset[Cut],
+        how: str,
+        assumption: str,
+        executed: set[Edge] | None = None,
     ) -> BackwardRun:
         """Visit every node that this backward executes."""
         leaves: set[Tensor] = set()
@@ -137,13 +146,25 @@ class Backward(Writer):
             if node.tick <= write.tick:
                 continue
             for operand in node.operands:
-                if operand.storage is target.storage and (operand is target or operand.node is target.node or operand.base is not None):
+                if operand.storage is target.storage and (
+                    operand is target or operand.node is target.node or operand.base is not None
+                ):
                     steps = [
-                        Step("made", target.node.site if target.node is not None else target.site, "recorded here"),
+                        Step(
+                            "made",
+                            target.node.site if target.node is not None else target.site,
+                            "recorded here",
+                        ),
                         Step("needed", site, "this backward uses the gradient of the old value"),
                         *self.call_steps(write.site),
                     ]
-                    self.emit("graph-written-without-grad", write.site, steps, op=write.op, target=self.text_of_target(write.site))
+                    self.emit(
+                        "graph-written-without-grad",
+                        write.site,
+                        steps,
+                        op=write.op,
+                        target=self.text_of_target(write.site),
+                    )
 
     def free(self, edges: list[Edge], site: Site, executed: set[Edge] | None = None) -> None:
         """Without retain_graph, what the nodes kept is gone."""
@@ -178,7 +199,7 @@ class Backward(Writer):
         ]  # fmt: skip
         if how != "assumed":
             steps.append(Step("needed", site, f"this {how} needs the old value"))
-        steps += [step for step in self.call_steps(write.site)]
+        steps += list(self.call_steps(write.site))
         self.emit("saved-overwritten", write.site, steps, premise, op=node.op, write=write.op, target=name,
                   what=kept, by_step=by_step, mode=write.mode, how=how, written=self.text_of_target(write.site),
                   is_parameter=saved.tensor.is_parameter or (saved.tensor.is_leaf and saved.tensor.requires_grad is True), key=None)  # fmt: skip
@@ -189,7 +210,7 @@ class Backward(Writer):
             return
         writes = [
             write for write in saved.storage.writes
-            if write.epoch > saved.epoch and write.counter is not saved.counter or (write.epoch > saved.epoch and write.mode == "silent")
+            if (write.epoch > saved.epoch and write.counter is not saved.counter) or (write.epoch > saved.epoch and write.mode == "silent")
         ]  # fmt: skip
         writes = [write for write in writes if overlaps(write.region, saved.region)]
         if not writes:
@@ -201,7 +222,7 @@ class Backward(Writer):
         steps = [Step("saved", node.site, f"{node.op} keeps its {kept} for backward here")]
         if how != "assumed":
             steps.append(Step("needed", site, f"this {how} uses the changed value"))
-        steps += [step for step in self.call_steps(write.site)]
+        steps += list(self.call_steps(write.site))
         self.emit("saved-changed-silently", write.site, steps, premise, op=node.op, write=write.op, target=name,
                   written=self.text_of_target(write.site), by_step=write.mode == "silent" and "step" in write.op,
                   is_parameter=saved.tensor.is_parameter or (saved.tensor.is_leaf and saved.tensor.requires_grad is True))  # fmt: skip
@@ -298,7 +319,11 @@ class Backward(Writer):
     def word_for(self, cut: Cut) -> str:
         """`left-off` for grad mode that a call of set_grad_enabled switched off for good; else the kind of the cut."""
         node = cut.site.node
-        if cut.kind == "no_grad" and isinstance(node, ast.Call) and "set_grad_enabled" in ast.unparse(node.func):
+        if (
+            cut.kind == "no_grad"
+            and isinstance(node, ast.Call)
+            and "set_grad_enabled" in ast.unparse(node.func)
+        ):
             return "left-off"
         return cut.kind
 
@@ -306,7 +331,11 @@ class Backward(Writer):
         """Where to repair a cut: a helper that is meant to run without grad mode is right, calling it for a loss is not."""
         function = cut.site.frame.function
         owner = getattr(function, "name", "")
-        if self.word_for(cut) in ("no_grad", "inference") and INFERENCE_NAMES.search(owner) and cut.site.frame is not site.frame:
+        if (
+            self.word_for(cut) in ("no_grad", "inference")
+            and INFERENCE_NAMES.search(owner)
+            and cut.site.frame is not site.frame
+        ):
             for caller in cut.site.callers():
                 if caller.frame is site.frame:
                     return caller
@@ -433,7 +462,12 @@ class Backward(Writer):
     def check_in_graph(self, outputs: list[Tensor], wanted: Tensor, site: Site) -> None:
         """autograd.grad refuses a tensor that the output does not depend on, or that needs no gradient."""
         if wanted.needs_grad() is False and not wanted.cuts:
-            self.emit("grad-of-unused", site, [Step("made", wanted.site, "made here, without requires_grad")], target=wanted.label)
+            self.emit(
+                "grad-of-unused",
+                site,
+                [Step("made", wanted.site, "made here, without requires_grad")],
+                target=wanted.label,
+            )
         if wanted.needs_grad() is not True:
             return
         target = wanted.edge()

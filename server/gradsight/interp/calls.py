@@ -248,7 +248,7 @@ class Calls(Expressions):
                 return value.receiver
             if isinstance(value, (Function, Method, Instance, ClassValue, Partial)):
                 return self.call(value, [function], {}, decorator)
-            if isinstance(value, Unknown) or isinstance(value, (External, Opaque)):
+            if isinstance(value, (Unknown, External, Opaque)):
                 return function
         return function
 
@@ -302,7 +302,7 @@ class Calls(Expressions):
                     return "module"
                 if path.startswith("torch.nn.") or path.endswith((".LightningModule", ".PreTrainedModel")):
                     return "module"
-                if path.endswith("autograd.Function") or path.endswith("autograd.function.Function"):
+                if path.endswith(("autograd.Function", "autograd.function.Function")):
                     return "autograd"
                 if path.startswith("torch.optim."):
                     return "optimizer"

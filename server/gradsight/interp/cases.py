@@ -18,7 +18,12 @@ class CaseSelection(Builtins):
     """From an operator's name to what it does in this call."""
 
     def apply_operator(
-        self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST, settings: dict[str, Any] | None = None
+        self,
+        name: str,
+        args: list[Any],
+        kwargs: dict[str, Any],
+        node: ast.AST,
+        settings: dict[str, Any] | None = None,
     ) -> Any:
         """Call the operator `name` (as the fact table spells it)."""
         fact = self.table.find(name)
@@ -99,7 +104,9 @@ class CaseSelection(Builtins):
         """Do what the case says with the bound arguments."""
         raise AssertionError("the recorder is part of every machine")
 
-    def unknown_result(self, reason: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST | None = None) -> Unknown:
+    def unknown_result(
+        self, reason: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST | None = None
+    ) -> Unknown:
         """What code that is not known returns."""
         raise AssertionError("the training room is part of every machine")
 
@@ -112,7 +119,9 @@ def bind(fact: OpFact, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any
         name = parameters[index] if index < len(parameters) else f"*{index}"
         if name.startswith("*") and index < len(parameters):
             rest = args[index:]
-            bound[name[1:]] = rest[0] if len(rest) == 1 and not isinstance(rest[0], Tensor) else Seq("tuple", rest)
+            bound[name[1:]] = (
+                rest[0] if len(rest) == 1 and not isinstance(rest[0], Tensor) else Seq("tuple", rest)
+            )
             break
         if name in fact.by_tensor and isinstance(value, Tensor):
             name = fact.by_tensor[name]
@@ -175,9 +184,15 @@ def is_basic_index(index: Any) -> bool | None:
     """True for a basic index (view), False for an advanced one (copy), None where it cannot be told."""
     verdict: bool | None = True
     for part in parts_of(index):
-        if part is None or part is Ellipsis or (isinstance(part, (int, Slice)) and not isinstance(part, bool)):
+        if (
+            part is None
+            or part is Ellipsis
+            or (isinstance(part, (int, Slice)) and not isinstance(part, bool))
+        ):
             continue
-        if isinstance(part, Number) or (isinstance(part, Tensor) and part.shape == () and part.dtype == "int"):
+        if isinstance(part, Number) or (
+            isinstance(part, Tensor) and part.shape == () and part.dtype == "int"
+        ):
             continue
         if isinstance(part, Unknown):
             if part.hint == "number":
@@ -234,4 +249,13 @@ def dtype_name(value: Any) -> str:
     return "?"
 
 
-__all__ = ["MISSING", "Array", "CaseSelection", "bind", "dtype_name", "is_basic_index", "parts_of", "short_name"]
+__all__ = [
+    "MISSING",
+    "Array",
+    "CaseSelection",
+    "bind",
+    "dtype_name",
+    "is_basic_index",
+    "parts_of",
+    "short_name",
+]

@@ -8,6 +8,7 @@ the one assumption, and the event says it.
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 from collections.abc import Callable
 from typing import Any
@@ -65,7 +66,9 @@ class EntryMachine(Machine):
         """Use the workspace modules that the script's execution has already loaded."""
         self.modules = modules
 
-    def run_script(self, units: list[Unit], namespace: dict[str, Any], unit_asked: dict[Unit, set[str]] | None) -> None:
+    def run_script(
+        self, units: list[Unit], namespace: dict[str, Any], unit_asked: dict[Unit, set[str]] | None
+    ) -> None:
         """Execute the top level, noting what each unit asked for."""
         total: set[str] = set()
         try:
@@ -132,8 +135,7 @@ class EntryMachine(Machine):
         return None
 
     def missing_argument(self, function: Function, parameter: ast.arg) -> Any:
-        value = Unknown(f"argument {parameter.arg}")
-        return value
+        return Unknown(f"argument {parameter.arg}")
 
 
 PYTHON_METHODS = {"items", "keys", "values", "get", "pop", "append", "update", "copy", "split", "index", "count", "sort", "format", "type", "size"}  # fmt: skip
@@ -198,7 +200,9 @@ class Explorer:
         before = set(memory.units)
         gone = [unit for unit in memory.units if unit not in self.alive]
         fresh = [unit for unit in self.units if unit not in before]
-        kept_order = [unit for unit in memory.units if unit in self.alive] == [unit for unit in self.units if unit in before]
+        kept_order = [unit for unit in memory.units if unit in self.alive] == [
+            unit for unit in self.units if unit in before
+        ]
         if not kept_order:
             return False
         for unit in [*gone, *fresh]:
@@ -263,7 +267,12 @@ class Explorer:
     # -- paths -------------------------------------------------------------------------------------------------------
 
     def explore(
-        self, record: Record, body: Callable[[EntryMachine], None], budget: int, most_paths: int, context: str = "script"
+        self,
+        record: Record,
+        body: Callable[[EntryMachine], None],
+        budget: int,
+        most_paths: int,
+        context: str = "script",
     ) -> None:
         """Run one entry along its paths."""
         given = budget
@@ -284,10 +293,8 @@ class Explorer:
                 body(machine)
                 machine.finish()
             except (PathEnded, RaisedError):
-                try:
+                with contextlib.suppress(PathEnded, RaisedError):
                     machine.finish()
-                except (PathEnded, RaisedError):
-                    pass
             except RecursionError:
                 machine.gaps[("the program is nested too deeply", self.units[0], 0)] = 1
             budget = machine.budget
@@ -338,13 +345,19 @@ class Explorer:
         def body(machine: EntryMachine) -> None:
             self.call_alone(machine, function, [], context)
 
-        self.run_entry((function.unit, function.name), previous, body, self.budget_for(function.node), context)
+        self.run_entry(
+            (function.unit, function.name), previous, body, self.budget_for(function.node), context
+        )
 
     def run_class(self, cls: ClassValue, previous: dict[tuple[Unit, str], Record]) -> None:
         if cls.kind == "autograd" or cls.node is None or cls.unit is None:
             return
         for method in list(cls.namespace.values()):
-            if not isinstance(method, Function) or isinstance(method.node, ast.Lambda) or method.unit is not cls.unit:
+            if (
+                not isinstance(method, Function)
+                or isinstance(method.node, ast.Lambda)
+                or method.unit is not cls.unit
+            ):
                 continue
             context = self.context_of(method, cls)
             if not self.wants(method.node, method.unit, context):
@@ -386,7 +399,8 @@ class Explorer:
     def call_method_alone(
         self, machine: EntryMachine, cls: ClassValue, method: Function, context: str
     ) -> None:
-        assert cls.unit is not None and cls.node is not None
+        assert cls.unit is not None
+        assert cls.node is not None
         machine.frame = self.outer_frame(cls.unit)
         receiver = self.make_receiver(machine, cls)
         if method.name == "__init__":

@@ -319,7 +319,7 @@ class Expressions(Statements):
                 known = self.decide(value, part, is_and)
                 pending = value
             if known is not None and known is not is_and:
-                return value if self.guarded_by(value) is None else value
+                return value
         if pending is not MISSING and is_constant(value) and bool(value) is is_and:
             return pending
         return value
@@ -369,7 +369,7 @@ class Expressions(Statements):
             return self.tensor_operator(TENSOR_COMPARE[flipped], right, left, node)
         if is_constant(left) and is_constant(right):
             try:
-                return {name: function for name, function in COMPARE.values()}[op](left, right)
+                return dict(COMPARE.values())[op](left, right)
             except Exception:
                 return Unknown("comparison of constants that fails", "bool")
         if op in ("==", "!=") and isinstance(left, (Seq, External)) and isinstance(right, (Seq, External)):

@@ -153,7 +153,7 @@ def make_tensors(name: str, options: dict[str, Any]) -> dict[str, tuple[str, Any
         return found
     if name in ("nn.RNNCell", "nn.LSTMCell", "nn.GRUCell"):
         keys = ("weight_ih", "weight_hh", *(("bias_ih", "bias_hh") if wanted("bias") else ()))
-        return {key: (parameter, None) for key in keys}
+        return dict.fromkeys(keys, (parameter, None))
     if name == "nn.MultiheadAttention":
         found = {"in_proj_weight": (parameter, None), "out_proj.weight": (parameter, None)}
         if wanted("bias"):

@@ -92,16 +92,25 @@ class Library(CustomFunctions):
             if alias.name == "*":
                 if module is not None:
                     self.load_module(module)
-                    self.frame.namespace.update({k: v for k, v in module.namespace.items() if not k.startswith("_")})
+                    self.frame.namespace.update(
+                        {k: v for k, v in module.namespace.items() if not k.startswith("_")}
+                    )
                 else:
                     self.star_import(name)
             elif module is not None:
                 self.bind(target, Pending(module, alias.name))
             elif node.level:
                 inner = self.find_module(f"{name}.{alias.name}" if name else alias.name, node.level)
-                self.bind(target, inner if inner is not None else Unknown("imported from outside what is known"))
+                self.bind(
+                    target, inner if inner is not None else Unknown("imported from outside what is known")
+                )
             else:
-                self.bind(target, self.external_attribute(External(name), alias.name) if name else Unknown("relative import"))
+                self.bind(
+                    target,
+                    self.external_attribute(External(name), alias.name)
+                    if name
+                    else Unknown("relative import"),
+                )
         return None
 
     def resolve_import(self, pending: Pending, node: ast.AST) -> Any:
@@ -351,7 +360,7 @@ class Library(CustomFunctions):
 
     def islice(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         items, exact = self.collect(args[0]) if args else ([], True)
-        bounds = [arg for arg in args[1:]]
+        bounds = list(args[1:])
         if all(bound is None or isinstance(bound, int) for bound in bounds):
             return Seq("list", items[slice(*bounds)], exact)
         return Seq("list", items, False)
@@ -498,7 +507,14 @@ class Library(CustomFunctions):
             return
         owner.state[name] = value
         if owner.kind == "optimizer" and name in ("lr", "learning_rate", "momentum", "weight_decay", "betas"):
-            self.emit("attribute-typo", self.site(node), [], name=name, meant=f'param_groups[i]["{name}"]', target="the optimizer")
+            self.emit(
+                "attribute-typo",
+                self.site(node),
+                [],
+                name=name,
+                meant=f'param_groups[i]["{name}"]',
+                target="the optimizer",
+            )
 
     def opaque_item(self, owner: Opaque, index: Any, node: ast.AST) -> Any:
         if owner.kind == "dataset" and owner.path == "TensorDataset":

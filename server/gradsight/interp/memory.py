@@ -88,7 +88,9 @@ def only_defines(unit: Unit) -> bool:
     return True
 
 
-def rests_on(asked: set[str], binders: dict[str, list[Unit]], unit_asked: dict[Unit, set[str]]) -> frozenset[Unit]:
+def rests_on(
+    asked: set[str], binders: dict[str, list[Unit]], unit_asked: dict[Unit, set[str]]
+) -> frozenset[Unit]:
     """All units that the values of these names depend on."""
     found: set[Unit] = set()
     todo = list(asked)

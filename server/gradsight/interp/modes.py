@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from gradsight.interp.modules import Modules
+from gradsight.interp.layer_calls import Modules
 from gradsight.interp.values import External, Function, Native, Opaque, Unknown
 
 MODES = {

@@ -149,10 +149,6 @@ class Objects(Iteration):
     ) -> None:
         kind = type(owner)
         if kind is Instance:
-            setter = self.property_setter(owner, name)
-            if setter is not None:
-                self.call_function(setter, [owner, value], {}, node)
-                return
             if owner.module is not None:
                 self.set_module_attribute(owner, name, value, node)
             owner.attributes[name] = value
@@ -189,10 +185,6 @@ class Objects(Iteration):
         elif kind is AbsentGrad:
             self.absent_grad_used(owner, node)
 
-    def property_setter(self, owner: Instance, name: str) -> Function | None:
-        value, _ = owner.cls.find(name)
-        return None if not isinstance(value, Function) or value.binding != "property" else None
-
     # -- items -------------------------------------------------------------------------------------------------------
 
     def get_item(self, owner: Any, index: Any, node: ast.AST) -> Any:
@@ -218,7 +210,12 @@ class Objects(Iteration):
         if kind is Unknown:
             if owner.tensor is not None:
                 return self.tensor_item(owner.tensor, index, node)
-            if isinstance(index, Slice) and isinstance(index.start, int) and index.stop is None and index.start >= 0:
+            if (
+                isinstance(index, Slice)
+                and isinstance(index.start, int)
+                and index.stop is None
+                and index.start >= 0
+            ):
                 rest = owner.derived(("from", index.start), "the rest of an unknown value")
                 rest.condition = self.compare_values(">", self.length_of(owner), index.start, node)
                 return rest

@@ -92,7 +92,9 @@ def _same_texts(fresh: list[Unit], old_units: list[Unit]) -> list[Unit]:
 
 
 def _lines(text: str) -> list[str]:
-    return text.split("\n") if "\r" not in text else text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return (
+        text.split("\n") if "\r" not in text else text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    )
 
 
 def split_units(path: str, text: str, tree: ast.Module) -> list[Unit]:

@@ -16,7 +16,9 @@ def region_of(index: Any, shape: Any = None) -> Any:
     """A comparable description of a fully known basic index: per dimension an interval, or None for all of it."""
     parts: list[Any] = []
     for position, part in enumerate(parts_of(index)):
-        size = shape[position] if shape is not None and position < len(shape) and Ellipsis not in parts else None
+        size = (
+            shape[position] if shape is not None and position < len(shape) and Ellipsis not in parts else None
+        )
         if isinstance(size, int):
             part = counted(part, size)
         if isinstance(part, int) and not isinstance(part, bool):
@@ -24,7 +26,9 @@ def region_of(index: Any, shape: Any = None) -> Any:
         elif isinstance(part, Slice) and part.step is None:
             if part.start is None and part.stop is None:
                 parts.append(None)
-            elif all(bound is None or (isinstance(bound, int) and bound >= 0) for bound in (part.start, part.stop)):
+            elif all(
+                bound is None or (isinstance(bound, int) and bound >= 0) for bound in (part.start, part.stop)
+            ):
                 parts.append((part.start or 0, part.stop))
             else:
                 return None
@@ -73,7 +77,9 @@ def apart(first: Any, second: Any) -> bool:
         return False
     if first[0] == "end" or second[0] == "end":
         return bool(first[0] == second[0])
-    return (first[1] is not None and first[1] <= second[0]) or (second[1] is not None and second[1] <= first[0])
+    return (first[1] is not None and first[1] <= second[0]) or (
+        second[1] is not None and second[1] <= first[0]
+    )
 
 
 def meet(first: Any, second: Any) -> bool:

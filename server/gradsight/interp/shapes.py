@@ -48,9 +48,7 @@ def broadcast(shapes: list[Shape]) -> Shape:
             size = shape[-index]
             if index > len(result):
                 result.insert(0, size)
-            elif result[-index] == 1:
-                result[-index] = size
-            elif result[-index] is None and size not in (1, None):
+            elif result[-index] == 1 or (result[-index] is None and size not in (1, None)):
                 result[-index] = size
     return tuple(result)
 
@@ -375,7 +373,10 @@ def _diagonal(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
 def _narrow(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
     length = bound.get("length", list(bound.values())[-1])
     axis = bound.get("dim", list(bound.values())[1])
-    return tuple((length if isinstance(length, int) else None) if i == axis % len(shape) else size for i, size in enumerate(shape))
+    return tuple(
+        (length if isinstance(length, int) else None) if i == axis % len(shape) else size
+        for i, size in enumerate(shape)
+    )
 
 
 def _same(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:

@@ -12,7 +12,7 @@ Words
 
 from __future__ import annotations
 
-from typing import Any, Union
+from typing import Any
 
 from gradsight.interp.sites import Site
 
@@ -53,7 +53,7 @@ class Maybe:
 
 
 IGNORANT = Maybe("a value that is not known here", weak=True)
-RequiresGrad = Union[bool, Maybe]
+RequiresGrad = bool | Maybe
 
 
 def any_requires_grad(flags: list[RequiresGrad]) -> RequiresGrad:
@@ -160,13 +160,13 @@ class Node(Numbered):
         "op",
         "open",
         "operands",
+        "overwritten",
         "requires",
         "saved",
         "site",
         "tick",
+        "walked",
         "zero",
-            "walked",
-            "overwritten",
     )
 
     def __init__(self, op: str, site: Site, inputs: list[Edge], requires: RequiresGrad, tick: int) -> None:
@@ -204,8 +204,8 @@ class Tensor(Numbered):
         "grad",
         "grad_of",
         "inference_site",
-        "kept_at",
         "is_parameter",
+        "kept_at",
         "label",
         "leaf_made",
         "node",
@@ -308,7 +308,7 @@ class Tensor(Numbered):
         return self.base if self.base is not None else self
 
 
-Edge = Union[Node, Tensor]
+Edge = Node | Tensor
 
 
 def leaves_of(edges: tuple[Edge, ...] | list[Edge], through_zero: bool = True) -> set[Tensor]:

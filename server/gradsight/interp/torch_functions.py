@@ -98,7 +98,11 @@ class TorchFunctions(Training):
         name = fact_name(path)
         if last.startswith("_foreach_") and args and isinstance(args[0], Seq):
             return self.call_foreach(last[9:], args, kwargs, node)
-        if self.table.find(name) is None and self.table.find(f"Tensor.{last}") is not None and room == "torch":
+        if (
+            self.table.find(name) is None
+            and self.table.find(f"Tensor.{last}") is not None
+            and room == "torch"
+        ):
             name = f"Tensor.{last}"
         if self.table.find(name) is not None:
             inputs = [self.assume_input(arg) for arg in args]
@@ -113,7 +117,10 @@ class TorchFunctions(Training):
         rows = [arg.items if isinstance(arg, Seq) else None for arg in args]
         results = []
         for index in range(len(args[0].items)):
-            row = [items[index] if items is not None and index < len(items) else arg for items, arg in zip(rows, args)]
+            row = [
+                items[index] if items is not None and index < len(items) else arg
+                for items, arg in zip(rows, args)
+            ]
             results.append(self.apply_operator(f"Tensor.{name}", row, kwargs, node))
         return None if name.endswith("_") else Seq("list", results, args[0].exact)
 
@@ -221,7 +228,9 @@ class TorchFunctions(Training):
     def method_new_full(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         return self.new_leaf(node, kwargs, tensor.dtype, sizes_of(args[:1]) if args else None)
 
-    def method_new_tensor(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def method_new_tensor(
+        self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
         result = self.make_tensor(args, kwargs, node)
         result.dtype = tensor.dtype if "dtype" not in kwargs else result.dtype
         return result
@@ -346,7 +355,12 @@ class TorchFunctions(Training):
         for tensor in tensors_in(result):
             edge = tensor.edge()
             if tensor.node is not None and edge is not None:
-                given = [inner for value in inputs for given in tensors_in(value) if (inner := given.edge()) is not None]
+                given = [
+                    inner
+                    for value in inputs
+                    for given in tensors_in(value)
+                    if (inner := given.edge()) is not None
+                ]
                 wrapped = Node("checkpoint", site, given + leaves_list(edge), tensor.requires_grad, self.tick)
                 wrapped.holds = "always"
                 tensor.node = wrapped
@@ -367,9 +381,13 @@ class TorchFunctions(Training):
                 return self.unknown_result("result of torch.func.grad", [function, *inner], named, place)
             site = self.site(place)
             flag = any_requires_grad([tensor.needs_grad() for arg in inner for tensor in tensors_in(arg)])
-            result = Tensor(site, requires_grad=flag if self.grad_mode else False, dtype=first.dtype, shape=first.shape)
+            result = Tensor(
+                site, requires_grad=flag if self.grad_mode else False, dtype=first.dtype, shape=first.shape
+            )
             if result.requires_grad is not False:
-                edges = [edge for arg in inner for tensor in tensors_in(arg) if (edge := tensor.edge()) is not None]
+                edges = [
+                    edge for arg in inner for tensor in tensors_in(arg) if (edge := tensor.edge()) is not None
+                ]
                 result.node = Node("torch.func.grad", site, edges, result.requires_grad, self.tick)
                 result.node.holds = "sometimes"
                 result.node.open = True
@@ -389,8 +407,7 @@ class TorchFunctions(Training):
                 if isinstance(tensor.grad, Tensor):
                     self.write_tensor(tensor.grad, name, site, [], False, mode="no_grad")
             self.act("clip", parameters, site)
-            result = Tensor(site, shape=())
-            return result
+            return Tensor(site, shape=())
         if name == "parameters_to_vector" and args:
             items = [item for item in self.collect(args[0])[0] if isinstance(item, Tensor)]
             return self.apply_operator("torch.cat", [Seq("list", list(items))], {}, node)

@@ -45,7 +45,11 @@ class Writer(Recorder):
                 node.holds = holds_of(case, flags, certain)
                 self.keep_saved(node, case, {**bound, "result": target}, flags, [target], certain)
                 for saved in node.saved:
-                    if saved.counter is target.counter and not saved.role.startswith("result") and saved.role not in case.writes:
+                    if (
+                        saved.counter is target.counter
+                        and not saved.role.startswith("result")
+                        and saved.role not in case.writes
+                    ):
                         saved.version -= 1
                         saved.epoch -= 1
         return result
@@ -251,8 +255,6 @@ class Writer(Recorder):
         """Hook: a tensor was written by an operator."""
 
 
-
-
 def leaf_behind(target: Tensor) -> Tensor | None:
     """The leaf that requires grad of which this tensor is a differentiable view, or which it is."""
     tensor: Tensor | None = target
@@ -273,7 +275,13 @@ def clash(target: Tensor, other: Tensor) -> bool:
         return False
     if target.twist != other.twist:
         shape = target.shape
-        return target.region is None and other.region is None and shape is not None and len(shape) == 2 and shape != (1, 1)
+        return (
+            target.region is None
+            and other.region is None
+            and shape is not None
+            and len(shape) == 2
+            and shape != (1, 1)
+        )
     if target.region == other.region or target.twist:
         return False
     for part, whole in ((target, other), (other, target)):
@@ -282,12 +290,27 @@ def clash(target: Tensor, other: Tensor) -> bool:
             return inside is not None and all_of_it is not None and inside < all_of_it
     if target.region is None or other.region is None:
         return False
-    if target.region[0] != "index" or other.region[0] != "index" or len(target.region[1]) != len(other.region[1]):
+    if (
+        target.region[0] != "index"
+        or other.region[0] != "index"
+        or len(target.region[1]) != len(other.region[1])
+    ):
         return False
     return surely_overlap(target.region, other.region)
 
 
 COPIES = {"index_put_", "copy_", "fill_", "zero_"}
 """Writes that torch performs even where source and target overlap."""
-OVERWRITES_ALL = {"zero_", "fill_", "copy_", "normal_", "uniform_", "zeros_", "ones_", "constant_", "bernoulli_", "exponential_"}
+OVERWRITES_ALL = {
+    "zero_",
+    "fill_",
+    "copy_",
+    "normal_",
+    "uniform_",
+    "zeros_",
+    "ones_",
+    "constant_",
+    "bernoulli_",
+    "exponential_",
+}
 """In-place operators whose result does not depend on the old value."""

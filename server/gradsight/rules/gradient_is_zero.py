@@ -73,7 +73,7 @@ from gradsight.model.rule import Rule, make_finding, text
 
 
 def judge(event: Event) -> Finding | None:
-    if not (event.names.get("cut") == "zero"):
+    if event.names.get("cut") != "zero":
         return None
     message = f"the gradient of {text(event, 'op')} is zero everywhere, so {text(event, 'parameter', 'what comes before')} learns nothing through it"
     return make_finding(event, RULE.code, RULE.name, message, "warning")

@@ -89,7 +89,11 @@ def judge(event: Event) -> Finding | None:
 
 
 def _refusal(event: Event) -> str:
-    return "" if event.names.get("reason") == "used" else f" and cannot be written in place by {text(event, 'op')}"
+    return (
+        ""
+        if event.names.get("reason") == "used"
+        else f" and cannot be written in place by {text(event, 'op')}"
+    )
 
 
 def _why(event: Event) -> str:

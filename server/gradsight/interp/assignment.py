@@ -1,0 +1,92 @@
+"""Binding values to names, attributes, items and patterns of them."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.machine import MachineState
+from gradsight.interp.tensors import Tensor
+from gradsight.interp.values import Seq
+
+
+class Assignment(MachineState):
+    """Assignment in all its forms."""
+
+    def assign(self, target: ast.expr, value: Any) -> None:
+        """Bind a value to a name, attribute, item or pattern of them."""
+        kind = type(target)
+        if kind is ast.Name:
+            self.bind(target.id, value)  # type: ignore[attr-defined]
+        elif kind is ast.Tuple or kind is ast.List:
+            self.unpack(target.elts, value)  # type: ignore[attr-defined]
+        elif kind is ast.Attribute:
+            owner = self.evaluate(target.value)  # type: ignore[attr-defined]
+            self.set_attribute(owner, target.attr, value, target)  # type: ignore[attr-defined]
+        elif kind is ast.Subscript:
+            owner = self.evaluate(target.value)  # type: ignore[attr-defined]
+            self.set_item(owner, self.evaluate_index(target.slice), value, target)  # type: ignore[attr-defined]
+        elif kind is ast.Starred:
+            self.assign(target.value, value)  # type: ignore[attr-defined]
+
+    def bind(self, name: str, value: Any) -> None:
+        """Bind a name in the running frame."""
+        frame = self.frame
+        if isinstance(value, Tensor) and not value.label:
+            value.label = name
+        if frame.stale is not None:
+            frame.stale.pop(name, None)
+        if frame.global_names is not None and name in frame.global_names:
+            outermost = frame.scope
+            while outermost.outer is not None:
+                outermost = outermost.outer
+            outermost.names[name] = value
+            return
+        nonlocals = getattr(frame.function, "attributes", None)
+        if nonlocals and name in nonlocals.get("nonlocal", ()):
+            scope = frame.scope.outer
+            while scope is not None:
+                if name in scope.names:
+                    scope.names[name] = value
+                    return
+                scope = scope.outer
+        frame.namespace[name] = value
+
+    def unpack(self, targets: list[ast.expr], value: Any) -> None:
+        """Spread a value over several targets."""
+        starred = next((i for i, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
+        if isinstance(value, Seq) and value.exact:
+            items = value.items
+            if starred is None:
+                if len(items) == len(targets):
+                    for target, item in zip(targets, items):
+                        self.assign(target, item)
+                    return
+            elif len(items) >= len(targets) - 1:
+                after = len(targets) - starred - 1
+                middle = items[starred : len(items) - after]
+                for target, item in zip(targets[:starred], items):
+                    self.assign(target, item)
+                self.assign(targets[starred], Seq("list", list(middle)))
+                for target, item in zip(targets[starred + 1 :], items[len(items) - after :] if after else []):
+                    self.assign(target, item)
+                return
+        elements = self.spread(value, len(targets), starred)
+        for target, item in zip(targets, elements):
+            self.assign(target, item)
+
+    def spread(self, value: Any, count: int, starred: int | None) -> list[Any]:
+        """As many items as there are targets, from a value whose length is not known to fit."""
+        items: list[Any] = []
+        iterator, _ = self.iterate(value, at_least=count)
+        for item in iterator:
+            items.append(item)
+            if len(items) >= count:
+                break
+        while len(items) < count:
+            items.append(self.gap("unpacked from a value of unknown length"))
+        if starred is not None:
+            items[starred] = Seq("list", [items[starred]], exact=False)
+        return items
+
+    kept_alive: list[Any]

@@ -1,0 +1,156 @@
+"""Reads that come too late: a value meant as a copy, used after its memory was written; results that nobody uses."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.backward import Backward
+from gradsight.interp.regions import overlaps, surely_overlap
+from gradsight.interp.sites import Site
+from gradsight.interp.tensors import Tensor
+from gradsight.interp.values import (
+    Mapping,
+    Seq,
+    tensors_in,
+)
+from gradsight.model.events import Step
+
+DTYPE_METHODS = {
+    "double": "double", "half": "half", "bfloat16": "half", "float": "float", "long": "int", "int": "int", "short": "int",
+    "bool": "bool", "char": "int", "byte": "int", "cfloat": "complex", "cdouble": "complex",
+}  # fmt: skip
+NUMBER_METHODS = {"item", "tolist", "__float__", "__int__", "__bool__"}
+PURE_EXCEPTIONS = {
+    "backward", "requires_grad_", "retain_grad", "register_hook", "share_memory_", "pin_memory", "register_post_accumulate_grad_hook",
+}  # fmt: skip
+KNOWN_ATTRIBUTES = {"grad", "data", "requires_grad", "names"}
+
+
+class LateReads(Backward):
+    """What a read means after a write."""
+
+    def note_read(self, value: Any, node: ast.AST) -> None:
+        """A value is used: if it was meant as a copy and its memory has been written since, say so."""
+        if isinstance(value, Tensor):
+            if value.snapshot and value.storage.epoch != value.born_epoch:
+                self.read_after_write(value, node)
+        elif isinstance(value, Seq):
+            self.read_repeated(value, node)
+            for item in value.items[:64]:
+                if isinstance(item, Tensor) and item.snapshot:
+                    self.note_read(item, node)
+        elif isinstance(value, Mapping):
+            for item in value.items.values():
+                if isinstance(item, Tensor) and item.snapshot:
+                    self.note_read(item, node)
+
+    def read_after_write(self, tensor: Tensor, node: ast.AST) -> None:
+        kind = tensor.snapshot
+        writes = [
+            write for write in tensor.storage.writes
+            if write.epoch > tensor.born_epoch and not derived_from(write.writer, tensor)
+        ]  # fmt: skip
+        if not writes:
+            return
+        site = self.site(node)
+        if kind == "grad":
+            writes = [
+                write
+                for write in writes
+                if write.op not in ("clip_grad_norm_", "clip_grad_value_", "unscale_")
+            ]
+            if writes and tensor.grad_of is not None:
+                write = writes[0]
+                verb = (
+                    "backward adds into it here"
+                    if write.mode == "accumulate"
+                    else f"{write.op} overwrites it here"
+                )
+                steps = [
+                    Step("written", write.site, verb),
+                    Step("read", site, "the kept gradient is read here"),
+                ]
+                self.emit("grad-alias-overwritten", tensor.site, steps, target=tensor.grad_of.label, write=write.op, alias=tensor.label)  # fmt: skip
+            return
+        if kind == "slice":
+            writes = [write for write in writes if surely_overlap(write.region, tensor.region)]
+        self.snapshot_read(tensor, writes, kind, site)
+
+    def snapshot_read(self, tensor: Tensor, writes: list[Any], kind: str, site: Site) -> None:
+        """Hook: an alias that looks like a copy was read after a write to its source."""
+
+    def read_repeated(self, seq: Seq, node: ast.AST) -> None:
+        """Entries of a sequence that are one and the same memory, written between the times they were stored."""
+        seen: dict[Any, Tensor] = {}
+        for item in seq.items:
+            for tensor in tensors_in(item, 3):
+                storage = tensor.storage
+                if storage.stores is None or not storage.writes or tensor.grad_of is not None:
+                    continue
+                key = (storage, repr(tensor.region))
+                if key not in seen:
+                    seen[key] = tensor
+                    continue
+                epochs = sorted({epoch for _, epoch, _ in storage.stores})
+                first = storage.stores[0]
+                writes = [
+                    write
+                    for write in storage.writes
+                    if write.epoch > epochs[0] and overlaps(write.region, tensor.region)
+                ]
+                if writes and (len(epochs) > 1 or len(storage.stores) > 1):
+                    self.entries_are_one(tensor, writes[0], first[2], node)
+                    return
+
+    def entries_are_one(self, tensor: Tensor, write: Any, stored: Site, node: ast.AST) -> None:
+        here = write.site.frame.function is stored.frame.function
+        place = write.site if here else stored
+        other = (
+            Step("made", stored, "the same tensor is stored here each time")
+            if here
+            else Step("written", write.site, f"{write.op} changes it here")
+        )
+        steps = [other, Step("read", self.site(node), "all entries are read here and hold the last value")]
+        self.emit("alias-read-after-write", place, steps, how="list", write=write.op, target=tensor.label, alias=tensor.label,
+                  written=self.text_of_target(write.site))  # fmt: skip
+
+    def result_ignored(self, node: ast.Call, result: Tensor) -> None:
+        """A statement that computes a tensor and drops it."""
+        function = node.func
+        if (
+            not isinstance(function, ast.Attribute)
+            or function.attr in PURE_EXCEPTIONS
+            or function.attr.endswith("_")
+        ):
+            return
+        fact = self.table.find(f"Tensor.{function.attr}")
+        if (
+            fact is None
+            or any(case.writes for case in fact.cases)
+            or (node.keywords and any(k.arg == "out" for k in node.keywords))
+        ):
+            return
+        if result.site.node is not node and function.attr not in ("to", "contiguous", "float", "double"):
+            return
+        if isinstance(function.value, ast.Name) and function.value.id in ("torch", "F", "nn"):
+            return
+        if result.site.node is node:
+            self.emit(
+                "result-ignored",
+                self.site(node),
+                [],
+                method=function.attr,
+                target=self.text_of_target(self.site(node)),
+            )
+
+
+def derived_from(tensor: Tensor | None, ancestor: Tensor) -> bool:
+    """Whether `tensor` is `ancestor` or was made as an alias of it."""
+    steps = 0
+    while tensor is not None and steps < 20:
+        if tensor is ancestor:
+            return True
+        tensor = tensor.source
+        steps += 1
+    return False

@@ -1,0 +1,166 @@
+"""Calling modules: forward of the analysed code, torch's layers by their facts, forward hooks."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.cases import bind
+from gradsight.interp.layers import CONTAINERS
+from gradsight.interp.module_methods import ModuleMethods
+from gradsight.interp.shapes import numel
+from gradsight.interp.tensors import Maybe, Node, Tensor, any_requires_grad
+from gradsight.interp.values import (
+    Function,
+    Instance,
+    Layer,
+    Seq,
+    Unknown,
+    tensors_in,
+)
+from gradsight.ops.fact import OpFact
+
+
+class Modules(ModuleMethods):
+    """Applying a module to its input."""
+
+    write_place: Any = None
+    """Where an in-place layer is made: the place to change when its write does harm."""
+    last_inference = -1
+    """When a layer was last applied without grad mode."""
+
+    def call_module(self, instance: Instance, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        method, _ = instance.cls.find("forward")
+        if "forward" in instance.attributes:
+            return self.call(instance.attributes["forward"], args, kwargs, node)
+        if isinstance(method, Function):
+            result = self.call_function(method, [instance, *args], kwargs, node)
+            if instance.module is not None and instance.module.forward_hooks:
+                return self.run_forward_hooks(instance, args, result, node)
+            return result
+        layer = instance.attributes.get("<layer>")
+        if isinstance(layer, Layer):
+            return self.call_layer(layer, args, kwargs, node)
+        return self.unknown_result("module without forward", args, kwargs, node)
+
+    def call_layer(self, layer: Layer, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        name = layer.name
+        if name == "nn.Sequential":
+            if not args:
+                return Unknown("Sequential without input")
+            value = args[0]
+            if layer.options.get("inexact"):
+                return self.unknown_layer_result(layer, args, node)
+            for child in (
+                self.iterate_layer(layer, 0)[0]
+                if any(key.isdigit() for key in layer.attributes)
+                else [v for _, v in self.children_of(layer)]
+            ):
+                value = self.call(child, [value], {}, node)
+            return value
+        if name in CONTAINERS:
+            return self.gap("call of a container of modules", node)
+        fact = self.table.find(name)
+        inputs = [self.assume_input(arg) for arg in args]
+        if fact is None or layer.options.get("unknown"):
+            return self.unknown_layer_result(layer, args, node)
+        bound = bind(fact, inputs, {key: self.assume_input(value) for key, value in kwargs.items()})
+        if mentions_parameters(fact):
+            own = [
+                layer.attributes[key]
+                for key in layer.module.registered
+                if isinstance(layer.attributes.get(key), Tensor)
+            ]
+            bound["self.parameters"] = Seq("list", own)
+        else:
+            for key in layer.module.registered:
+                value = layer.attributes.get(key)
+                if isinstance(value, Tensor):
+                    bound[f"self.{key}"] = value
+        settings = {**layer.options, "training": layer.module.training}
+        case, certain = self.select_case(fact, bound, settings)
+        before, self.write_place = self.write_place, layer.site
+        result = self.record(name.rpartition(".")[2], case, bound, node, certain)
+        self.write_place = before
+        if not self.grad_mode:
+            self.last_inference = self.tick
+        self.shape_of_layer(layer, result, inputs)
+        self.layer_called(layer, bound, result, node)
+        return self.run_forward_hooks(layer, args, result, node)
+
+    def run_forward_hooks(self, module: Any, args: list[Any], result: Any, node: ast.AST) -> Any:
+        for hook in module.module.forward_hooks:
+            replaced = self.call(hook, [module, Seq("tuple", list(args)), result], {}, node)
+            if replaced is not None and not isinstance(replaced, Unknown):
+                result = replaced
+        return result
+
+    def layer_called(self, layer: Layer, bound: dict[str, Any], result: Any, node: ast.AST) -> None:
+        """Hook: a layer was applied."""
+
+    def assume_input(self, value: Any) -> Any:
+        if isinstance(value, Unknown):
+            tensor = self.assumed_tensor(value)
+            return tensor if tensor is not None else value
+        return value
+
+    def shape_of_layer(self, layer: Layer, result: Any, inputs: list[Any]) -> None:
+        """Shapes of the commonest layers; others stay as the facts tell."""
+        source = inputs[0] if inputs else None
+        shape = source.shape if isinstance(source, Tensor) else None
+        if not isinstance(result, Tensor) or result is source:
+            return
+        options = layer.options
+        name = layer.name
+        if name == "nn.Linear" and shape:
+            out = options.get("out_features")
+            result.shape = (*shape[:-1], out if isinstance(out, int) else None)
+        elif name == "nn.Embedding" and shape is not None:
+            dim = options.get("embedding_dim")
+            result.shape = (*shape, dim if isinstance(dim, int) else None)
+        elif name.endswith("Loss"):
+            if options.get("reduction", "mean") in ("mean", "sum", "batchmean"):
+                result.shape = ()
+        elif name in SHAPE_KEEPING:
+            result.shape = shape
+        elif name == "nn.Flatten" and shape:
+            result.shape = (shape[0], numel(shape[1:])) if options.get("start_dim", 1) == 1 else None
+        elif result.shape is None and shape is not None and name.startswith("nn.Conv"):
+            out = options.get("out_channels")
+            result.shape = (shape[0], out if isinstance(out, int) else None, *([None] * (len(shape) - 2)))
+
+    def unknown_layer_result(self, layer: Layer, args: list[Any], node: ast.AST) -> Any:
+        """A layer without a fact: gradient flows from inputs and parameters, what is kept is not known."""
+        site = self.site(node)
+        self.tick += 1
+        inputs = [tensor for arg in args for tensor in tensors_in(arg)]
+        parameters = [tensor for _, tensor in self.tensors_of(layer, "parameter")]
+        flag = any_requires_grad([tensor.needs_grad() for tensor in [*inputs, *parameters]])
+        if flag is not True:
+            flag = Maybe("a layer without a fact", weak=True)
+        if not self.grad_mode or self.inference:
+            flag = False
+        result = Tensor(site, requires_grad=flag)
+        if flag is not False:
+            edges = [edge for tensor in [*inputs, *parameters] if (edge := tensor.edge()) is not None]
+            result.node = Node(layer.name.rpartition(".")[2], site, edges, flag, self.tick)
+            result.node.holds = "sometimes"
+            result.node.operands = inputs
+            result.node.open = any(isinstance(arg, Unknown) and arg.carries for arg in args)
+        else:
+            result.cuts = self.mode_cut(layer.name, [("", tensor) for tensor in [*inputs, *parameters]], site)
+        for tensor in inputs:
+            result.cuts = result.cuts | tensor.cuts
+        return result
+
+
+def mentions_parameters(fact: OpFact) -> bool:
+    """Whether the fact speaks of the layer's parameters as a whole."""
+    return any(save.what == "self.parameters" for case in fact.cases for save in case.saves)
+
+
+SHAPE_KEEPING = {
+    "nn.ReLU", "nn.Sigmoid", "nn.Tanh", "nn.GELU", "nn.SiLU", "nn.LeakyReLU", "nn.ELU", "nn.Dropout", "nn.LayerNorm",
+    "nn.BatchNorm1d", "nn.BatchNorm2d", "nn.GroupNorm", "nn.Softmax", "nn.LogSoftmax", "nn.Softplus", "nn.Identity",
+    "nn.Hardtanh", "nn.ReLU6", "nn.PReLU", "nn.Mish", "nn.SELU", "nn.Dropout2d", "nn.InstanceNorm2d", "nn.Softsign",
+}  # fmt: skip

@@ -1,0 +1,303 @@
+"""Methods of nn.Module: parameters, state_dict, train and eval, hooks, containers."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.modules import MODULE_METHODS, ModuleRegistry, kind_of
+from gradsight.interp.tensors import Tensor
+from gradsight.interp.values import (
+    MISSING,
+    Bound,
+    Function,
+    Instance,
+    Layer,
+    Mapping,
+    Opaque,
+    Seq,
+    Super,
+    Unknown,
+)
+
+
+class ModuleMethods(ModuleRegistry):
+    """What is called on a module, other than the module itself."""
+
+    def layer_method(
+        self, receiver: Layer, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        if name in receiver.attributes and not isinstance(receiver.attributes[name], Tensor):
+            return self.call(receiver.attributes[name], args, kwargs, node)
+        return self.module_method(receiver, name, args, kwargs, node)
+
+    def module_method(
+        self, module: Any, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        action = getattr(self, f"module_{name}", None)
+        if action is not None:
+            return action(module, args, kwargs, node)
+        if name in ("forward", "__call__"):
+            return self.call(module, args, kwargs, node)
+        if name == "register_forward_hook" and args:
+            module.module.forward_hooks.append(args[0])
+            return Opaque("hook", "forward hook", self.site(node))
+        if name.startswith(("register_", "_register")):
+            return Opaque("hook", "hook", self.site(node))
+        if name in ("append", "extend", "insert", "keys", "values", "items", "update", "pop"):
+            return self.container_method(module, name, args, kwargs, node)
+        if name in ("share_memory", "compile", "to_empty", "type"):
+            return module
+        return self.unknown_result(f"method {name} of a module", [module, *args], kwargs, node)
+
+    def module_parameters(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        values = [tensor for _, tensor in self.tensors_of(module, "parameter")]
+        return Seq("list", list(values), self.is_fully_known(module))
+
+    def module_named_parameters(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        pairs = [Seq("tuple", [name, tensor]) for name, tensor in self.tensors_of(module, "parameter")]
+        return Seq("list", list(pairs), self.is_fully_known(module))
+
+    def module_buffers(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return Seq(
+            "list", [tensor for _, tensor in self.tensors_of(module, "buffer")], self.is_fully_known(module)
+        )
+
+    def module_named_buffers(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        pairs = [Seq("tuple", [name, tensor]) for name, tensor in self.tensors_of(module, "buffer")]
+        return Seq("list", list(pairs), self.is_fully_known(module))
+
+    def module_children(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return Seq("list", [child for _, child in self.children_of(module)], self.is_fully_known(module))
+
+    def module_named_children(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        return Seq(
+            "list",
+            [Seq("tuple", [key, child]) for key, child in self.children_of(module)],
+            self.is_fully_known(module),
+        )
+
+    def module_modules(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return Seq("list", [inner for _, inner in self.modules_in(module)], self.is_fully_known(module))
+
+    def module_named_modules(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        return Seq(
+            "list",
+            [Seq("tuple", [name, inner]) for name, inner in self.modules_in(module)],
+            self.is_fully_known(module),
+        )
+
+    def module_state_dict(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """A dict of the module's own tensors: aliases, not copies."""
+        result = Mapping({}, self.is_fully_known(module))
+        site = self.site(node)
+        for kind in ("parameter", "buffer"):
+            for name, tensor in self.tensors_of(module, kind):
+                alias = Tensor(site, tensor.storage, tensor.counter, dtype=tensor.dtype, shape=tensor.shape)
+                alias.snapshot = "state_dict"
+                alias.source = tensor
+                alias.label = name
+                result.items[name] = alias
+        result.site = site
+        return result
+
+    def module_load_state_dict(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        if args:
+            self.note_read(args[0], node)
+        site = self.site(node)
+        for _name, tensor in self.tensors_of(module, "parameter"):
+            self.write_tensor(tensor, "load_state_dict", site, [], False, mode="no_grad")
+        return Unknown("missing and unexpected keys")
+
+    def set_training(self, module: Any, value: Any) -> None:
+        for _, inner in self.modules_in(module):
+            inner.module.training = value
+            inner.attributes.pop("training", None)
+
+    def module_train(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        value = args[0] if args else kwargs.get("mode", True)
+        _method, _ = module.cls.find("train") if isinstance(module, Instance) else (MISSING, None)
+        self.set_training(module, value)
+        self.mode_switched(module, value, self.site(node))
+        return module
+
+    def module_eval(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if isinstance(module, Instance):
+            method, _ = module.cls.find("train")
+            if isinstance(method, Function):
+                self.call_function(method, [module, False], {}, node)
+                return module
+        self.set_training(module, False)
+        self.mode_switched(module, False, self.site(node))
+        return module
+
+    def mode_switched(self, module: Any, training: Any, site: Any) -> None:
+        """Hook: train() or eval() was called."""
+
+    def module_to(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return module
+
+    module_cuda = module_cpu = module_float = module_to
+
+    def module_double(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        for _, tensor in self.tensors_of(module, "parameter"):
+            tensor.dtype = "double"
+        return module
+
+    module_half = module_bfloat16 = module_to
+
+    def module_requires_grad_(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        value = args[0] if args else kwargs.get("requires_grad", True)
+        for _, tensor in self.tensors_of(module, "parameter"):
+            self.set_requires_grad(tensor, value, self.site(node))
+        return module
+
+    def module_zero_grad(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        keep = kwargs.get("set_to_none", args[0] if args else True) is False
+        self.clear_gradients(
+            [tensor for _, tensor in self.tensors_of(module, "parameter")], keep, self.site(node)
+        )
+        self.module_cleared(module, self.site(node))
+        return None
+
+    def module_cleared(self, module: Any, site: Any) -> None:
+        """Hook: zero_grad of a module."""
+
+    def clear_gradients(self, tensors: list[Tensor], in_place: bool, site: Any) -> None:
+        """zero_grad: drop the gradient, or zero it where it is."""
+        self.tick += 1
+        for tensor in tensors:
+            grad = tensor.grad
+            if in_place and isinstance(grad, Tensor):
+                self.write_tensor(grad, "zero_grad", site, [], False, mode="no_grad")
+            else:
+                tensor.grad = None
+            self.cleared_ticks[tensor] = self.tick
+
+    def module_apply(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if args:
+            for _, inner in reversed(self.modules_in(module)):
+                self.call(args[0], [inner], {}, node)
+        return module
+
+    def module_register_buffer(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        name = args[0] if args else kwargs.get("name")
+        value = args[1] if len(args) > 1 else kwargs.get("tensor")
+        if isinstance(name, str):
+            module.attributes[name] = value
+            module.module.registered[name] = "buffer"
+            if isinstance(value, Tensor) and not value.label:
+                value.label = f"self.{name}"
+        return None
+
+    def module_register_parameter(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        name = args[0] if args else kwargs.get("name")
+        value = args[1] if len(args) > 1 else kwargs.get("param")
+        if isinstance(name, str):
+            module.attributes[name] = value
+            module.module.registered[name] = "parameter"
+        return None
+
+    def module_add_module(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        name = args[0] if args else kwargs.get("name")
+        value = args[1] if len(args) > 1 else kwargs.get("module")
+        key = name if isinstance(name, str) else f"<{id(value)}>"
+        module.attributes[key] = value
+        module.module.registered[key] = "module"
+        if not isinstance(name, str) and isinstance(module, Instance):
+            module.open = True
+        return None
+
+    module_register_module = module_add_module
+
+    def module_get_submodule(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        found = dict(self.modules_in(module)).get(args[0]) if args and isinstance(args[0], str) else None
+        return found if found is not None else Unknown("submodule")
+
+    def module_reset_parameters(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        for _, tensor in self.tensors_of(module, "parameter"):
+            self.write_tensor(tensor, "reset_parameters", self.site(node), [], False, mode="no_grad")
+        return None
+
+    def container_method(
+        self, module: Any, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        attributes = module.attributes
+        registered = module.module.registered
+        if name in ("keys", "values", "items"):
+            keys = [key for key in registered if key in attributes]
+            if name == "keys":
+                return Seq("list", list(keys))
+            if name == "values":
+                return Seq("list", [attributes[key] for key in keys])
+            return Seq("list", [Seq("tuple", [key, attributes[key]]) for key in keys])
+        children = [attributes[key] for key in attributes if key.isdigit()]
+        if name == "append":
+            children.append(args[0] if args else None)
+        elif name == "extend" and args:
+            items, exact = self.collect(args[0])
+            children += items
+            if not exact and isinstance(module, Layer):
+                module.options["inexact"] = True
+        elif name == "insert" and len(args) == 2:
+            children.insert(args[0] if isinstance(args[0], int) else len(children), args[1])
+        elif name == "pop":
+            return children[-1] if children else Unknown("module")
+        elif name == "update" and args and isinstance(args[0], Mapping):
+            for key, value in args[0].items.items():
+                attributes[str(key)] = value
+                registered[str(key)] = kind_of(value)
+            return None
+        for index, child in enumerate(children):
+            attributes[str(index)] = child
+            registered[str(index)] = kind_of(child)
+        return module
+
+    def super_method(
+        self, receiver: Super, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        value = self.super_attribute(receiver, name, node)
+        if not isinstance(value, Bound):
+            return self.call(value, args, kwargs, node)
+        target = receiver.receiver
+        if isinstance(target, Instance) and target.module is not None:
+            if name == "__init__":
+                self.init_module(target, args, kwargs, node)
+                return None
+            layer = target.attributes.get("<layer>")
+            if name in ("forward", "__call__") and isinstance(layer, Layer):
+                return self.call_layer(layer, args, kwargs, node)
+            if name == "__setattr__" and len(args) == 2 and isinstance(args[0], str):
+                self.set_module_attribute(target, args[0], args[1], node)
+                target.attributes[args[0]] = args[1]
+                return None
+            if name in MODULE_METHODS:
+                if name == "train":
+                    self.set_training(target, args[0] if args else kwargs.get("mode", True))
+                    return target
+                return self.module_method(target, name, args, kwargs, node)
+        elif isinstance(target, Instance) and name == "__init__":
+            if target.cls.kind == "exception":
+                return None
+            return None
+        return self.gap(f"method {name} of a base class from outside what is known", node)

@@ -1,0 +1,178 @@
+"""Attributes of a tensor: `.grad` and its aliases, `.data`, `.requires_grad`, shapes."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.late_reads import LateReads
+from gradsight.interp.sites import Site
+from gradsight.interp.tensors import IGNORANT, NO_CUTS, Cut, Maybe, Tensor
+from gradsight.interp.values import (
+    AbsentGrad,
+    Bound,
+    External,
+    Mapping,
+    Number,
+    Seq,
+    Unknown,
+)
+from gradsight.model.events import Step
+
+
+class TensorAttributes(LateReads):
+    """Reading and setting attributes."""
+
+    def tensor_attribute(self, tensor: Tensor, name: str, node: ast.AST) -> Any:
+        if name == "grad":
+            return self.read_grad(tensor, node)
+        if name == "requires_grad":
+            flag = tensor.needs_grad()
+            return flag if isinstance(flag, bool) else Unknown("whether it requires grad", "bool")
+        if name == "is_leaf":
+            return (
+                tensor.is_leaf
+                if tensor.needs_grad() is not IGNORANT
+                else Unknown("whether it is a leaf", "bool")
+            )
+        if name == "grad_fn":
+            return None if tensor.is_leaf else Unknown("a grad_fn")
+        if name == "data":
+            return self.cut_alias(tensor, "data", node)
+        if name in ("T", "mT", "H", "mH", "real", "imag"):
+            return self.apply_operator(f"Tensor.{name}", [tensor], {}, node)
+        if name == "shape":
+            return self.shape_value(tensor)
+        if name == "ndim":
+            return len(tensor.shape) if tensor.shape is not None else Number()
+        if name in (
+            "device",
+            "layout",
+            "itemsize",
+            "nbytes",
+            "_base",
+            "is_cuda",
+            "is_sparse",
+            "names",
+            "_backward_hooks",
+        ):
+            return Unknown(f"{name} of a tensor", "text" if name in ("device", "layout") else "")
+        if name == "dtype":
+            return External(
+                {
+                    "float": "torch.float32",
+                    "double": "torch.float64",
+                    "int": "torch.int64",
+                    "bool": "torch.bool",
+                    "half": "torch.float16",
+                }.get(tensor.dtype, "torch.dtype")
+            )
+        if name == "_version":
+            return Number()
+        if tensor.attributes is not None and name in tensor.attributes:
+            return tensor.attributes[name]
+        return Bound(tensor, name)
+
+    def shape_value(self, tensor: Tensor) -> Any:
+        if tensor.shape is None:
+            return Unknown("shape of a tensor")
+        return Seq("tuple", [size if size is not None else Number() for size in tensor.shape])
+
+    def read_grad(self, tensor: Tensor, node: ast.AST) -> Any:
+        """`.grad` is an object of its own; each read gives a new name for it."""
+        site = self.site(node)
+        if tensor.thread is not None and not tensor.thread.state.get("joined") and self.thread is None:
+            self.emit(
+                "grad-read-in-race",
+                site,
+                [Step("call", tensor.thread.site, "the thread that runs backward is started here")],
+                target=tensor.label,
+            )
+        grad = tensor.grad
+        if isinstance(grad, Tensor):
+            handle = Tensor(
+                site, grad.storage, grad.counter, grad.node, grad.requires_grad, grad.dtype, grad.shape
+            )
+            handle.snapshot = "grad"
+            handle.grad_of = tensor
+            handle.source = grad
+            return handle
+        if isinstance(grad, (Unknown, Mapping)):
+            return grad
+        flag = tensor.needs_grad()
+        if (
+            isinstance(flag, Maybe)
+            or self.gradients_unknown
+            or (self.truncated and tensor not in self.gradient_ticks)
+        ):
+            return Unknown("gradient of a tensor that may need none")
+        if not tensor.is_leaf and not tensor.retains_grad:
+            return AbsentGrad(tensor, site, "non-leaf")
+        self.starved_grad_read(tensor, site)
+        cause = "cleared" if tensor in self.gradient_ticks else "never"
+        if tensor.retains_grad or flag is False:
+            cause = "other"
+        return AbsentGrad(tensor, site, cause)
+
+    def starved_grad_read(self, tensor: Tensor, site: Site) -> None:
+        """Hook: the gradient of a leaf is read and there is none."""
+
+    def set_tensor_attribute(
+        self, tensor: Tensor, name: str, value: Any, node: ast.AST, augmented: bool
+    ) -> None:
+        site = self.site(node)
+        if name == "grad":
+            if augmented and isinstance(tensor.grad, Tensor):
+                return
+            if value is None or isinstance(value, AbsentGrad):
+                tensor.grad = None
+                self.cleared_ticks[tensor] = self.tick
+            elif isinstance(value, Tensor):
+                tensor.grad = value
+                self.gradient_ticks[tensor] = self.tick
+                self.live_gradient_ticks[tensor] = self.tick
+            else:
+                tensor.grad = Unknown("an assigned gradient")
+                self.gradient_ticks[tensor] = self.tick
+                self.live_gradient_ticks[tensor] = self.tick
+        elif name == "requires_grad":
+            self.set_requires_grad(tensor, value, site)
+        elif name == "data":
+            if augmented:
+                return
+            self.assign_data(tensor, value, site)
+        else:
+            if tensor.attributes is None:
+                tensor.attributes = {}
+            tensor.attributes[name] = value
+            self.unknown_attribute_set(tensor, name, value, site)
+
+    cleared_ticks: dict[Tensor, int]
+
+    def unknown_attribute_set(self, owner: Any, name: str, value: Any, site: Site) -> None:
+        """Hook: an attribute that torch does not know was set."""
+
+    def assign_data(self, tensor: Tensor, value: Any, site: Site) -> None:
+        """`tensor.data = value`: other memory, same counter; autograd is not told."""
+        self.write_tensor(tensor, "data assignment", site, [], False, NO_CUTS, mode="silent", bumps=False)
+        if isinstance(value, Tensor):
+            tensor.cuts = tensor.cuts | value.cuts
+            if value.needs_grad() is not False:
+                tensor.cuts = tensor.cuts | {Cut("data", "data", site, value, self.tick)}
+
+    def set_requires_grad(self, tensor: Tensor, value: Any, site: Site) -> None:
+        if value is True:
+            if tensor.is_leaf and tensor.requires_grad is not True:
+                tensor.requires_grad = True
+                tensor.frozen_at = None
+                self.leaf_declared(tensor, site)
+        elif value is False:
+            if tensor.is_leaf:
+                if tensor.requires_grad is not False:
+                    tensor.frozen_at = site
+                tensor.requires_grad = False
+        elif tensor.is_leaf:
+            tensor.requires_grad = IGNORANT
+
+    def leaf_declared(self, tensor: Tensor, site: Site) -> None:
+        """Hook: a tensor became a leaf that requires grad."""
