@@ -45,6 +45,9 @@ class Marks:
         imported = finder("helper", 0, source.path) if finder is not None else None
         return Report(source.path, found, (), problems, (), (imported.path,) if imported else ())
 
+    def forget(self) -> None:
+        pass
+
     def cards(self, report: Report, first_line: int, last_line: int) -> Sequence[TensorCard]:
         return ()
 

@@ -15,6 +15,7 @@ from gradsight.model.source import Source
 from gradsight.session.knowledge import TensorCard
 
 if TYPE_CHECKING:
+    from gradsight.analysis import Analyser as Engine
     from gradsight.analysis import Finder
 
 Stop = Callable[[], bool]
@@ -27,20 +28,33 @@ class Analyser(Protocol):
         self, source: Source, settings: Settings, finder: Finder | None, stop: Stop
     ) -> Report | None: ...
 
+    def forget(self) -> None:
+        """What is remembered does not hold any more: a file that the document imports has changed."""
+        ...
+
     def cards(self, report: Report, first_line: int, last_line: int) -> Sequence[TensorCard]:
         """What is known about tensor names on these lines of the text that the report is about."""
         ...
 
 
-class WholeText:
-    """Analyses the whole text each time."""
+class Incremental:
+    """Analyses what an edit touched, and what rests on it."""
+
+    def __init__(self) -> None:
+        self._engine: Engine | None = None
 
     def analyze(self, source: Source, settings: Settings, finder: Finder | None, stop: Stop) -> Report | None:
-        from gradsight.analysis import analyze
+        from gradsight.analysis import Analyser as Engine
 
         if stop():
             return None
-        return analyze(source, settings, finder)
+        engine = self._engine
+        if engine is None:
+            engine = self._engine = Engine()
+        return engine.analyze(source, settings, finder)
+
+    def forget(self) -> None:
+        self._engine = None
 
     def cards(self, report: Report, first_line: int, last_line: int) -> Sequence[TensorCard]:
         return ()
@@ -48,7 +62,7 @@ class WholeText:
 
 def new_analyser() -> Analyser:
     """The analyser for a document that was just opened."""
-    return WholeText()
+    return Incremental()
 
 
 def load_engine() -> None:

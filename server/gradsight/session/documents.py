@@ -72,6 +72,7 @@ class Document:
     def outdate(self) -> None:
         """Something outside the text changed: settings, or a file that it imports."""
         self.edits += 1
+        self.analyser.forget()
 
     def accept(self, report: Report, settings: Settings, edits: int, asked: tuple[str, ...]) -> None:
         """Take the report on the text as it was after so many edits."""
