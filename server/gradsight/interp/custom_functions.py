@@ -156,6 +156,8 @@ class CustomFunctions(GradientHooks):
         outputs = tensors_in(result)
         for name, (value, place) in context.state["kept"].items():
             for tensor in tensors_in(value):
+                if tensor.snapshot == "detach":
+                    continue
                 given = any(tensor.storage is source.storage for source in inputs)
                 made = any(tensor.storage is output.storage for output in outputs)
                 if given or made:

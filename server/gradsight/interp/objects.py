@@ -127,9 +127,14 @@ class Objects(Iteration):
         cls = receiver.cls if isinstance(receiver, Instance) else owner.owner
         lineage = cls.lineage() if isinstance(cls, ClassValue) else []
         after = lineage[lineage.index(owner.owner) + 1 :] if owner.owner in lineage else lineage
-        for ancestor in after:
+        for position, ancestor in enumerate(after):
             if isinstance(ancestor, ClassValue) and name in ancestor.namespace:
                 return self.bind_method(ancestor.namespace[name], receiver, cls)
+            if name == "__init__" and isinstance(ancestor, External) and ancestor.path.startswith("torch.nn."):
+                # nn.Module comes before a mixin that does not derive from it, and calls no further.
+                later = [other for other in after[position + 1 :] if isinstance(other, ClassValue)]
+                if not any(ancestor in other.lineage() for other in later):
+                    break
         return Bound(owner, name)
 
     def class_attribute(self, owner: ClassValue, name: str) -> Any:
@@ -318,9 +323,11 @@ class Objects(Iteration):
         elif kind is Array:
             self.write_array(owner, node, "item assignment")
         elif kind is Layer:
-            if isinstance(index, (int, str)):
-                self.set_module_attribute(owner, str(index), value, node)
-                owner.attributes[str(index)] = value
+            key = str(index) if isinstance(index, (int, str)) else f"<{id(value)}>"
+            self.set_module_attribute(owner, key, value, node)
+            owner.attributes[key] = value
+            if not isinstance(index, (int, str)):
+                owner.options["inexact"] = True
         elif kind is Instance:
             method, _ = owner.cls.find("__setitem__")
             if isinstance(method, Function):

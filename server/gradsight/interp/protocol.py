@@ -41,8 +41,9 @@ class Protocol(Freezing):
         self.judge_schedulers()
         self.judge_totals()
         self.judge_stored()
-        for module in self.modules_made:
-            self.judge_registration(module)
+        if not self.ended_early:
+            for module in self.modules_made:
+                self.judge_registration(module)
         for site, op in self.recorded_writes:
             self.emit("inplace-recorded", site, [], op=op, target=self.text_of_target(site))
 

@@ -22,7 +22,7 @@ def infer_shape(op: str, output: Output, bound: dict[str, Any], operands: list[t
         shape = first.shape if isinstance(first, Tensor) else None
         try:
             return rule(shape, bound, operands)
-        except (TypeError, IndexError, ValueError, AttributeError):
+        except (TypeError, IndexError, ValueError, AttributeError, ZeroDivisionError):
             return None
     told = output.shape
     if told == "scalar":
