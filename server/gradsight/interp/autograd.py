@@ -169,6 +169,8 @@ class Recorder(CaseSelection):
                 inner = tensors_in(value)
                 operands.extend((name, tensor) for tensor in inner)
                 for tensor in inner:
+                    if tensor.one_of_many and tensor.base is not None and tensor.base.rebases != tensor.seen_rebases:
+                        self.outdated_view_used(tensor, node)
                     if tensor.snapshot:
                         self.note_read(tensor, node)
                 cuts = cuts | cuts_of(value)
@@ -271,6 +273,7 @@ class Recorder(CaseSelection):
         result = Tensor(site, requires_grad=flag, dtype=dtype, shape=infer_shape(op, output, bound, operands))
         result.dense = all(tensor.dense for _, tensor in operands) or op not in KEEPS_LAYOUT
         result.cuts = cuts
+        result.storage.zero = op == "mul" and any(tensor.storage.zero for _, tensor in operands)
         if self.inference:
             result.inference_site = self.mode_site
         if not flows and wants is not False and recording is not False and operands:

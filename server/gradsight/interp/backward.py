@@ -498,7 +498,7 @@ class Backward(Writer):
         if absent.cause == "non-leaf":
             self.emit("grad-of-non-leaf", absent.site, [Step("made", absent.owner.site, "made by an operation here"), Step("needed", site, "used here, while it is None"), *self.call_steps(absent.site)],
                       target=absent.owner.label, used=True)  # fmt: skip
-        elif absent.cause in ("never", "cleared"):
+        elif absent.cause in ("never", "cleared", "needs-none"):
             if absent.site.key == site.key:
                 steps = steps[1:]
             self.emit("grad-is-none", absent.site, steps, target=absent.owner.label, cause=absent.cause)

@@ -37,7 +37,7 @@ from gradsight.interp.values import (
 )
 
 DEEPEST = 40
-MOST_ACTIVATIONS = 3
+MOST_ACTIVATIONS = 6
 EXCEPTIONS = ("Error", "Exception", "Warning", "Interrupt", "StopIteration", "Exit")
 
 

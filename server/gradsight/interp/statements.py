@@ -503,10 +503,12 @@ class Statements(Assignment):
 
 
 def holds_objects(item: Any) -> bool:
-    """Whether a loop variable stands for a tensor or module of its own."""
+    """Whether a loop variable stands for a parameter or module of its own."""
     if isinstance(item, Seq):
         return any(holds_objects(inner) for inner in item.items[:8])
-    return isinstance(item, (Tensor, Layer, Instance))
+    if isinstance(item, Tensor):
+        return item.is_leaf and item.requires_grad is not False
+    return isinstance(item, (Layer, Instance))
 
 
 def contains_yield(node: ast.AST) -> bool:

@@ -110,7 +110,9 @@ class TensorAttributes(LateReads):
             return AbsentGrad(tensor, site, "non-leaf")
         self.starved_grad_read(tensor, site)
         cause = "cleared" if tensor in self.gradient_ticks else "never"
-        if tensor.retains_grad or flag is False:
+        if flag is False:
+            cause = "needs-none" if tensor.leaf_made and not tensor.cuts else "other"
+        elif tensor.retains_grad:
             cause = "other"
         return AbsentGrad(tensor, site, cause)
 

@@ -70,12 +70,14 @@ def any_requires_grad(flags: list[RequiresGrad]) -> RequiresGrad:
 class Storage(Numbered):
     """Memory shared by a tensor and its aliases, with the log of writes to it."""
 
-    __slots__ = ("epoch", "stores", "writes")
+    __slots__ = ("epoch", "stores", "writes", "zero")
 
     def __init__(self) -> None:
         Numbered.last += 1
         self.serial = Numbered.last
         self.epoch = 0
+        self.zero = False
+        """Whether every element is known to be zero."""
         self.stores: list[tuple[int, int, Site]] | None = None
         """Where a tensor on this memory was put into a container: container, epoch then, place."""
         self.writes: list[Write] = []

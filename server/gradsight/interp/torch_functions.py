@@ -218,7 +218,9 @@ class TorchFunctions(Training):
         elif name == "full":
             fill = args[1] if len(args) > 1 else kwargs.get("fill_value")
             dtype = "bool" if isinstance(fill, bool) else "int" if isinstance(fill, int) else "float"
-        return self.new_leaf(node, kwargs, dtype, shape)
+        result = self.new_leaf(node, kwargs, dtype, shape)
+        result.storage.zero = name in ("zeros", "zeros_like")
+        return result
 
     def method_new_zeros(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         return self.new_leaf(node, kwargs, tensor.dtype, sizes_of(args) if args else None)
@@ -320,6 +322,8 @@ class TorchFunctions(Training):
             final = index == len(losses) - 1
             options = dict(given) if final else {**given, "retain_graph": True}
             self.backward_call(loss, [], options, node)
+        if given.get("retain_graph") in (None, False) and given.get("create_graph") in (None, False):
+            self.free([edge for loss in losses if (edge := loss.edge()) is not None], self.site(node))
         return None
 
     def checkpoint(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:

@@ -93,7 +93,9 @@ class Writer(Recorder):
         ):
             recording = True
         storage = target.storage
-        storage.epoch += 1
+        unchanged = storage.zero and op in KEEPS_ZERO
+        storage.zero = unchanged
+        storage.epoch += not unchanged
         if bumps:
             target.counter.version += 1
         kind = mode or ("graph" if recording is not False else "no_grad")
@@ -299,6 +301,8 @@ def clash(target: Tensor, other: Tensor) -> bool:
     return surely_overlap(target.region, other.region)
 
 
+KEEPS_ZERO = {"mul_", "zero_", "NumPy mul=", "relu_", "abs_", "neg_", "tanh_"}
+"""Writes that leave zeros as they are."""
 COPIES = {"index_put_", "copy_", "fill_", "zero_"}
 """Writes that torch performs even where source and target overlap."""
 OVERWRITES_ALL = {

@@ -78,6 +78,8 @@ def judge(event: Event) -> Finding | None:
 
 
 def _why(event: Event) -> str:
+    if event.names.get("cause") == "needs-none":
+        return "it does not require grad"
     return "it was cleared" if event.names.get("cause") == "cleared" else "no backward has filled it yet"
 
 
