@@ -16,6 +16,7 @@ from gradsight.agent.backwards import Backwards
 from gradsight.agent.blame import Blame
 from gradsight.agent.custom import CustomFunctions
 from gradsight.agent.faults import Fault, Ledger, quietly
+from gradsight.agent.features import Features
 from gradsight.agent.govern import Governor
 from gradsight.agent.gradwatch import GradWatch
 from gradsight.agent.graph import Node, storage_key, untracked
@@ -60,6 +61,8 @@ class FullInstruments(Instruments):
     def __init__(self, ledger: Ledger, governor: Governor, fake: bool = False) -> None:
         super().__init__(ledger, governor, whole_calls=False)
         self.fake = fake
+        # Without FakeTensorMode the step would run on real memory.
+        self.may_pause = not fake
         log, situation = self.log, self.situation
         self.origins = Origins()
         self.shadow = Shadow()
@@ -116,8 +119,8 @@ class FullInstruments(Instruments):
             tensor, surface.frozen_at.get(id(tensor), ()), step
         )
 
-    def install(self) -> None:
-        super().install()
+    def install(self, features: Features) -> None:
+        super().install(features)
         self._custom.install()
         self._transforms.install()
         self.threads.install()
@@ -333,6 +336,8 @@ class FullInstruments(Instruments):
         seen = managed | self.training.ever_reached | self.training.ever_missing
         for leaf in self.shadow.leaves:
             if not seen >> leaf.bit & 1 or not (leaf.is_parameter or leaf.name or managed >> leaf.bit & 1):
+                continue
+            if leaf.tensor() is None and not self.training.gained(leaf):
                 continue
             norm = self.norms.get(leaf.bit)
             state = "none"

@@ -98,6 +98,7 @@ def find_silent(nodes: Sequence[Node], log: OpLog) -> list[Clash]:
                 and write.stack
                 and write.geometry is not None
                 and overlaps(write.geometry, here)
+                and write.changed_something
             )
             if later:
                 version = saved.data._version
@@ -214,6 +215,8 @@ def _part(attribute: str) -> str:
         return "output"
     if attribute in ("self", "input", "mat1", "mat2", "other", "tensors") or "[" in attribute:
         return "input" if "[" not in attribute else "tensor"
+    if attribute == "tensor":
+        return "tensor"
     if attribute.startswith("ctx."):
         return f"tensor `{attribute}`"
     if attribute == "weight":

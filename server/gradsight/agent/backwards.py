@@ -79,14 +79,15 @@ class Backwards:
         self._done: list[frozenset[int]] = []
         self.after: list[Callable[[], None]] = []
         self.wants_graph = False
+        self.pause_ends: Callable[[], None] | None = None
         self.around: Callable[[], Any] | None = None
         self.on_gradients: Callable[[list[Node], frozenset[int]], None] | None = None
         self.stored_at: Callable[[int], Stack] | None = None
 
-    def install(self) -> None:
+    def install(self, has_function: bool) -> None:
         """Takes the place of torch's call into the engine, in whichever form this torch has it."""
         graph: Any = torch.autograd.graph
-        if hasattr(graph, "_engine_run_backward"):
+        if has_function:
             original = graph._engine_run_backward
 
             def run(roots: Any, *args: Any, **kwargs: Any) -> Any:
@@ -102,10 +103,13 @@ class Backwards:
         """One backward or one `autograd.grad`."""
         stack = capture(3)
         roots = tuple(roots) if isinstance(roots, (list, tuple)) else (roots,)
+        if self.pause_ends is not None:
+            self.pause_ends()
         self.situation.library_step = 0
         with untracked():
             nodes, reach = self._before(roots, args, kwargs, stack) or ([], None)
         self.situation.backwards_running += 1
+        outer, self.situation.backward_stack = self.situation.backward_stack, stack
         try:
             if self.around is None:
                 result = original(roots, *args, **kwargs)
@@ -118,6 +122,8 @@ class Backwards:
             raise
         finally:
             self.situation.backwards_running -= 1
+            self.situation.backward_stack = outer
+            self.situation.stack = None
         with untracked():
             self._after(result, roots, nodes, reach, args, kwargs, stack)
         for follow in self.after:

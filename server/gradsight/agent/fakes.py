@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from gradsight.agent.attention import FullInstruments
+from gradsight.agent.recorder import Situation
 
 
 @contextlib.contextmanager
@@ -18,7 +19,7 @@ def imagined(instruments: FullInstruments) -> Iterator[None]:
 
     note = instruments.ledger.note
     note("run without values: gradient norms, zero gradients, NaN and content changes cannot be seen")
-    _replace_parameters_on_apply()
+    _replace_parameters_on_apply(instruments.situation)
 
     def assume(name: str, args: Any) -> tuple[bool, Any]:
         if name == "aten::_local_scalar_dense":
@@ -42,7 +43,7 @@ def imagined(instruments: FullInstruments) -> Iterator[None]:
         yield
 
 
-def _replace_parameters_on_apply() -> None:
+def _replace_parameters_on_apply(situation: Situation) -> None:
     """`Module.to()` swaps tensors in place, which fake tensors refuse: the parameters are replaced instead.
 
     A parameter keeps its place in the module and gets a new identity, as with `torch.__future__` swapping off.
@@ -54,8 +55,12 @@ def _replace_parameters_on_apply() -> None:
                 child._apply(function)
         for name, parameter in self._parameters.items():
             if parameter is not None:
-                with torch.no_grad():
-                    made = function(parameter)
+                situation.quiet += 1
+                try:
+                    with torch.no_grad():
+                        made = function(parameter)
+                finally:
+                    situation.quiet -= 1
                 if made is not parameter:
                     self._parameters[name] = torch.nn.Parameter(made, parameter.requires_grad)
         for name, buffer in self._buffers.items():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import torch
 
 Node = Any
+_LARGEST_CHECKED = 1 << 28
 
 
 class Geometry(NamedTuple):
@@ -64,6 +66,38 @@ def overlaps(left: Geometry, right: Geometry) -> bool:
 def _box(view: Geometry) -> tuple[int, int]:
     reach = sum((extent - 1) * stride for extent, stride in zip(view.shape, view.strides))
     return view.offset, view.offset + 1 + reach
+
+
+def checksum_of(tensor: torch.Tensor) -> int:
+    """CRC-32 of the elements in order; 0 for tensors that have none, or too many."""
+    if (
+        not tensor.numel()
+        or tensor.layout is not torch.strided
+        or tensor.numel() * tensor.element_size() > _LARGEST_CHECKED
+    ):
+        return 0
+    if tensor.device.type != "cpu" or type(tensor).__name__ == "FakeTensor":
+        return 0
+    flat = tensor.detach().reshape(-1)
+    if flat.is_conj() or flat.is_neg():
+        flat = flat.resolve_conj().resolve_neg()
+    try:
+        data = flat.contiguous().view(torch.uint8).numpy()
+    except (RuntimeError, TypeError):
+        return 0
+    return zlib.crc32(data)
+
+
+class Witness:
+    """A tensor with its checksum: it can say later whether its values changed.  A collective writes after it returns."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self._tensor = tensor
+        self._checksum = checksum_of(tensor)
+
+    @property
+    def changed(self) -> bool:
+        return checksum_of(self._tensor) != self._checksum
 
 
 class untracked:  # noqa: N801 - reads as a statement: `with untracked():`

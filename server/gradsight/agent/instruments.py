@@ -11,17 +11,41 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import Any
 
+import torch
+
 from gradsight.agent.backwards import Backwards
 from gradsight.agent.blame import Blame
 from gradsight.agent.custom import CustomFunctions
 from gradsight.agent.fastlog import FastRecorder
 from gradsight.agent.faults import Ledger
+from gradsight.agent.features import Features
 from gradsight.agent.govern import Governor
 from gradsight.agent.graph import untracked
 from gradsight.agent.modules import ModuleRegistry
 from gradsight.agent.oplog import OpLog
 from gradsight.agent.recorder import Situation
 from gradsight.agent.sites import Stack, capture
+
+
+class Pause:
+    """Switches all modes off while a library step runs: its writes are noted as a whole, before and after.
+
+    A step that raises leaves the pause on; the next step or backward ends it.
+    """
+
+    def __init__(self) -> None:
+        self._guards: list[Any] = []
+
+    def begin(self) -> None:
+        """No mode listens from here on."""
+        for guard in (torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch()):
+            guard.__enter__()
+            self._guards.append(guard)
+
+    def end(self) -> None:
+        """The modes listen again."""
+        while self._guards:
+            self._guards.pop().__exit__(None, None, None)
 
 
 class Instruments:
@@ -36,10 +60,13 @@ class Instruments:
         self.log = OpLog(whole_calls)
         self.situation = Situation()
         self.modules = ModuleRegistry(self.log, ledger)
+        self.may_pause = True
+        self._pause = Pause()
 
-    def install(self) -> None:
+    def install(self, features: Features) -> None:
         """Takes the places."""
-        self.backwards.install()
+        self.backwards.install(features.engine_function)
+        self.backwards.pause_ends = self._pause.end
         self.backwards.after.append(self.governor.count_backward)
         self._listen_to_optimizers()
         self._follow_threads()
@@ -115,11 +142,15 @@ class Instruments:
         closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
         is_library = type(optimizer).__module__.startswith("torch.") and closure is None
         stack = capture(2)
+        self._pause.end()
         with untracked():
             self.step_begins(optimizer, stack, closure is not None, is_library)
         self.situation.library_step = 1 if is_library else 0
+        if is_library and self.may_pause:
+            self._pause.begin()
 
     def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        self._pause.end()
         self.situation.library_step = 0
         stack = capture(2)
         with untracked():
@@ -138,8 +169,8 @@ class FastInstruments(Instruments):
         self.blame = Blame(self.log, None, None, None, self.backwards, self.modules)
         self._custom = CustomFunctions(self.log, ledger, self.situation, judges=False)
 
-    def install(self) -> None:
-        super().install()
+    def install(self, features: Features) -> None:
+        super().install(features)
         self._custom.install()
 
     def modes(self) -> tuple[Any, ...]:

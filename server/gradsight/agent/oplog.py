@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from gradsight.agent.graph import Geometry, Node, storage_key
+from gradsight.agent.graph import Geometry, Node, Witness, storage_key
 from gradsight.agent.sites import Stack, line_of
 
 _KEPT_OPERATIONS = 400_000
@@ -48,6 +48,12 @@ class Write(NamedTuple):
     node: str
     to_leaf: bool
     by_optimizer: bool = False
+    witness: Witness | None = None
+
+    @property
+    def changed_something(self) -> bool:
+        """Whether the values are other ones now; known only where a witness was left."""
+        return self.witness is None or self.witness.changed
 
 
 class _Track:

@@ -6,18 +6,21 @@ word on what is written.
 
 from __future__ import annotations
 
+import sys
 import traceback
+from threading import get_ident
+from types import FrameType
 from typing import Any, NamedTuple
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gradsight.agent.faults import Ledger, quietly
-from gradsight.agent.graph import geometry_of
+from gradsight.agent.graph import Witness, geometry_of, storage_key
 from gradsight.agent.oplog import Operation, OpLog, Write, next_number
 from gradsight.agent.origins import Origins
 from gradsight.agent.shadow import Event, Mask, Shadow
-from gradsight.agent.sites import Stack, capture
+from gradsight.agent.sites import Stack, capture, capture_from
 from gradsight.agent.traits import Trait, trait_of, written_tensors
 
 _current_node = torch._C._current_autograd_node
@@ -39,6 +42,9 @@ class Situation:
         self.gradient_edits: Any = None
         # The function of the API that was called last: what runs below it is its own business.
         self.call: Any = None
+        self.stack: Stack | None = None
+        self.stack_thread = 0
+        self.backward_stack: Stack = ()
         self.checkpoint: Stack = ()
         self.custom_functions = 0
         # Tensors that a function transform differentiates by and that nobody has used yet.
@@ -67,6 +73,13 @@ class Shade(NamedTuple):
 class Recorder(TorchDispatchMode):
     """Logs what runs.  With a shadow it also follows where values come from."""
 
+    supports_higher_order_operators = True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled in a probe, and torch's guard against it would cost more than the recording."""
+        return False
+
     def __init__(
         self, log: OpLog, ledger: Ledger, situation: Situation, shadow: Shadow | None, origins: Origins | None
     ) -> None:
@@ -94,23 +107,34 @@ class Recorder(TorchDispatchMode):
             grad_enabled = _grad_enabled()
             if not grad_enabled and _in_inference():
                 situation.inference = capture(2)
-            if situation.backwards_running and not grad_enabled:
-                if trait.writes:
-                    self._note_writes(trait, args, kwargs, capture(2))
-                return self._run(trait, func, args, kwargs)
-            stack: Stack | None = None
+            if situation.backwards_running:
+                if not grad_enabled:
+                    if trait.writes:
+                        self._note_writes(trait, args, kwargs, self._stack_in_backward(sys._getframe(1)))
+                    return self._run(trait, func, args, kwargs)
+                stack = capture(2)
+            else:
+                # Whatever runs below one call of the API runs for the same line of the user.
+                known = situation.stack
+                if known is None or situation.stack_thread != get_ident():
+                    known = situation.stack = capture(2)
+                    situation.stack_thread = get_ident()
+                stack = known
             number = next_number()
             track = log.track()
             if track.wants(number):
-                stack = capture(2)
                 track.add(number, Operation(log.clock, trait.name, stack))
             if trait.writes:
-                if stack is None:
-                    stack = capture(2)
                 self._note_writes(trait, args, kwargs, stack)
             if self.shadow is None or trait.shape_only:
                 return self._run(trait, func, args, kwargs)
             return self._follow(trait, func, args, kwargs, grad_enabled, stack)
+
+    def _stack_in_backward(self, caller: FrameType) -> Stack:
+        """The user's frames during a backward: those of its call, unless a hook of the user is running."""
+        if caller.f_code.co_name == "_engine_run_backward":
+            return self.situation.backward_stack
+        return capture_from(caller)
 
     def _run(self, trait: Trait, func: Any, args: Any, kwargs: Any) -> Any:
         if self.assume_values is not None:
@@ -134,7 +158,7 @@ class Recorder(TorchDispatchMode):
             if built:
                 stack = (*built[:1], *stack)
         for tensor in written_tensors(trait, args, kwargs):
-            if tensor.layout is not torch.strided:
+            if tensor.layout is not torch.strided or _copies_itself(trait, args):
                 continue
             is_inference = tensor.is_inference()
             self.log.note_write(
@@ -147,6 +171,7 @@ class Recorder(TorchDispatchMode):
                     geometry_of(tensor),
                     node_name,
                     tensor.is_leaf and tensor.requires_grad,
+                    witness=Witness(tensor.detach()) if trait.name.startswith("c10d::") else None,
                 ),
             )
             if self.situation.grad_writes is not None:
@@ -155,7 +180,7 @@ class Recorder(TorchDispatchMode):
                 self.situation.gradient_edits(tensor, stack)
 
     def _follow(
-        self, trait: Trait, func: Any, args: Any, kwargs: Any, grad_enabled: bool, stack: Stack | None
+        self, trait: Trait, func: Any, args: Any, kwargs: Any, grad_enabled: bool, stack: Stack
     ) -> Any:
         """Runs the operator and lets the shadow of its inputs fall on its outputs."""
         try:
@@ -171,9 +196,7 @@ class Recorder(TorchDispatchMode):
                 self.ledger.problem(traceback.format_exc())
         return result
 
-    def _look(
-        self, trait: Trait, args: Any, kwargs: Any, grad_enabled: bool, stack: Stack | None
-    ) -> Shade | None:
+    def _look(self, trait: Trait, args: Any, kwargs: Any, grad_enabled: bool, stack: Stack) -> Shade | None:
         """What the inputs bring with them; None when they bring nothing."""
         shadow = self.shadow
         assert shadow is not None
@@ -194,7 +217,7 @@ class Recorder(TorchDispatchMode):
         return Shade(inputs, targets, numbers, deps, live, events) if deps and not trait.overwrites else None
 
     def _cast(
-        self, trait: Trait, shade: Shade, outputs: list[torch.Tensor], grad_enabled: bool, stack: Stack | None
+        self, trait: Trait, shade: Shade, outputs: list[torch.Tensor], grad_enabled: bool, stack: Stack
     ) -> None:
         """Lets what the inputs brought fall on the outputs, and notes where autograd lost the path."""
         shadow = self.shadow
@@ -215,7 +238,7 @@ class Recorder(TorchDispatchMode):
             events |= self._dead_term(shade.inputs, outputs, shade.numbers, stack)
         for output in (*outputs, *shade.targets):
             if live and not (output.is_floating_point() or output.is_complex()):
-                cut = shadow.event("non-diff", trait.name, stack or capture(4), live)
+                cut = shadow.event("non-diff", trait.name, stack, live)
                 shadow.write(output, deps, events | 1 << cut.bit, 0)
             else:
                 shadow.write(output, deps, events, live)
@@ -239,7 +262,7 @@ class Recorder(TorchDispatchMode):
         return inputs, (deps, events)
 
     def _follow_detach(
-        self, trait: Trait, shade: Shade, outputs: list[torch.Tensor], grad_enabled: bool, stack: Stack | None
+        self, trait: Trait, shade: Shade, outputs: list[torch.Tensor], grad_enabled: bool, stack: Stack
     ) -> None:
         shadow = self.shadow
         assert shadow is not None
@@ -249,23 +272,23 @@ class Recorder(TorchDispatchMode):
         if not grad_enabled:
             cut = self._unrecorded(trait, shade.live, stack)
         else:
-            cut = shadow.event(kind, trait.name, stack or capture(5), shade.live)
+            cut = shadow.event(kind, trait.name, stack, shade.live)
         node = shade.inputs[0].grad_fn if shade.inputs else None
         if node is not None and hasattr(node, "_sequence_nr"):
             cut.source_number = node._sequence_nr()
         for output in outputs:
             shadow.write_alias(output, shade.deps, shade.events, 1 << cut.bit)
 
-    def _unrecorded(self, trait: Trait, live: Mask, stack: Stack | None) -> Event:
+    def _unrecorded(self, trait: Trait, live: Mask, stack: Stack) -> Event:
         """The event of an operator that ran with grad mode off: by the user's choice, or inside a checkpoint."""
         shadow = self.shadow
         assert shadow is not None
         if self.situation.checkpoint:
             return shadow.event("checkpoint", "checkpoint", self.situation.checkpoint, live)
-        return shadow.event("no_grad", trait.name, stack or capture(4), live)
+        return shadow.event("no_grad", trait.name, stack, live)
 
     def _soil_graph_values(
-        self, trait: Trait, targets: list[torch.Tensor], grad_enabled: bool, stack: Stack | None
+        self, trait: Trait, targets: list[torch.Tensor], grad_enabled: bool, stack: Stack
     ) -> None:
         """A write that autograd does not attribute to the graph tensor of this storage."""
         shadow = self.shadow
@@ -285,14 +308,14 @@ class Recorder(TorchDispatchMode):
             kind = "dirty-no-grad"
             if not tensor.requires_grad:
                 kind = "dirty-data" if shadow.alias_kind(tensor) == "data" else "dirty-alias"
-            shadow.soil(tensor, shadow.event(kind, trait.name, stack or capture(4), 0))
+            shadow.soil(tensor, shadow.event(kind, trait.name, stack, 0))
 
     def _dead_term(
         self,
         inputs: list[torch.Tensor],
         outputs: list[torch.Tensor],
         numbers: tuple[Mask, Mask],
-        stack: Stack | None,
+        stack: Stack,
     ) -> Mask:
         """A scalar that depends on leaves but carries no gradient, added to one that does."""
         shadow = self.shadow
@@ -307,9 +330,18 @@ class Recorder(TorchDispatchMode):
                 inner |= events
         if not inner:
             return 0
-        event = shadow.event("dead-term", "add", stack or capture(4), mask)
+        event = shadow.event("dead-term", "add", stack, mask)
         event.inner |= inner
         return 1 << event.bit
+
+
+def _copies_itself(trait: Trait, args: Any) -> bool:
+    """A copy of a tensor onto itself changes nothing."""
+    if trait.name != "aten::copy_" or len(args) < 2:
+        return False
+    source, target = args[1], args[0]
+    key = storage_key(target)
+    return bool(key) and key == storage_key(source) and geometry_of(target) == geometry_of(source)
 
 
 def _tensors_in(result: Any) -> list[torch.Tensor]:

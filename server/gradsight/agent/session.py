@@ -1,4 +1,4 @@
-"""One run from request to report: prepare, execute under the instruments, and say what was seen."""
+"""One run from request to report: load the program, put it on the stage, and say what was seen."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import platform
 import threading
 import time
 import traceback
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradsight.agent import govern, wire
-from gradsight.agent.program import NotRunnable, Program, load
+from gradsight.agent.program import NotRunnable, load
+
+if TYPE_CHECKING:
+    from gradsight.agent.stage import Stage
 
 _PROGRESS_EVERY = 0.15
 
@@ -24,71 +27,36 @@ class Session:
         self.started = time.perf_counter()
         self._sent = threading.Lock()
         self._done = False
-        self._instruments: Any = None
-        self._ledger: Any = None
-        self._governor: Any = None
+        self._stage: Stage | None = None
         self._last_progress = 0.0
 
     def run(self) -> int:
         """Runs the program; the exit status tells the process what to return."""
         request = self.request
         govern.limit_memory(int(request.get("memory") or 0))
-        directory = request.get("directory")
-        if directory:
-            os.chdir(str(directory))
         try:
+            if request.get("directory"):
+                os.chdir(str(request["directory"]))
             program = load(request)
-        except NotRunnable as problem:
+        except (NotRunnable, OSError) as problem:
             return self._refuse("program", str(problem))
         try:
             import torch
         except BaseException as error:
             return self._refuse("torch", f"torch cannot be imported: {type(error).__name__}: {error}")
+        try:
+            from gradsight.agent.stage import Stage
+
+            stage = self._stage = Stage(request, self._leave)
+            stage.prepare()
+        except Exception:
+            text = f"the agent does not fit torch {torch.__version__}: {traceback.format_exc()}"
+            return self._refuse("torch", text)
+        stage.instruments.backwards.after.append(self._progress)
         self.channel.send(wire.STARTED, {"torch": torch.__version__, "python": platform.python_version()})
-        return self._observe(program)
-
-    def _observe(self, program: Program) -> int:
-        import torch
-
-        from gradsight.agent import fakes, mapping
-        from gradsight.agent.attention import FullInstruments
-        from gradsight.agent.faults import Ledger
-        from gradsight.agent.instruments import FastInstruments
-
-        request = self.request
-        ledger = self._ledger = Ledger()
-        if request.get("threads"):
-            torch.set_num_threads(int(request["threads"]))
-        governor = self._governor = govern.Governor(int(request.get("steps") or 0), self._leave)
-        fake = bool(request.get("fake"))
-        instruments = self._instruments = (
-            FastInstruments(ledger, governor)
-            if request.get("fast")
-            else FullInstruments(ledger, governor, fake)
-        )
-        around = (
-            fakes.imagined(instruments) if fake and isinstance(instruments, FullInstruments) else _nothing()
-        )
-        instruments.backwards.wants_graph = bool(request.get("graph"))
-        govern.refuse_input()
-        govern.tame_torch(ledger)
-        mapping.prepare(ledger, bool(request.get("map_cuda")) or fake)
-        instruments.install()
-        instruments.backwards.after.append(self._progress)
-        if request.get("seed") is not None:
-            govern.seed_everything(int(request["seed"]))
         if request.get("timeout"):
             govern.watch_deadline(max(0.1, float(request["timeout"]) - 0.25), self._send_partial)
-        error: BaseException | None = None
-        try:
-            with around, instruments.running():
-                try:
-                    program.execute(instruments.compile)
-                except BaseException as raised:
-                    error = raised
-        except BaseException as raised:
-            error = error or raised
-        return self._conclude(error)
+        return self._conclude(stage.run(program))
 
     def _conclude(self, error: BaseException | None) -> int:
         body = self._body(error)
@@ -101,27 +69,23 @@ class Session:
     def _body(self, error: BaseException | None, partial: bool = False) -> dict[str, Any]:
         import torch
 
-        instruments = self._instruments
-        ledger = self._ledger
+        stage = self._stage
+        assert stage is not None
+        instruments, ledger, governor = stage.instruments, stage.ledger, stage.governor
+        error, exit_code = _cause(error)
         shown: dict[str, Any] | None = None
-        exit_code = 0
-        if isinstance(error, SystemExit):
-            exit_code = _exit_code(error)
-            cause = error.__context__
-            error = cause if exit_code and cause is not None else None
-        if isinstance(error, govern.ProbeStop):
-            error = None
-        problem = ""
+        extra: dict[str, Any] = {}
         try:
             if error is not None:
+                shown = _error(error)
                 fault = instruments.blame.explain(error)
                 if fault is not None:
                     ledger.add(fault)
-                shown = _error(error)
             if not partial:
                 instruments.finish()
+                extra = stage.comparison()
         except Exception:
-            problem = traceback.format_exc()
+            ledger.problem(traceback.format_exc())
         faults = ledger.faults
         return {
             "outcome": "raised" if shown is not None else "faults" if faults else "clean",
@@ -129,23 +93,23 @@ class Session:
             "faults": [fault.as_json() for fault in faults],
             "parameters": instruments.parameters(),
             "facts": instruments.facts(),
-            "visited": instruments.log.visited(),
             "graph": next((fault.graph for fault in faults if fault.graph is not None), None),
             "notes": ledger.notes,
             "torch": torch.__version__,
             "python": platform.python_version(),
             "seconds": round(time.perf_counter() - self.started, 3),
-            "stopped": self._governor.stopped,
-            "backwards": self._governor.backwards,
-            "steps": self._governor.steps,
+            "stopped": governor.stopped,
+            "backwards": governor.backwards,
+            "steps": governor.steps,
             "exit_code": exit_code,
-            "internal_error": "\n".join([*ledger.problems, problem]).strip(),
+            "internal_error": "\n".join(ledger.problems),
+            **extra,
         }
 
     def _send_partial(self) -> None:
         """The time is nearly over: what was seen so far must not be lost with the process."""
         with self._sent:
-            if self._done or self._instruments is None:
+            if self._done or self._stage is None:
                 return
             try:
                 self.channel.send(wire.PARTIAL, self._body(None, partial=True))
@@ -159,16 +123,16 @@ class Session:
 
     def _progress(self) -> None:
         now = time.perf_counter()
-        if now - self._last_progress < _PROGRESS_EVERY:
+        if now - self._last_progress < _PROGRESS_EVERY or self._stage is None:
             return
         self._last_progress = now
-        governor = self._governor
+        governor = self._stage.governor
         self.channel.send(
             wire.PROGRESS,
             {
                 "backwards": governor.backwards,
                 "steps": governor.steps,
-                "faults": len(self._ledger.faults),
+                "faults": len(self._stage.ledger.faults),
                 "seconds": round(now - self.started, 2),
             },
         )
@@ -185,6 +149,16 @@ class Session:
         return 3
 
 
+def _cause(error: BaseException | None) -> tuple[BaseException | None, int]:
+    """The error to explain, and the exit status the program asked for."""
+    if isinstance(error, SystemExit):
+        status = 0 if error.code is None else error.code if isinstance(error.code, int) else 1
+        return (error.__context__ if status else None), status
+    if isinstance(error, govern.ProbeStop):
+        return None, 0
+    return error, 0
+
+
 def _error(error: BaseException) -> dict[str, Any]:
     """The error as the user would see it, at the innermost line of their own code."""
     from gradsight.agent.blame import scene_of
@@ -199,17 +173,3 @@ def _error(error: BaseException) -> dict[str, Any]:
     elif scene.stack:
         shown.update(place_of(scene.stack[0]).as_json())
     return shown
-
-
-def _exit_code(error: SystemExit) -> int:
-    if error.code is None:
-        return 0
-    return error.code if isinstance(error.code, int) else 1
-
-
-class _nothing:  # noqa: N801 - reads as a statement
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *unused: object) -> None:
-        return None

@@ -89,7 +89,9 @@ class Surface(TorchFunctionMode):
         return table
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.situation.call = func
+        situation = self.situation
+        situation.call = func
+        situation.stack = None
         handler = self._table.get(func)
         if handler is not None:
             return handler(func, args, kwargs or {})

@@ -50,10 +50,15 @@ def trait_of(func: Any) -> Trait:
 
 
 def _learn(func: Any) -> Trait:
-    schema = func._schema
+    schema = getattr(func, "_schema", None)
+    if schema is None:
+        return Trait(str(func), (), False, False, False, False, False)
     name = str(schema.name)
     writes: tuple[tuple[int, str], ...] = ()
-    if name not in _NO_VALUE_CHANGES:
+    if name.startswith("c10d::") and name.endswith("_"):
+        # Collectives write their tensors without saying so in the schema.
+        writes = ((0, "tensors"),)
+    elif name not in _NO_VALUE_CHANGES:
         writes = tuple(
             (index, str(argument.name))
             for index, argument in enumerate(schema.arguments)
@@ -80,3 +85,5 @@ def written_tensors(trait: Trait, args: tuple[Any, ...], kwargs: dict[str, Any])
             for item in value:
                 if isinstance(item, torch.Tensor):
                     yield item
+                elif isinstance(item, (list, tuple)):
+                    yield from (part for part in item if isinstance(part, torch.Tensor))

@@ -29,6 +29,13 @@ class ProbeRequest:
     seed: int | None = None
     graph: bool = False
     threads: int = 1
+    # For the runs of a deep probe: where gradients go to and come from, copies instead of saved tensors, a tensor to watch.
+    gradients_to: str | None = None
+    gradients_from: str | None = None
+    clones: bool = False
+    watch: int | None = None
+    # Parts of torch to do without, as if this torch did not have them.
+    without: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict, hash=False)
     launcher: tuple[str, ...] = ()
     """Words that come before the interpreter, `nice -n 10` for example."""
@@ -52,5 +59,10 @@ class ProbeRequest:
             "seed": self.seed,
             "graph": self.graph,
             "threads": self.threads,
+            "gradients_to": self.gradients_to,
+            "gradients_from": self.gradients_from,
+            "clones": self.clones,
+            "watch": self.watch,
+            "without": list(self.without),
             "folder": folder,
         }

@@ -26,6 +26,7 @@ _WORDS = {
     "read": "read here",
     "call": "called here",
 }
+_STEP_STYLE = "bold blue"
 _MOST_PARAMETERS = 40
 
 
@@ -41,6 +42,11 @@ class Mark:
     end_column: int
     label: str
     style: str
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this is the place of the fault itself, and not a step of its trail."""
+        return self.style != _STEP_STYLE
 
 
 class Sources:
@@ -118,7 +124,7 @@ def _marks_of(fault: Mapping[str, Any], style: str) -> list[Mark]:
         if (where, label) in taken:
             continue
         taken.add((where, label))
-        marks.append(_mark(step, label, "bold blue"))
+        marks.append(_mark(step, label, _STEP_STYLE))
     return sorted(
         [main, *marks], key=lambda mark: (mark.filename != main.filename, mark.filename, mark.cell, mark.row)
     )
@@ -148,7 +154,10 @@ def print_excerpt(marks: Sequence[Mark], console: Console, sources: Sources) -> 
         if where != current:
             arrow = "-->" if current is None else ":::"
             cell = f" cell {mark.cell}" if mark.cell else ""
-            shown = f"{_short_path(mark.filename)}{cell}:{mark.row}:{mark.column}"
+            head = next(
+                (item for item in marks if item.is_main and (item.filename, item.cell) == where), mark
+            )
+            shown = f"{_short_path(mark.filename)}{cell}:{head.row}:{head.column}"
             console.print(Text.assemble((f"{' ' * width}{arrow} ", "bold blue"), shown))
             current, last_row = where, 0
             console.print(Text(f"{' ' * width} |", "bold blue"))
@@ -160,7 +169,7 @@ def print_excerpt(marks: Sequence[Mark], console: Console, sources: Sources) -> 
         last_row = mark.row
         end = mark.end_column if mark.end_row == mark.row else len(source) + 1
         length = max(1, min(end, len(source) + 1) - mark.column)
-        under = " " * (mark.column - 1) + ("^" if mark.style != "bold blue" else "-") * length
+        under = " " * (mark.column - 1) + ("^" if mark.is_main else "-") * length
         console.print(
             Text.assemble((f"{' ' * width} | ", "bold blue"), (f"{under} {mark.label}".rstrip(), mark.style))
         )

@@ -1,0 +1,248 @@
+"""Saved tensors by content: a checksum when they are saved, another when they are needed.
+
+It finds writes that leave no version behind (`.data`, NumPy, fused optimizers), and it is the way to check versions on a
+torch whose graph does not show what it saved.  While pack hooks are installed torch does not check versions itself, so
+the check is done here, with torch's own words.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+import torch
+
+from gradsight.agent.audit import Clash, fault_of
+from gradsight.agent.backwards import Backwards, attach
+from gradsight.agent.faults import Fault, Ledger, step_at
+from gradsight.agent.graph import Node, base_name, checksum_of, geometry_of, overlaps, untracked
+from gradsight.agent.oplog import Operation, OpLog, Write
+from gradsight.agent.sites import FrameKey, Stack, capture, is_user_file, place_of, text_of
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A saved tensor with what it looked like."""
+
+    index: int
+    tensor: torch.Tensor
+    version: int
+    checksum: int
+    operation: Operation
+
+
+class Contents:
+    """The pack hooks.  `checks` compares contents; `clones` hands back what was saved, whatever happened since."""
+
+    def __init__(
+        self,
+        log: OpLog,
+        ledger: Ledger,
+        backwards: Backwards,
+        checks: bool,
+        clones: bool = False,
+        watched: int = -1,
+    ) -> None:
+        self.log = log
+        self.ledger = ledger
+        self.backwards = backwards
+        self.checks = checks
+        self.clones = clones
+        self.watched = watched
+        self.watch: LineWatch | None = None
+        self._count = 0
+
+    @contextlib.contextmanager
+    def installed(self) -> Iterator[None]:
+        """The hooks are on inside this block."""
+        with torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack):
+            yield
+
+    def _pack(self, tensor: torch.Tensor) -> Packed:
+        with untracked():
+            index = self._count
+            self._count += 1
+            # A detached alias shares storage and version, and does not hold the node that holds it.
+            kept = tensor.detach().clone() if self.clones else tensor.detach()
+            version = 0 if tensor.is_inference() else tensor._version
+            checksum = checksum_of(tensor) if self.checks and not self.clones else 0
+            operation = Operation(self.log.clock, "", capture(2))
+            if index == self.watched and self.watch is None:
+                self.watch = LineWatch(kept, checksum)
+            return Packed(index, kept, version, checksum, operation)
+
+    def _unpack(self, packed: Packed) -> torch.Tensor:
+        if self.clones:
+            return packed.tensor
+        with untracked():
+            node = torch._C._current_autograd_node()
+            if packed.tensor._version != packed.version:
+                raise self._refused(packed, node)
+            if self.checks and checksum_of(packed.tensor) != packed.checksum:
+                self._report(packed, node)
+        return packed.tensor
+
+    def _refused(self, packed: Packed, node: Node | None) -> RuntimeError:
+        """The error torch would have raised."""
+        tensor = packed.tensor
+        kind = str(tensor.dtype).replace("torch.", "").capitalize().replace("Float32", "Float")
+        shape = ", ".join(str(extent) for extent in tensor.shape)
+        message = (
+            "one of the variables needed for gradient computation has been modified by an inplace operation: "
+            f"[torch.{kind}Tensor [{shape}]] is at version {tensor._version}; "
+            f"expected version {packed.version} instead."
+        )
+        error = RuntimeError(message)
+        clash = self._clash(packed, node, message)
+        fault = fault_of(clash, self.backwards.situation.backward_stack, message)
+        if fault is not None:
+            attach(error, fault)
+        return error
+
+    def _clash(self, packed: Packed, node: Node | None, refusal: str) -> Clash:
+        here = geometry_of(packed.tensor)
+        writes: tuple[Write, ...] = tuple(
+            write
+            for write in self.log.writes_to(packed.tensor) or ()
+            if write.clock > packed.operation.clock
+            and write.stack
+            and (
+                write.version >= packed.version
+                if refusal
+                else write.geometry is None or overlaps(write.geometry, here)
+            )
+        )
+        maker = self.log.maker(node) if node is not None else None
+        name = maker.name if maker is not None else ""
+        saved = Operation(packed.operation.clock, name, packed.operation.stack)
+        shape = tuple(packed.tensor.shape)
+        version = packed.tensor._version
+        return Clash(node or _Unknown(), "tensor", shape, saved, writes, refusal, packed.version, version)
+
+    def _report(self, packed: Packed, node: Node | None) -> None:
+        """Contents that changed without a new version."""
+        clash = self._clash(packed, node, "")
+        needed = self.backwards.situation.backward_stack
+        fault = fault_of(clash, needed, "")
+        if fault is None:
+            fault = self._fault_without_writer(packed, node, needed)
+        if fault is None:
+            return
+        evidence = {
+            **fault.evidence,
+            "content_changed": True,
+            "saved_index": packed.index,
+            "backward": self.backwards.count + 1,
+            "writer_known": bool(clash.writes),
+        }
+        self.ledger.add(
+            Fault(fault.code, fault.message, fault.place, fault.related, fault.severity, evidence)
+        )
+
+    def _fault_without_writer(self, packed: Packed, node: Node | None, needed: Stack) -> Fault | None:
+        if not packed.operation.stack:
+            return None
+        place = place_of(packed.operation.stack[0])
+        name = base_name(node.name()) if node is not None else "backward"
+        message = f"a tensor saved by `{text_of(place)}` has other values when `{name}` needs it; torch does not notice"
+        steps = (
+            *step_at("saved", "saved here", packed.operation.stack),
+            *step_at("needed", f"`{name}` needs it in this backward", needed),
+        )
+        return Fault("GS104", message, place, steps, "warning", {"shape": list(packed.tensor.shape)})
+
+
+class _Unknown:
+    """Stands for a node that torch does not name."""
+
+    next_functions: tuple[Any, ...] = ()
+
+    def name(self) -> str:
+        return "Unknown"
+
+
+class LineWatch:
+    """Finds the line that changes one tensor: its checksum is taken at every line of the user's code."""
+
+    def __init__(self, tensor: torch.Tensor, checksum: int) -> None:
+        self.tensor = tensor
+        self.checksum = checksum or checksum_of(tensor)
+        self.changed_at: list[FrameKey] = []
+        self._last: FrameKey | None = None
+
+    def line(self, frame: FrameType, event: str, argument: Any) -> Any:
+        with untracked():
+            now = checksum_of(self.tensor)
+        if now != self.checksum:
+            self.checksum = now
+            if self._last is not None:
+                self.changed_at.append(self._last)
+        self._last = FrameKey(frame.f_code, frame.f_lasti)
+        return self.line
+
+
+@contextlib.contextmanager
+def watching_lines(contents: Contents) -> Iterator[None]:
+    """Traces the user's lines until the watched tensor exists, and its content from then on."""
+
+    def follow(frame: FrameType, event: str, argument: Any) -> Any:
+        if not is_user_file(frame.f_code.co_filename):
+            return None
+
+        def line(inner: FrameType, kind: str, value: Any) -> Any:
+            if contents.watch is not None and kind in ("line", "return"):
+                contents.watch.line(inner, kind, value)
+            return line
+
+        return line
+
+    sys.settrace(follow)
+    try:
+        yield
+    finally:
+        sys.settrace(None)
+
+
+class Gradients:
+    """The gradients of every backward, for the comparison of two runs of one program."""
+
+    def __init__(self, limit: int = 1 << 28) -> None:
+        self.backwards: list[dict[str, torch.Tensor]] = []
+        self._room = limit
+
+    def note(self, leaves: list[tuple[str, torch.Tensor]]) -> None:
+        """One backward has given these leaves their gradients."""
+        taken = {}
+        for name, tensor in leaves:
+            grad = tensor.grad
+            if grad is None or grad.layout is not torch.strided or grad.device.type == "meta":
+                continue
+            self._room -= grad.numel() * grad.element_size()
+            if self._room < 0:
+                return
+            taken[name] = grad.detach().clone()
+        self.backwards.append(taken)
+
+    def save(self, path: str) -> None:
+        torch.save(self.backwards, path)
+
+    def compare(self, path: str) -> list[dict[str, Any]]:
+        """For each backward of the other run: the largest relative difference, and whose."""
+        other: list[dict[str, torch.Tensor]] = torch.load(path, weights_only=True)
+        rows = []
+        for index, (theirs, ours) in enumerate(zip(other, self.backwards), start=1):
+            worst, whose = 0.0, ""
+            for name, gradient in ours.items():
+                seen = theirs.get(name)
+                if seen is None or seen.shape != gradient.shape:
+                    continue
+                scale = float(gradient.double().norm()) or 1.0
+                error = float((seen.double() - gradient.double()).norm()) / scale
+                if error > worst or error != error:
+                    worst, whose = error, name
+            rows.append({"backward": index, "error": worst, "parameter": whose})
+        return rows
