@@ -47,15 +47,18 @@ export class Status implements Disposable {
 
   /** Tell which interpreter a probe would use. */
   tell({ python, version, torch }: Environment): void {
-    const words =
-      version === ""
-        ? [`${python} cannot be run`]
-        : [`Python ${version}`, torch ? `torch ${torch}` : "no torch", python];
-    this.environment = words.join(" · ");
+    const words = [`Python ${version}`, torch ? `torch ${torch}` : "no torch", shortened(python)];
+    this.environment = version === "" ? `${python} cannot be run` : words.join(" · ");
     if (this.item.severity !== LanguageStatusSeverity.Error) this.item.detail = this.environment;
   }
 
   dispose(): void {
     this.item.dispose();
   }
+}
+
+/** The name of an environment instead of the long path of its interpreter. */
+function shortened(python: string): string {
+  const [, name] = /([^\\/]+)[\\/](?:bin|Scripts)[\\/][^\\/]+$/.exec(python) ?? [];
+  return name === undefined || ["usr", "local", ""].includes(name) ? python : name;
 }

@@ -191,9 +191,9 @@ test("the sample opens as a new text", async () => {
 
 test("the status names the interpreter and its torch, of the file that is looked at", async () => {
   assert.equal(editor.status.detail, "Python 3.12 · torch 2.13.0 · /p");
-  servers.answers["gradsight.environment"] = { python: "/q", version: "3.10", torch: "" };
+  servers.answers["gradsight.environment"] = { python: "/x/.venv/bin/python", version: "3.10", torch: "" };
   await editor.tell("active", editor.active);
   await new Promise((resolve) => setImmediate(resolve));
-  assert.equal(editor.status.detail, "Python 3.10 · no torch · /q");
+  assert.equal(editor.status.detail, "Python 3.10 · no torch · .venv");
   assert.deepEqual(servers.asked.at(-1)?.arguments, [FILE]);
 });

@@ -43,6 +43,20 @@ test("no two boxes overlap, and all lie in the picture", () => {
   }
 });
 
+test("a write that is part of the flow comes after what it changed, and its arrow points back", () => {
+  const edges = [
+    { from: "x", to: "a", kind: "flow" },
+    { from: "a", to: "b", kind: "flow" },
+    { from: "b", to: "a", kind: "write" },
+    { from: "b", to: "c", kind: "flow" },
+  ] as const;
+  const drawn = layOut({ ...graph, nodes: graph.nodes.slice(0, 4), edges });
+  const height = (id: string) => drawn.boxes.find(({ node }) => node.id === id)?.y ?? 0;
+  assert.ok(height("a") < height("b"));
+  const write = drawn.paths.find(({ edge }) => edge.kind === "write")?.points ?? [];
+  assert.ok((write[0]?.y ?? 0) > (write.at(-1)?.y ?? 0));
+});
+
 test("every edge has a path", () => {
   assert.equal(layout.paths.length, graph.edges.length);
   for (const { points } of layout.paths) assert.ok(points.length >= 2);

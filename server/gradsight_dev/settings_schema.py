@@ -180,7 +180,7 @@ def _kind(of: Field[Any], owner: type) -> dict[str, Any]:
     """The JSON schema of a field and its default."""
     hint = typing.get_type_hints(owner)[of.name]
     origin = typing.get_origin(hint)
-    default = of.default if of.default_factory is MISSING else of.default_factory()
+    default: Any = of.default if of.default_factory is MISSING else of.default_factory()
     if origin is tuple:
         return {"type": "array", "items": {"type": "string"}, "default": list(default)}
     if origin is typing.Literal:

@@ -106,7 +106,7 @@ def overlaid(kept: EvidenceBook, text: str, finding: Finding = FINDING) -> Findi
 
 def test_a_confirmed_finding_says_so_and_has_the_trail_of_the_run() -> None:
     shown = overlaid(book("confirmed"), TEXT)
-    assert shown.message == "y is changed in place (confirmed on torch 2.13.0)"
+    assert shown.message == "confirmed on torch 2.13.0: y is changed in place"
     assert "version 0 → 1" in shown.related[0].message
     assert "modified by an inplace" in "\n".join(shown_by_probe(shown))
 

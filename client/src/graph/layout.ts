@@ -50,15 +50,22 @@ export function layOut(graph: Graph): Layout {
   const drawing = new graphlib.Graph<object, { width: number; height: number }, object>({ multigraph: true });
   drawing.setGraph({ rankdir: "TB", nodesep: 36, ranksep: 44, marginx: MARGIN, marginy: MARGIN });
   for (const node of graph.nodes) drawing.setNode(node.id, sizeOf(linesOf(node)));
-  for (const edge of graph.edges) drawing.setEdge(edge.from, edge.to, {}, edge.kind);
+  const isInFlow = new Set(graph.edges.flatMap(({ kind, from }) => (kind === "flow" ? [from] : [])));
+  // A write that is an operator of the flow itself comes after what it changed: only its arrow points back.
+  const isBackwards = ({ kind, from }: GraphEdge) => kind === "write" && isInFlow.has(from);
+  for (const edge of graph.edges) {
+    const [first, second] = isBackwards(edge) ? [edge.to, edge.from] : [edge.from, edge.to];
+    drawing.setEdge(first, second, {}, edge.kind);
+  }
   place(drawing);
   const boxes = graph.nodes.map((node) => {
     const { x, y, width, height } = drawing.node(node.id) as Point & { width: number; height: number };
     return { node, lines: linesOf(node), x: x - width / 2, y: y - height / 2, width, height };
   });
   const paths = graph.edges.map((edge) => {
-    const { points } = drawing.edge(edge.from, edge.to, edge.kind) as unknown as { points: Point[] };
-    return { edge, points };
+    const [first, second] = isBackwards(edge) ? [edge.to, edge.from] : [edge.from, edge.to];
+    const { points } = drawing.edge(first, second, edge.kind) as unknown as { points: Point[] };
+    return { edge, points: isBackwards(edge) ? [...points].reverse() : points };
   });
   const { width = 0, height = 0 } = drawing.graph() as { width?: number; height?: number };
   return { boxes, paths, width, height };

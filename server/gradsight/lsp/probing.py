@@ -95,7 +95,7 @@ async def graph(ls: GradSightServer, uri: str, line: int = 0, code: str = "") ->
     faults = [fault_finding(fault) for fault in document_of(outcome)["faults"]]
     fault = next((each for each in faults if same_fault(finding, each)), None)
     if fault is None or not report.get("graph"):
-        return {"problem": f"No graph to draw: {_summary(ls, [finding], outcome)}"}
+        return {"problem": f"No graph to draw: {_summary(ls, [finding], outcome, request.python)}"}
     raw = document_of(outcome)["faults"][faults.index(fault)]
     drawing = draw(report["graph"], fault, str(raw["evidence"].get("operator", "")), line_reader(ls))
     return {
@@ -175,9 +175,10 @@ async def _judged(
     lines: tuple[int, int] | None = None,
 ) -> Answer:
     """Run the file and publish what it showed about these findings."""
-    outcome = await _run(ls, _request(ls, spot.document), title)
+    request = _request(ls, spot.document)
+    outcome = await _run(ls, request, title)
     _publish(ls, spot.document, findings, outcome, lines)
-    return _answer(ls, findings, outcome)
+    return _answer(ls, findings, outcome, request.python)
 
 
 def _request(ls: GradSightServer, document: Document) -> ProbeRequest:
@@ -269,12 +270,12 @@ def _visited(report: Any) -> dict[str, set[int]]:
     return visited
 
 
-def _answer(ls: GradSightServer, findings: list[Finding], outcome: Outcome) -> Answer:
+def _answer(ls: GradSightServer, findings: list[Finding], outcome: Outcome, python: str) -> Answer:
     from gradsight.probe.document import document_of
 
     document = document_of(outcome)
     return {
-        "summary": _summary(ls, findings, outcome),
+        "summary": _summary(ls, findings, outcome, python),
         "outcome": document["outcome"],
         "verdicts": [
             {
@@ -301,7 +302,7 @@ def _shown(ls: GradSightServer, findings: list[Finding]) -> list[Finding]:
     ]
 
 
-def _summary(ls: GradSightServer, findings: list[Finding], outcome: Outcome) -> str:
+def _summary(ls: GradSightServer, findings: list[Finding], outcome: Outcome, python: str) -> str:
     """One sentence about a run."""
     from gradsight.probe.document import document_of
 
@@ -309,7 +310,7 @@ def _summary(ls: GradSightServer, findings: list[Finding], outcome: Outcome) -> 
     torch = str(document["torch"] or "").split("+")[0]
     error = document["error"]
     if document["outcome"] == "could-not-run":
-        return f"GradSight could not run it: {error['message']}"
+        return f"GradSight could not run it with {python}: {error['message']}"
     verdicts = [str(each.data.get("verdict")) for each in _shown(ls, findings)]
     faults = len(document["faults"])
     parts = []

