@@ -61,7 +61,9 @@ class _NoTable(Exception):
 
 
 def _table_for(args: argparse.Namespace) -> Table:
-    version = None
+    from gradsight.ops.environment import default_python, installed_torch
+
+    version = None if args.python else installed_torch(default_python())
     if args.python:
         from gradsight.ops.refresh import RefreshFailed, torch_version_of
 
@@ -130,7 +132,8 @@ def _coverage(table: Table, form: str) -> int:
 
 
 def _refresh(args: argparse.Namespace) -> int:
-    from gradsight.ops.refresh import RefreshFailed, default_python, refresh
+    from gradsight.ops.environment import default_python
+    from gradsight.ops.refresh import RefreshFailed, refresh
 
     python = args.python or default_python()
     shown = sys.stderr.isatty()

@@ -46,6 +46,15 @@ def cached_table(torch_version: str) -> Table | None:
         return None
 
 
+def make_folder() -> None:
+    """Make sure that a table can be kept.  Raises OSError."""
+    folder = cache_folder()
+    os.makedirs(folder, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix="facts-", suffix=".new")
+    os.close(handle)
+    os.unlink(temporary)
+
+
 def store(torch_version: str, text: str) -> str:
     """Keep a table; the old file survives until the new one is complete.  Raises OSError."""
     path = table_path(torch_version)

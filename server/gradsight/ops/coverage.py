@@ -32,7 +32,10 @@ def coverage_of(table: Table) -> Coverage:
     without = table.missing()
     names_by_room: dict[str, list[str]] = {}
     listed = {name: room for room, names in table.about.get("listed", {}).items() for name in names}
+    further = set(table.about.get("further", ()))
     for name in (*table.names(), *without):
+        if name in further:
+            continue
         room = listed.get(name) or _room_of(name)
         if room:
             names_by_room.setdefault(room, []).append(name)
@@ -47,8 +50,7 @@ def coverage_of(table: Table) -> Coverage:
     for name, reason in without.items():
         reasons.setdefault(reason, []).append(name)
     total, known_total = sum(room.names for room in rooms), sum(room.known for room in rooms)
-    further = len(table.names()) - known_total
-    return Coverage(tuple(rooms), reasons, further, 100.0 * known_total / total if total else 0.0)
+    return Coverage(tuple(rooms), reasons, len(further), 100.0 * known_total / total if total else 0.0)
 
 
 def _room_of(name: str) -> str:

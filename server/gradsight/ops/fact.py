@@ -50,7 +50,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """Backward keeps `what` (an argument or a result).
+    """Backward keeps `what` (an argument or a result); of a parameter that takes several tensors, at least one.
 
     `needs`: kept only if one of these arguments requires grad; empty = as soon as the result requires grad.  For a
     parameter that takes several tensors, `operands:others` = an element is kept if another element requires grad,
@@ -73,8 +73,10 @@ class Output:
 
     `gradient`: `flows`, `none` (no grad_fn), `zero` (flows but is identically zero) or `undefined` (the result requires
     grad, but torch has no derivative: backward raises).
+    `flows`: `sometimes` = not in every call, in a way no condition tells (`to` an integer dtype).
     `needs`: gradient flows only from these arguments (empty = from every floating argument).
     `zero_for`: the result requires grad because of these arguments too, but their gradient is identically zero.
+    `undefined_for`: torch has no derivative for these arguments: backward raises if one of them requires grad.
     `alias`: the argument whose storage it shares, if any; `aliased`: always or sometimes.
     `same`: the result *is* that argument object: always / sometimes / never.
     `shares_version`: a write through the alias is noticed by autograd (`detach` yes, `.data` no).
@@ -99,6 +101,8 @@ class Output:
     leaf: bool = False
     zero_for: tuple[str, ...] = ()
     dtype_name: str = ""
+    undefined_for: tuple[str, ...] = ()
+    flows: When = "always"
 
 
 @dataclass(frozen=True, slots=True)

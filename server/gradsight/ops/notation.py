@@ -146,13 +146,17 @@ def _decode_save(text: str) -> Save:
 
 def _decode_output(text: str) -> Output:
     gradient, *words = text.split()
-    given: dict[str, Any] = {"gradient": gradient}
+    given: dict[str, Any] = {"gradient": gradient.rstrip("?")}
+    if gradient.endswith("?"):
+        given["flows"] = "sometimes"
     for word in words:
         key, _, value = word.partition("=")
         if key == "from":
             given["needs"] = tuple(value.split(","))
         elif key == "zero":
             given["zero_for"] = tuple(value.split(","))
+        elif key == "undefined":
+            given["undefined_for"] = tuple(value.split(","))
         elif key in ("view", "view?"):
             given["alias"] = value
             given["aliased"] = "sometimes" if key.endswith("?") else "always"
@@ -220,6 +224,8 @@ def _rename_output(output: Output, renamed: Mapping[str, str], spell_all: Any) -
         output.leaf,
         spell_all(output.zero_for),
         output.dtype_name,
+        spell_all(output.undefined_for),
+        output.flows,
     )
 
 
@@ -293,11 +299,13 @@ def _encode_case(case: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _encode_output(output: Mapping[str, Any]) -> str:
-    words = [output.get("gradient", "flows")]
+    words = [output.get("gradient", "flows") + ("?" if output.get("flows") == "sometimes" else "")]
     if output.get("needs"):
         words.append("from=" + ",".join(output["needs"]))
     if output.get("zero_for"):
         words.append("zero=" + ",".join(output["zero_for"]))
+    if output.get("undefined_for"):
+        words.append("undefined=" + ",".join(output["undefined_for"]))
     if output.get("alias"):
         words.append(("view?" if output.get("aliased") == "sometimes" else "view") + "=" + output["alias"])
     if output.get("same", "never") != "never":

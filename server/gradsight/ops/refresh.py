@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -15,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import gradsight
-from gradsight.ops.cache import store
-from gradsight.ops.table import read_table
+from gradsight.ops.cache import cache_folder, make_folder, store
+from gradsight.ops.table import forget_loaded, read_table
 from gradsight.ops.writing import table_text
 
 Progress = Callable[[int, int], None]
@@ -32,6 +31,9 @@ from gradsight.agent.facts.main import main
 sys.exit(main(sys.argv[3:]))
 """
 ASK_VERSION = "import torch, sys; sys.stdout.write('torch ' + torch.__version__)"
+
+
+OLDEST = (2, 1)
 
 
 class RefreshFailed(Exception):
@@ -53,6 +55,13 @@ def refresh(
 ) -> Refreshed:
     """Measure the torch of `python` and keep the table in the user's cache.  Raises RefreshFailed."""
     version = torch_version_of(python, min(timeout, 120.0))
+    if _release(version) < OLDEST:
+        oldest = ".".join(str(part) for part in OLDEST)
+        raise RefreshFailed(f"torch {version} of {python} is too old: {oldest} or later is needed")
+    try:
+        make_folder()
+    except OSError as error:
+        raise RefreshFailed(_unwritable(error)) from error
     measured = measure(python, timeout, workers, progress)
     text = text_of(measured)
     try:
@@ -61,20 +70,35 @@ def refresh(
         raise RefreshFailed(
             f"the table cannot be kept: {error.strerror or error} ({error.filename})"
         ) from error
+    forget_loaded()
     table = read_table(path)
     return Refreshed(path, version, len(table.names()), tuple(measured["troubles"]))
 
 
+def _unwritable(error: OSError) -> str:
+    return f"the folder for refreshed tables cannot be written: {error.strerror or error} ({cache_folder()})"
+
+
+def _release(version: str) -> tuple[int, ...]:
+    numbers = version.split("+")[0].split(".")[:2]
+    return tuple(int(part) for part in numbers) if all(part.isdigit() for part in numbers) else OLDEST
+
+
 def text_of(measured: Mapping[str, Any]) -> str:
     """The table file for a measured torch."""
-    rooms = {
-        room: names for room, names in measured["rooms"].items() if room in ("factories", "Tensor properties")
-    }
+    rooms: Mapping[str, list[str]] = measured["rooms"]
     about = {
         "torch": str(measured["torch"]).split("+")[0],
-        "rooms": {room: len(names) for room, names in measured["rooms"].items()},
+        "rooms": {room: len(names) for room, names in rooms.items()},
+        # Rooms that a name alone does not tell.
+        "listed": {room: rooms.get(room, []) for room in ("factories", "Tensor properties")},
+        # Facts about names that no room counts.
+        "further": sorted(
+            {fact["name"] for fact in measured["facts"]}
+            - {name for names in rooms.values() for name in names}
+        ),
     }
-    return table_text(measured["facts"], measured["missing"], {**about, "listed": rooms})
+    return table_text(measured["facts"], measured["missing"], about)
 
 
 def torch_version_of(python: str, timeout: float = 60.0) -> str:
@@ -157,7 +181,6 @@ def _start(python: str, arguments: list[str]) -> _Worker:
         "PYTHONIOENCODING": "utf-8",
         "PYTHONWARNINGS": "ignore",
     }
-    environment.pop("PYTHONPATH", None)
     command = [python, "-c", BOOTSTRAP, os.path.join(package, "__init__.py"), package, *arguments]
     return _Worker(
         subprocess.Popen(
@@ -200,14 +223,3 @@ def _last_line(worker: _Worker) -> str:
     if worker.process.returncode < 0:
         return f"torch died while it was measured (signal {-worker.process.returncode})"
     return said[-1] if said else f"measuring ended with exit code {worker.process.returncode}"
-
-
-def default_python() -> str:
-    """The interpreter of the active environment, else our own."""
-    active = os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX")
-    if active:
-        for place in (("bin", "python"), ("Scripts", "python.exe"), ("python.exe",)):
-            candidate = os.path.join(active, *place)
-            if os.path.exists(candidate):
-                return candidate
-    return sys.executable

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
-from functools import lru_cache
-from typing import Any
 
-from gradsight.ops.fact import OpFact
-from gradsight.ops.notation import decode_fact
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from gradsight.ops.fact import OpFact
 
 FORMAT = 1
 SHIPPED = os.path.join(os.path.dirname(__file__), "facts.txt")
@@ -37,7 +37,8 @@ class Table:
     def __init__(self, text: str, source: str = "") -> None:
         header, _, rest = text.partition("\n")
         self.source = source
-        self.about = _read_header(header)
+        self._header = header
+        _check_header(header)
         self._lines: dict[str, tuple[str, str]] = {}
         self._facts: dict[str, OpFact] = {}
         self._missing: dict[str, str] = {}
@@ -51,6 +52,14 @@ class Table:
                 self._lines[name] = (body, spelling)
 
     @property
+    def about(self) -> dict[str, Any]:
+        """The header: torch version, namespaces with their sizes."""
+        import json
+
+        about: dict[str, Any] = json.loads(self._header)
+        return about
+
+    @property
     def torch_version(self) -> str:
         """The torch the facts were taken from."""
         return str(self.about.get("torch", ""))
@@ -60,6 +69,9 @@ class Table:
         name = canonical(name)
         known = self._facts.get(name)
         if known is None and name in self._lines:
+            # Decoding needs modules that take longer to import than the whole table to load.
+            from gradsight.ops.notation import decode_fact
+
             body, spelling = self._lines[name]
             known = self._facts[name] = decode_fact(name, body, spelling)
         return known
@@ -98,16 +110,31 @@ class Table:
         return [known for score, _, known in scored[:count] if score <= -0.5]
 
 
-@lru_cache(maxsize=8)
-def load(torch_version: str | None = None) -> Table:
-    """The table for a torch version: refreshed from that torch if the user did so, else the shipped one."""
-    if torch_version is not None:
-        from gradsight.ops.cache import cached_table
+_loaded: dict[str, Table] = {}
 
-        refreshed = cached_table(torch_version)
-        if refreshed is not None:
-            return refreshed
-    return read_table(SHIPPED)
+
+def load(torch_version: str | None = None) -> Table:
+    """The table for a torch version: refreshed from that torch if the user did so, else the shipped one.
+
+    Read once; `forget_loaded` makes the next call read again.
+    """
+    key = torch_version or ""
+    if key not in _loaded:
+        _loaded[key] = _refreshed(torch_version) or read_table(SHIPPED)
+    return _loaded[key]
+
+
+def forget_loaded() -> None:
+    """Read tables anew, after one was refreshed."""
+    _loaded.clear()
+
+
+def _refreshed(torch_version: str | None) -> Table | None:
+    if torch_version is None:
+        return None
+    from gradsight.ops.cache import cached_table
+
+    return cached_table(torch_version)
 
 
 def read_table(path: str) -> Table:
@@ -133,12 +160,16 @@ def _spellings(name: str) -> list[str]:
     return [canonical(name), *[room + name for room in _LOOKED_IN]]
 
 
-def _read_header(line: str) -> dict[str, Any]:
+def _check_header(line: str) -> None:
+    if line.startswith(f'{{"format":{FORMAT},') and line.endswith("}"):
+        return
+    import json
+
     try:
         about = json.loads(line)
     except ValueError as error:
         raise UnreadableTable("the first line is not a table header") from error
-    if not isinstance(about, dict) or about.get("format") != FORMAT:
-        found = about.get("format") if isinstance(about, dict) else None
-        raise UnreadableTable(f"table format {found}, this version reads format {FORMAT}")
-    return about
+    found = about.get("format") if isinstance(about, dict) else None
+    if found == FORMAT:
+        return
+    raise UnreadableTable(f"table format {found}, this version reads format {FORMAT}")

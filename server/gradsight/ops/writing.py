@@ -77,7 +77,7 @@ def _renamed(case: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
 
 def _renamed_output(output: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
     renamed = dict(output)
-    for key in ("needs", "zero_for"):
+    for key in ("needs", "zero_for", "undefined_for"):
         if key in output:
             renamed[key] = [new if each == old else each for each in output[key]]
     if output.get("alias") == old:

@@ -60,21 +60,20 @@ def cross_checked(measured: Mapping[str, Any]) -> CrossChecks:
         if memory is None or room.startswith("nn"):
             continue
         first = fact["parameters"][0].lstrip("*") if fact["parameters"] else ""
-        spelled = lambda names, first=first: {first if each == "self" else each for each in names}  # noqa: E731
         wrote = {
             each for case in fact["cases"] for each in (*case.get("writes", ()), *case.get("may_write", ()))
         }
         shared = {
             each["alias"] for case in fact["cases"] for each in case.get("outputs", ()) if each.get("alias")
         }
-        declared_writes = spelled(memory.writes)
+        declared_writes = _spelled(memory.writes, first)
         checks.writes.note(
             name,
             wrote == declared_writes,
             f"written: {_listed(wrote)}; declared: {_listed(declared_writes)}",
             "writes",
         )
-        declared_views = spelled(memory.aliases)
+        declared_views = _spelled(memory.aliases, first)
         checks.views.note(
             name,
             shared - wrote == declared_views - wrote,
@@ -82,6 +81,10 @@ def cross_checked(measured: Mapping[str, Any]) -> CrossChecks:
             "views",
         )
     return checks
+
+
+def _spelled(names: set[str], first: str) -> set[str]:
+    return {first if each == "self" else each for each in names}
 
 
 def _compare_methods(comparison: Comparison, name: str, evidence: Mapping[str, Any]) -> None:
@@ -102,6 +105,7 @@ def _compare_formulas(
     by_node: Mapping[str, list[Formula]],
 ) -> None:
     first = fact["parameters"][0].lstrip("*") if fact["parameters"] else ""
+    wrote = {each for case in fact["cases"] for each in (*case.get("writes", ()), *case.get("may_write", ()))}
     for node, requiring, kept, given in evidence["nodes"]:
         candidates = by_node.get(node, [])
         if not candidates:
@@ -111,6 +115,8 @@ def _compare_formulas(
         if not usable:
             continue
         inputs = {place for place in kept if not place.startswith("result")}
+        # An in-place form keeps a copy of the old content, which is nobody's tensor.
+        usable += [each - (wrote - inputs) for each in usable]
         comparison.note(
             name,
             any(inputs == each for each in usable),

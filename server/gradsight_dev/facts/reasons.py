@@ -5,7 +5,29 @@ from __future__ import annotations
 import re
 
 # (source, operator, text): regular expressions; the first entry that matches gives the reason.
-REASONS: tuple[tuple[str, str, str, str], ...] = ()
+REASONS: tuple[tuple[str, str, str, str], ...] = (
+    ("methods", r".*\.(to_dense|spmm)", "", "sparse: the walk compares strided storages only"),
+    ("methods", r"torch\.(native_batch_norm|embedding_bag)", r"result\.", "kept but empty here: the walk passes over empty tensors"),
+    ("formulas", r"Tensor\.__rpow__", "PowBackward2", "the scalar base is the formula's `self`, the tensor is its `exponent`"),
+    ("formulas", r"Tensor\.__rtruediv__", "MulBackward0", "runs as `self.reciprocal() * other`: the reciprocal is kept, not `self`"),
+    ("formulas", r"Tensor\.(sparse_mask|values)", "", "sparse: the walk compares strided storages only"),
+    ("formulas", r"nn\.CTCLoss", "targets", "targets are converted to another integer type first; the converted copy is kept"),
+    ("formulas", r".*\.conv[23]d", "", "with uneven padding='same' the input is padded first; the padded copy is kept"),
+    ("formulas", r".*\.(group_norm|pdist)", "", "of a non-contiguous input a contiguous copy is kept"),
+    ("formulas", r"nn\.functional\.scaled_dot_product_attention", "attn_mask", "a boolean mask is converted to numbers first; the converted copy is kept"),
+    ("writes", r"Tensor\.(detach_|requires_grad_)", "", "changes the tensor's place in the graph; its memory and version stay"),
+    ("writes", r"torch\.(native_batch_norm|batch_norm|instance_norm)", "", "running statistics are written in training mode; the schema does not say so"),
+    ("views", r"Tensor\.(ccol_indices|col_indices|crow_indices|row_indices)", "", "index tensors of a sparse tensor: integers, not its values"),
+    ("views", r".*\.conj_physical", "", "a real tensor is returned itself"),
+    ("views", r"Tensor\.data", "", "Python-level property over `detach`-like aliasing with a counter of its own"),
+    ("views", r"Tensor\.(detach_|requires_grad_)", "", "returns the tensor itself"),
+    ("views", r"Tensor\.(to_dense|type_as)", "", "returns the tensor itself when nothing is to change"),
+    ("views", r".*\.unsafe_(chunk|split|split_with_sizes)", "", "views that are deliberately not declared, so that they may be written"),
+    ("views", r"torch\.(alpha_dropout|dropout|feature_alpha_dropout|feature_dropout)", "", "outside training the input is returned itself"),
+    ("views", r"torch\.(atleast_[123]d|broadcast_tensors|meshgrid|cartesian_prod|einsum)", "", "composed of views; the schema of the whole does not say so"),
+    ("views", r"torch\.histogramdd", "", "given bin edges are handed back"),
+    ("views", r"torch\.sparse_.*_tensor", "", "the sparse tensor holds the given parts themselves"),
+)  # fmt: skip
 
 
 def reason_of(source: str, name: str, text: str) -> str:

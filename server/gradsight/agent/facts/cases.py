@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from gradsight.agent.facts.learn import Group, groups_of, shared_shapes, told_atoms
+from gradsight.agent.facts.learn import Group, groups_of, look_without_numbers, shared_shapes, told_atoms
 from gradsight.agent.facts.measure import Atom, Observation
 
 CaseData = dict[str, Any]
@@ -31,8 +31,13 @@ def cases_of(observations: Sequence[Observation]) -> list[CaseData]:
 
 def _is_sequence(observations: Sequence[Observation]) -> bool:
     """Tuples of different length come out: `split`, `unbind`."""
-    lengths = {each.length for each in observations if each.returns == "tuple"}
-    return len(lengths) > 1 or any(length > 6 for length in lengths)
+    lengths: dict[tuple[object, ...], int] = {}
+    for each in observations:
+        if each.returns != "tuple":
+            continue
+        if lengths.setdefault(look_without_numbers(each), each.length) != each.length or each.length > 6:
+            return True
+    return False
 
 
 def _merged_results(seen: Observation) -> Observation:
@@ -77,11 +82,13 @@ def _case(group: Group) -> CaseData:
     members = group.members
     table = _Values(members)
     strided = _Values([each for each in members if not each.usual], everything=True)
+    remarks = _Values(members, everything=True)
     case: CaseData = {}
     if group.conditions:
         case["when"] = [list(condition) for condition in group.conditions]
-    _put(case, "saves", _saves(table, strided))
-    _put(case, "outputs", _outputs(members, table))
+    _put(case, "saves", _saves(table, strided, remarks))
+    if len({each.results for each in members}) == 1:
+        _put(case, "outputs", _outputs(members, table))
     _put(case, "writes", sorted(key for key in table.keys("writes") if table.all("writes", key)))
     _put(case, "may_write", sorted(key for key in table.keys("writes") if table.mixed("writes", key)))
     _put(case, "quiet", sorted(key for key in table.keys("quiet") if table.any("quiet", key)))
@@ -89,7 +96,8 @@ def _case(group: Group) -> CaseData:
     if any(table.any("leaf_write", key) for key in table.keys("leaf_write")):
         case["no_grad"] = True
     returns = {str(each.hard["returns",]) for each in members}
-    case["returns"] = next(iter(returns)) if len(returns) == 1 else "object"
+    settled = len(returns) == 1 and len({each.results for each in members}) == 1
+    case["returns"] = next(iter(returns)) if settled else "object"
     structures = {each.structure for each in members}
     if len(structures) == 1 and structures != {""}:
         case["structure"] = next(iter(structures))
@@ -118,7 +126,8 @@ class _Values:
         return sorted({str(atom[2]) for atom in self._values if atom[0] == kind and atom[1] == name})
 
     def all(self, *atom: str) -> bool:
-        return all(self._values.get(atom, [False]))
+        values = self._values.get(atom, [False])
+        return all(values) and "mixed" not in values
 
     def any(self, *atom: str) -> bool:
         return any(self._values.get(atom, [False]))
@@ -130,7 +139,7 @@ class _Values:
         return set(self._values.get(atom, []))
 
 
-def _saves(table: _Values, strided: _Values) -> list[list[Any]]:
+def _saves(table: _Values, strided: _Values, remarks: _Values) -> list[list[Any]]:
     """`[what, needs, when, contiguous]`; the last is told only where another layout makes torch keep a copy."""
     found: list[list[Any]] = []
     for what in table.keys("saved"):
@@ -146,7 +155,7 @@ def _saves(table: _Values, strided: _Values) -> list[list[Any]]:
             found.append([what, [] if len(surely) == len(relations) else spelled, "always"])
             if any(False in strided.distinct("saved", what, each) for each in surely):
                 found[-1].append("contiguous")
-            if table.any("unnoticed", what):
+            if remarks.distinct("unnoticed", what) == {True}:
                 found[-1].append("unnoticed")
         if maybe:
             everything = len(maybe) == len(relations)
@@ -186,8 +195,17 @@ def _output(name: str, members: Sequence[Observation], table: _Values, shapes: s
         output["gradient"] = "zero"
     elif zero:
         output["zero_for"] = zero
+    undefined = [each for each in flowing if table.any("undefined", name, each)]
+    if undefined and undefined != flowing:
+        output["undefined_for"] = undefined
     if flowing and flowing != sources:
         output["needs"] = flowing
+    if (
+        flowing
+        and not any(table.all("grad", name, each) for each in flowing)
+        and not _many(flowing, name, table)
+    ):
+        output["flows"] = "sometimes"
     aliases = {str(each) for each in table.distinct("alias", name)}
     if aliases - {""}:
         output["alias"] = sorted(aliases - {""})[0]
@@ -202,10 +220,15 @@ def _output(name: str, members: Sequence[Observation], table: _Values, shapes: s
         if table.any("overlap", name):
             output["overlapping"] = True
     _tell_dtype(output, [each.dtypes[name] for each in members if name in each.dtypes])
-    shape = _preferred_shape(shapes, members)
+    shape = _preferred_shape(shapes, members, output.get("same") == "always")
     if shape:
         output["shape"] = shape
     return output
+
+
+def _many(flowing: list[str], name: str, table: _Values) -> bool:
+    """Several tensors in one parameter: each result hangs on one of them."""
+    return any("mixed" in table.distinct("grad", name, each) for each in flowing)
 
 
 def _tell_dtype(output: dict[str, Any], kinds: list[tuple[str, str]]) -> None:
@@ -220,14 +243,15 @@ def _tell_dtype(output: dict[str, Any], kinds: list[tuple[str, str]]) -> None:
         output["dtype_name"] = next(iter(exact))
 
 
-def _preferred_shape(shapes: set[str], members: Sequence[Observation]) -> str:
+def _preferred_shape(shapes: set[str], members: Sequence[Observation], is_argument: bool) -> str:
     likes = sorted(rule for rule in shapes if rule.startswith("like:"))
     several = any(len([a for a in each.arguments if "." not in a]) > 1 for each in members)
-    if "scalar" in shapes and not likes:
-        return "scalar"
-    if "reduce" in shapes and not likes:
+    reducing = any(each.features.get("dim", ("none", ""))[0] != "none" for each in members)
+    if not likes and "reduce" in shapes and reducing:
         return "reduce"
-    if several and "broadcast" in shapes and len(likes) != 1:
+    if not likes and "scalar" in shapes:
+        return "scalar"
+    if several and "broadcast" in shapes and not is_argument:
         return "broadcast"
     for preferred in ("like:input", "like:self"):
         if preferred in likes:

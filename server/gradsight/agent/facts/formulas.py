@@ -114,6 +114,8 @@ def formula_fact(
         [spell(what), [spell(each) for each in needs], "always"]
         for what, needs in formula.saved_inputs.items()
     ]
+    if any(save[0] not in parameters["parameters"] for save in saves):
+        return None
     several = len(formula.results) > 1
     for result in formula.saved_outputs:
         if result in formula.results:

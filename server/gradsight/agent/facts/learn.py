@@ -28,12 +28,14 @@ class Group:
 
 # What an unusual memory layout may change without a case of its own.
 LAYOUT_ATOMS = frozenset(["saved", "odd", "held"])
+# What is told of a case without ever making one.
+REMARKS = frozenset(["unnoticed"])
 
 
 def told_atoms(seen: Observation) -> Iterator[tuple[Atom, Hashable]]:
     """The hard atoms that a case has to explain."""
     for atom, value in seen.hard.items():
-        if seen.usual or atom[0] not in LAYOUT_ATOMS:
+        if atom[0] not in REMARKS and (seen.usual or atom[0] not in LAYOUT_ATOMS):
             yield atom, value
 
 
@@ -102,10 +104,7 @@ def _differing(observations: Sequence[Observation]) -> tuple[set[Atom], set[Atom
     by_look: dict[tuple[object, ...], dict[Atom, Hashable]] = {}
     hopeless: set[Atom] = set()
     for each in observations:
-        look: tuple[object, ...] = (
-            *sorted((name, *_visible(feature)) for name, feature in each.features.items()),
-            *sorted(each.integral),
-        )
+        look = visible_look(each)
         ranked = (*look, *sorted((name, "rank", str(rank)) for name, rank in each.ranks.items()))
         for atom, value in told_atoms(each):
             # Ranks may explain what is kept; whether memory is shared depends on strides, which no condition tells.
@@ -113,6 +112,20 @@ def _differing(observations: Sequence[Observation]) -> tuple[set[Atom], set[Atom
             if atom in differing and known.setdefault(atom, value) != value:
                 hopeless.add(atom)
     return differing, differing - hopeless
+
+
+def visible_look(seen: Observation) -> tuple[object, ...]:
+    """What conditions can see of a call, ranks left out."""
+    options = sorted((name, *_visible(feature)) for name, feature in seen.features.items())
+    return (*options, *sorted(seen.integral))
+
+
+def look_without_numbers(seen: Observation) -> tuple[object, ...]:
+    """What of a call can tell how many tensors come out: flags and kinds, not sizes."""
+    options = sorted(
+        (name, kind, "" if kind == "number" else text) for name, (kind, text) in seen.features.items()
+    )
+    return tuple(options)
 
 
 def _visible(feature: Feature) -> Feature:

@@ -31,6 +31,7 @@ from gradsight.agent.facts.signatures import Signature
 
 Atom = tuple[Hashable, ...]
 Feature = tuple[str, str]
+Answers = dict[Atom, list[bool]]
 # (node, argument that requires grad, kept places, given places) of a graph that is one node.
 SingleNode = tuple[str, str, tuple[str, ...], tuple[str, ...]]
 LIST_ELEMENTS_TRIED = 3
@@ -241,6 +242,7 @@ def _note_soft(seen: Observation, target: Any, call: Call, run: Run, bound: dict
 
 def _note_patterns(seen: Observation, target: Any, call: Call, plain: Run) -> None:
     usable = []
+    answers: Answers = {}
     for place in _candidates(plain):
         pattern = frozenset([place])
         try:
@@ -255,9 +257,10 @@ def _note_patterns(seen: Observation, target: Any, call: Call, plain: Run) -> No
         saved = _saved_by_both(seen, target, call, run, pattern)
         if node:
             seen.single_nodes.append((node, place, tuple(sorted(saved)), tuple(sorted(run.arguments))))
-        _note_saves(seen, run, saved, place)
-        _note_gradient(seen, run, place)
+        _note_saves(run, saved, place, answers)
+        _note_gradient(seen, run, place, answers)
         _note_links(seen, run)
+    _settle(seen, answers)
     _note_leaf_writes(seen, target, call, usable)
     everything = frozenset(usable)
     if 1 < len(usable) <= PLACES_TRIED:
@@ -286,17 +289,16 @@ def _candidates(run: Run) -> list[str]:
     return found
 
 
-def _note_gradient(seen: Observation, run: Run, place: str) -> None:
+def _note_gradient(seen: Observation, run: Run, place: str, answers: Answers) -> None:
     """Which results require grad because of `place`, whether the gradient is zero, whether backward works twice."""
     key = base(place)
     for name, result in run.results.items():
-        known = seen.hard.get(("grad", name, key), False)
-        seen.hard["grad", name, key] = bool(known) or result.requires_grad
+        answers.setdefault(("grad", name, key), []).append(result.requires_grad)
     sources = differentiable_results(run)
     if not sources or place not in run.leaves:
         return
     for name, result in run.results.items():
-        if not result.requires_grad:
+        if not result.requires_grad or result.numel() == 0:
             continue
         try:
             (gradient,) = backward([result], [run.leaves[place]], retain=True)
@@ -314,7 +316,7 @@ def _note_gradient(seen: Observation, run: Run, place: str) -> None:
         held = False
     except RuntimeError as error:
         held = "second time" in str(error)
-    seen.hard["held", key] = bool(seen.hard.get(("held", key), False)) or held
+    answers.setdefault(("held", key), []).append(held)
 
 
 def _note_links(seen: Observation, run: Run) -> None:
@@ -356,9 +358,11 @@ def _saved_by_both(seen: Observation, target: Any, call: Call, walked: Run, patt
     tried = refused.keys()
     for place in sorted(tried):
         seen.checks += 1
+        if refused[place]:
+            seen.hard["unnoticed", base(place)] = False
         if refused[place] != (place in by_walk):
             if place in by_walk and changes_gradient(target, call, pattern, place):
-                seen.hard["unnoticed", base(place)] = True
+                seen.hard["unnoticed", base(place)] = bool(seen.hard.get(("unnoticed", base(place)), True))
                 refused[place] = True
                 continue
             says = "keeps" if place in by_walk else "does not keep"
@@ -430,8 +434,10 @@ def _few_per_parameter(places: list[str]) -> list[str]:
     return kept
 
 
-def _note_saves(seen: Observation, run: Run, saved: set[str], place: str) -> None:
+def _note_saves(run: Run, saved: set[str], place: str, answers: Answers) -> None:
+    """Of several tensors in one parameter it is enough that one is kept."""
     key = base(place)
+    kept: dict[Atom, bool] = {}
     for what in [*run.arguments, *run.results]:
         owner = base(what)
         if owner == key and what != place:
@@ -440,8 +446,16 @@ def _note_saves(seen: Observation, run: Run, saved: set[str], place: str) -> Non
             relation = "itself"
         else:
             relation = key
-        atom = ("saved", owner, relation)
-        seen.hard[atom] = bool(seen.hard.get(atom)) or what in saved
+        atom: Atom = ("saved", owner, relation)
+        kept[atom] = kept.get(atom, False) or what in saved
+    for atom, answer in kept.items():
+        answers.setdefault(atom, []).append(answer)
+
+
+def _settle(seen: Observation, answers: Answers) -> None:
+    """What each element of a list parameter gives alike is told plainly, the rest is `mixed`."""
+    for atom, given in answers.items():
+        seen.hard[atom] = given[0] if len(set(given)) == 1 else "mixed"
 
 
 def _note_combination(seen: Observation, target: Any, call: Call, pattern: Pattern) -> None:

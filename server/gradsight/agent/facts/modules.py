@@ -33,10 +33,13 @@ STACKED = (
 STACKED_OBSERVATIONS = 12
 SAMPLES_PER_MODE = 8
 # The constructors of recurrent modules take `*args`.
-RECURRENT_OPTIONS = (
-    "self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False, "
-    "proj_size=0"
-)
+RECURRENT_OPTIONS = {
+    "RNN": "self, input_size, hidden_size, num_layers=1, nonlinearity='tanh', bias=True, batch_first=False, dropout=0.0, "
+    "bidirectional=False",
+    "LSTM": "self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False, "
+    "proj_size=0",
+    "GRU": "self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False",
+}
 OPTION_TEXTS = {"reduction": ("sum", "none")}
 UNTELLING_OPTIONS = frozenset(["device", "dtype", "batch_first", "size_average", "reduce"])
 
@@ -107,16 +110,10 @@ def observe_module(kind: type[torch.nn.Module], constructions: list[Construction
                 continue
             seen_options.add(key)
             try:
-                target = ModuleTarget(_made(kind, construction, training), forward)
-                bound = constructor.bind((None, *arguments), options)
+                target = ModuleTarget(made_module(kind, construction, training), forward)
+                told = constructed_options(kind, construction, training)
             except Exception:
                 continue
-            bound.pop("self", None)
-            told = {name: value for name, value in bound.items() if name not in forward.positional}
-            for name, text in constructor.defaults.items():
-                if name not in told and name not in forward.positional:
-                    told[name] = _literal(text)
-            told["training"] = training
             try:
                 found.append(measure(target, construction.call, told))
             except CallFailed:
@@ -124,7 +121,21 @@ def observe_module(kind: type[torch.nn.Module], constructions: list[Construction
     return found
 
 
-def _made(kind: type[torch.nn.Module], construction: Construction, training: bool) -> torch.nn.Module:
+def constructed_options(
+    kind: type[torch.nn.Module], construction: Construction, training: bool
+) -> dict[str, Any]:
+    """Constructor options by name, defaults filled in, with `training`; `forward` parameters of the same name win."""
+    constructor, forward = _constructor(kind), forward_signature(kind)
+    arguments, options = construction.options
+    bound = constructor.bind((None, *arguments), options)
+    told: dict[str, Any] = {name: _literal(text) for name, text in constructor.defaults.items()}
+    told.update(bound)
+    told["training"] = training
+    return {name: value for name, value in told.items() if name not in ("self", *forward.positional)}
+
+
+def made_module(kind: type[torch.nn.Module], construction: Construction, training: bool) -> torch.nn.Module:
+    """A fresh module in the wanted mode; a lazy one has seen its input."""
     arguments, options = construction.options
     seed_cpu(0)
     with warnings.catch_warnings():
@@ -180,8 +191,8 @@ def option_signature(kind: type[torch.nn.Module]) -> Signature:
 
 
 def _constructor(kind: type[torch.nn.Module]) -> Signature:
-    if issubclass(kind, torch.nn.RNNBase):
-        return signature_from_text(RECURRENT_OPTIONS)
+    if kind.__name__ in RECURRENT_OPTIONS:
+        return signature_from_text(RECURRENT_OPTIONS[kind.__name__])
     return signature_of_python(kind.__init__) or Signature()
 
 

@@ -252,8 +252,8 @@ def saved_places(run: Run) -> list[str]:
 
 
 def differentiable_results(run: Run) -> list[Tensor]:
-    """Results through which a backward pass can start."""
-    return [tensor for tensor in run.results.values() if tensor.requires_grad]
+    """Results through which a backward pass can start.  torch may crash on a gradient of an empty one."""
+    return [tensor for tensor in run.results.values() if tensor.requires_grad and tensor.numel() > 0]
 
 
 def backward(results: list[Tensor], leaves: list[Tensor], retain: bool = False) -> list[Tensor | None]:

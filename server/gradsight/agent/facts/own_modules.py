@@ -137,7 +137,7 @@ def _losses() -> Constructions:
         "TripletMarginLoss": [called(made(), real(3, 4), real(3, 4), real(3, 4))],
         "TripletMarginWithDistanceLoss": [called(made(), real(3, 4), real(3, 4), real(3, 4))],
         "CosineEmbeddingLoss": [called(made(), real(3, 4), real(3, 4), signs)],
-        "AdaptiveLogSoftmaxWithLoss": [called(made(8, 20, [5, 10]), real(4, 8), whole(20, 4))],
+        "AdaptiveLogSoftmaxWithLoss": [called(made(32, 20, [5, 10]), real(4, 32), whole(20, 4))],
     }
 
 

@@ -152,6 +152,7 @@ def _plain_methods() -> Calls:
     found["Tensor.register_hook"] = [call(real(3), _unchanged)]
     for word in "to_sparse to_sparse_csr to_sparse_csc".split():
         found["Tensor." + word] = [call(real(3, 4))]
+    found["Tensor.sum_to_size"] = [call(real(3, 4), (3, 4)), call(real(3, 4), (1, 4)), call(real(3, 4), 3, 4)]
     for word in "contiguous reshape view flatten".split():
         target = (12,) if word in ("reshape", "view") else ()
         found["Tensor." + word] = [
@@ -299,7 +300,7 @@ def _functions() -> Calls:
             call(real(1, 3, 4), (1, 2, 3, 3, 3), False),
         ],
         "torch.bilinear": [call(real(2, 3), real(2, 4), real(5, 3, 4), real(5))],
-        "torch.binomial": [call(torch.full((3,), 5.0), real(3).double())],
+        "torch.binomial": [call(torch.full((3,), 5.0), real(3))],
         "torch.poisson": [call(real(3))],
         "torch.unique": [
             call(whole(3, 8)),
@@ -385,6 +386,21 @@ def _functions() -> Calls:
             call(real(3, 4), 2, 1),
             call(real(3, 4), float("inf")),
         ],
+        "nn.functional.interpolate": [
+            call(real(1, 2, 8, 8), scale_factor=2.0, mode="area"),
+            call(real(1, 2, 8, 8), (1, 1), mode="area"),
+            call(real(1, 2, 8, 8), (4, 4), mode="area"),
+            call(real(1, 2, 8, 8), (4, 4), mode="nearest"),
+            call(real(1, 2, 8, 8), (4, 4), mode="bilinear"),
+        ],
+        "torch.stft": [
+            call(real(100), 10, return_complex=complex_result, center=center)
+            for complex_result in (True, False)
+            for center in (True, False)
+        ],
+        "Tensor.stft": [
+            call(real(100), 10, return_complex=complex_result) for complex_result in (True, False)
+        ],
         "nn.functional.fold": [call(real(1, 12, 12), (4, 5), (2, 2))],
         "nn.functional.unfold": [call(real(1, 2, 4, 4), 2)],
         "nn.functional.gumbel_softmax": [call(real(3, 4)), call(real(3, 4), hard=True)],
@@ -441,6 +457,7 @@ def _attention() -> Calls:
             call(*heads, is_causal=True),
             call(*heads, mask(4, 4)),
             call(*heads, real(4, 4)),
+            call(*heads, real(4, 4), is_causal=True),
             call(*heads, dropout_p=0.5),
             call(real(2, 4, 8), real(2, 4, 8), real(2, 4, 8)),
         ]
@@ -492,6 +509,17 @@ def _losses_and_layers() -> Calls:
             call(real(3, 4), torch.full((3,), 0.1), torch.zeros(3, dtype=torch.int32), 0, 0, 255)
         ],
     }
+    for word, shapes in (
+        ("dropout2d", ((3, 4, 4), (2, 3, 4, 4))),
+        ("dropout3d", ((3, 4, 4, 4), (2, 3, 4, 4, 4))),
+    ):
+        found["nn.functional." + word] = [
+            call(real(*shape), p, training, in_place)
+            for shape in shapes
+            for p in (0.0, 0.5)
+            for training in (True, False)
+            for in_place in (True, False)
+        ]
     for word in ("feature_dropout", "alpha_dropout", "feature_alpha_dropout"):
         found["torch." + word] = [call(real(2, 3, 4), 0.5, True), call(real(2, 3, 4), 0.5, False)]
         found["torch." + word + "_"] = found["torch." + word]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import torch
+
 from gradsight.agent.facts import catalog
 from gradsight.agent.facts.cases import cases_of
 from gradsight.agent.facts.measure import CallFailed, Observation, features, measure
@@ -19,20 +21,20 @@ from gradsight.agent.facts.signatures import Signature, Signatures
 from gradsight.agent.facts.torch_samples import TorchSamples
 from gradsight.agent.facts.variants import variants_of, with_other_layout
 
-CALLS_PER_LOOK = 5
-CALLS_PER_NAME = 40
+CALLS_PER_LOOK = 3
+CALLS_PER_NAME = 48
 VARIED_CALLS = 3
 
 
 def measured_calls(target: Any, calls: Iterable[Call]) -> list[Observation]:
-    """Observations of the calls that fit, and of variants of the first ones; calls that look alike are few."""
+    """Observations of the calls that fit, and of variants of some; of calls that look alike a few are enough."""
     found: list[Observation] = []
     fitting: list[Call] = []
     tried: dict[tuple[Any, ...], int] = {}
 
-    def attempt(call: Call, allowed: int, usual: bool = True) -> None:
+    def attempt(call: Call, usual: bool = True) -> None:
         look = _look(target.signature, call)
-        if look is None or tried.get(look, 0) >= allowed:
+        if look is None or tried.get(look, 0) >= CALLS_PER_LOOK:
             return
         try:
             seen = measure(target, call)
@@ -43,32 +45,72 @@ def measured_calls(target: Any, calls: Iterable[Call]) -> list[Observation]:
         tried[look] = tried.get(look, 0) + 1
         fitting.append(call)
 
-    for call in calls:
+    for call in _spread(target.signature, list(calls)):
         if len(found) >= CALLS_PER_NAME:
             break
-        attempt(call, CALLS_PER_LOOK)
-    for call in fitting[:VARIED_CALLS]:
+        attempt(call)
+    chosen = (
+        fitting if len(fitting) <= VARIED_CALLS else [fitting[0], fitting[len(fitting) // 2], fitting[-1]]
+    )
+    for call in list(chosen):
         for variant in variants_of(call, target.signature):
-            attempt(variant, CALLS_PER_LOOK + VARIED_CALLS)
-        attempt(with_other_layout(call), CALLS_PER_LOOK + 2 * VARIED_CALLS, usual=False)
+            attempt(variant)
+    tried.clear()
+    for call in chosen:
+        attempt(with_other_layout(call), usual=False)
     return found
 
 
+def _spread(signature: Signature, calls: list[Call]) -> list[Call]:
+    """The calls in an order in which each look comes early, and with its most different members."""
+    alike: dict[tuple[Any, ...], list[Call]] = {}
+    for call in calls:
+        look = _look(signature, call)
+        if look is not None:
+            alike.setdefault(look, []).append(call)
+    ordered: list[Call] = []
+    for turn in range(3):
+        for group in alike.values():
+            picked = {0: 0, 1: len(group) - 1, 2: len(group) // 2}[turn]
+            if turn < len(group):
+                ordered.append(group[picked])
+    return ordered
+
+
 def _look(signature: Signature, call: Call) -> tuple[Any, ...] | None:
+    if not is_known_call(signature, call):
+        return None
+    try:
+        bound = signature.bind(call.positional, call.keywords)
+    except TypeError:
+        return None
+    options = sorted(features(signature, bound).items())
+    tensors = sorted((name, _build(value)) for name, value in bound.items())
+    shapes = [tuple(value.shape) for value in bound.values() if isinstance(value, torch.Tensor)]
+    return (*options, *tensors, len(set(shapes)))
+
+
+def _build(value: Any) -> tuple[Any, ...]:
+    """Rank, dtype and layout of the tensors in an argument."""
+    if isinstance(value, torch.Tensor):
+        wide = value.dim() > 1 and (value.shape[-1] > value.shape[-2]) - (value.shape[-1] < value.shape[-2])
+        return value.dim(), str(value.dtype), str(value.layout), int(wide)
+    if isinstance(value, (list, tuple)):
+        return tuple(_build(each) for each in value)
+    return () if isinstance(value, (bool, int, float, complex, str, type(None))) else (repr(value)[:200],)
+
+
+def is_known_call(signature: Signature, call: Call) -> bool:
+    """Whether the call uses only parameters that the signature has; torch accepts a few that it does not tell."""
     known = {
         *signature.positional,
         *signature.keyword_only,
         *signature.synonyms,
         *signature.by_tensor.values(),
     }
-    if signature.varargs:
-        known.add(signature.varargs)
-    if not known.issuperset(call.keywords):
-        return None
-    try:
-        return tuple(sorted(features(signature, signature.bind(call.positional, call.keywords)).items()))
-    except TypeError:
-        return None
+    if not signature.varargs and len(call.positional) > len(signature.positional):
+        return False
+    return known.issuperset(call.keywords)
 
 
 def told(name: str, signature: Signature, observations: list[Observation]) -> dict[str, Any]:

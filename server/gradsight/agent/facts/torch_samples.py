@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 from gradsight.agent.facts.observe import Call, seed_cpu
 
 SAMPLES_PER_ENTRY = 60
+SAMPLES_PER_WRAPPER = 30
 DTYPES = (
     torch.float32,
     torch.float64,
@@ -145,7 +146,7 @@ class TorchSamples:
         for entry in op_db:
             if not _is_wrapper(entry):
                 continue
-            for sample in itertools.islice(self._raw_samples(entry), self._per_entry):
+            for sample in itertools.islice(self._raw_samples(entry), SAMPLES_PER_WRAPPER):
                 found = _inner_call(entry.op, (sample.input, *sample.args), dict(sample.kwargs))
                 if found is not None:
                     name, call = found

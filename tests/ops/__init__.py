@@ -1,0 +1,1 @@
+"""Tests of the operator facts: true on fresh inputs, fresh, complete, quick to load, and told well."""
