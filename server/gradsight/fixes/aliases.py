@@ -1,8 +1,7 @@
 """Who else can see a tensor: other names, views, containers, callers.
 
 Writing out of place rebinds one name.  Whoever else holds the tensor keeps the old value, so such a rewrite keeps the
-meaning of the program only when nobody else looks.  *Root*: the name at the bottom of an expression that shares memory
-with it (`x` of `x[0].view(-1)`).  Calls are taken to return new tensors, except the views listed here.
+meaning of the program only when nobody else looks.
 """
 
 from __future__ import annotations
@@ -12,16 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gradsight.fixes.names import own_nodes, parameters
+from gradsight.fixes.sharing import roots
 from gradsight.fixes.tree import LOOPS, Scope, Tree
 
-VIEWS = frozenset(
-    """view view_as reshape reshape_as transpose t permute squeeze unsqueeze expand expand_as narrow select chunk split
-    split_with_sizes tensor_split unbind detach flatten unflatten diagonal unfold as_strided real imag swapaxes swapdims
-    movedim moveaxis contiguous to float double half bfloat16 cpu cuda type type_as requires_grad_ retain_grad values
-    items keys parameters named_parameters buffers named_buffers state_dict children modules ravel atleast_1d
-    atleast_2d atleast_3d hsplit vsplit dsplit as_tensor asarray from_numpy numpy squeeze_ unsqueeze_ zip enumerate
-    reversed list tuple iter next get pop""".split()
-)
 PARTS = frozenset("chunk split split_with_sizes tensor_split unbind hsplit vsplit dsplit".split())
 STORES = frozenset("append appendleft add insert extend put setdefault update".split())
 
@@ -40,64 +32,6 @@ class Standing:
     @property
     def is_private(self) -> bool:
         return not self.reasons and not self.argument
-
-
-def root(node: ast.AST | None) -> ast.AST | None:
-    """The name or attribute at the bottom of a chain of views and items; None when a call made the value anew."""
-    while node is not None:
-        if isinstance(node, (ast.Name, ast.Attribute)) and not _is_view_attribute(node):
-            return node
-        if isinstance(node, (ast.Subscript, ast.Starred, ast.Attribute)):
-            node = node.value
-        elif isinstance(node, ast.Call):
-            if isinstance(node.func, ast.Attribute) and (
-                node.func.attr in VIEWS or is_inplace_name(node.func.attr)
-            ):
-                base = node.func.value
-                is_library = isinstance(base, ast.Name) and base.id in ("torch", "F", "np")
-                node = (node.args[0] if node.args else None) if is_library else base
-            elif isinstance(node.func, ast.Name) and node.func.id in VIEWS:
-                node = node.args[0] if node.args else None
-            else:
-                return None
-        else:
-            return None
-    return None
-
-
-def _is_view_attribute(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr in ("T", "mT", "H", "mH", "data", "real", "imag")
-
-
-def is_inplace_name(name: str) -> bool:
-    """Whether a method's name says that it writes its tensor."""
-    return name.endswith("_") and not name.startswith("_") and not name.endswith("__")
-
-
-def roots(node: ast.AST | None) -> list[ast.AST]:
-    """Everything an expression may share memory with."""
-    if isinstance(node, ast.IfExp):
-        return roots(node.body) + roots(node.orelse)
-    if isinstance(node, ast.BoolOp):
-        return [one for value in node.values for one in roots(value)]
-    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
-        return [one for value in node.elts for one in roots(value)]
-    if isinstance(node, ast.Dict):
-        return [one for value in node.values for one in roots(value)]
-    if isinstance(node, ast.NamedExpr):
-        return roots(node.value)
-    if isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.SetComp)):
-        return [one for generator in node.generators for one in roots(generator.iter)] + roots(node.elt)
-    if isinstance(node, ast.DictComp):
-        return [one for generator in node.generators for one in roots(generator.iter)]
-    if (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id in ("zip", "enumerate")
-    ):
-        return [one for value in node.args for one in roots(value)]
-    found = root(node)
-    return [found] if found is not None else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +54,24 @@ def standing(
     since: dict[str, int] = {}
     around = _trace_back(tree, name, write, scope, since, result)
     _look_for_holders(tree, scope, write, name, since, around, is_spared, result)
+    for known in since:
+        if _is_watched(scope, known):
+            _note(result, f"{known} has a hook, or keeps its gradient")
     for other in sorted(since.keys() - {name}):
         if is_read_after(tree, other, write, scope):
             _note(result, f"{other} shares its memory and is read later")
     return result
+
+
+def _is_watched(scope: Scope, name: str) -> bool:
+    """Whether something hangs on the tensor itself that a new one would not have."""
+    return any(
+        isinstance(node, ast.Attribute)
+        and node.attr in ("retain_grad", "register_hook", "register_post_accumulate_grad_hook")
+        and isinstance(node.value, ast.Name)
+        and node.value.id == name
+        for node in ast.walk(scope)
+    )
 
 
 def _trace_back(
@@ -150,15 +98,28 @@ def _trace_back(
         first = 0 if argument else min((tree.start(one.place) for one in bindings), default=0)
         since[known] = min(first, since.get(known, first))
         for binding in bindings:
+            for twin in _chained(binding.place, known):
+                if isinstance(twin, ast.Name):
+                    since.setdefault(twin.id, tree.start(binding.place))
+                else:
+                    _note(result, f"{ast.unparse(twin)} holds it")
             if binding.value is None:
                 _note(result, f"{known} is bound in a way that is not followed")
-            for base in roots(binding.value):
+            for base in roots(tree, binding.value):
                 statement = tree.statement(binding.place)
                 if isinstance(base, ast.Name) and statement is not None:
                     waiting.append((base.id, statement))
                 else:
                     _note(result, f"{known} is part of {ast.unparse(base)}")
     return around
+
+
+def _chained(place: ast.AST, name: str) -> list[ast.AST]:
+    """The other targets of `name = other = value`, which get the very same tensor."""
+    if not isinstance(place, ast.Assign) or len(place.targets) == 1:
+        return []
+    leaves = [leaf for target in place.targets for leaf in _leaves(target)]
+    return [leaf for leaf in leaves if not (isinstance(leaf, ast.Name) and leaf.id == name)]
 
 
 def _look_for_holders(
@@ -192,7 +153,7 @@ def _look_for_holders(
             for value, holders in _handed_on(node):
                 if not any(
                     isinstance(one, ast.Name) and one.id in since and (looped or since[one.id] <= place)
-                    for one in roots(value)
+                    for one in roots(tree, value)
                 ):
                     continue
                 if is_spared(value) and not _outlives_its_round(tree, holders, write):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from gradsight.fixes.aliases import roots, standing
+from gradsight.fixes.aliases import standing
 from gradsight.fixes.names import meaning
+from gradsight.fixes.sharing import roots
 from gradsight.fixes.tree import FunctionNode, Tree
 
 
@@ -71,7 +72,7 @@ def _is_temporary(tree: Tree, function: FunctionNode, call: ast.Call, parameter:
     given = argument(tree, function, call, parameter)
     if given is None:
         return False
-    found = roots(given)
+    found = roots(tree, given)
     if not found:
         return True
     statement = tree.statement(call)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gradsight.fixes.aliases import is_read_after, reaching, roots
+from gradsight.fixes.aliases import is_read_after, reaching
 from gradsight.fixes.calls import renamed_keyword, with_keyword, without_keyword
 from gradsight.fixes.draft import Case, Draft, short
 from gradsight.fixes.expressions import appended
 from gradsight.fixes.inplace import is_update, without_recording
 from gradsight.fixes.lines import insert_after, is_compound, move_before, remove, wrap
 from gradsight.fixes.names import bound_in, own_nodes, reach
+from gradsight.fixes.sharing import roots
 from gradsight.fixes.tree import Patch, Tree
 
 
@@ -230,7 +231,7 @@ def _detached_where_read(case: Case) -> Iterator[Draft]:
     """An attribute that keeps its graph is read without it.  Unsafe: how far back the gradient goes is a choice."""
     tree = case.tree
     for node in own_nodes(case.statement):
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and roots(node) == [node]:
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and roots(tree, node) == [node]:
             parent = tree.parents.get(node)
             text = tree.segment(node)
             targets = case.statement.targets if isinstance(case.statement, ast.Assign) else []
@@ -314,7 +315,7 @@ def unused(case: Case) -> Iterator[Draft]:
     if isinstance(made, ast.Assign) and [ast.unparse(one) for one in made.targets] == [name]:
         patches = appended(tree, made.value, ".requires_grad_()")
         if patches is not None:
-            fresh = not roots(made.value) and tree.scope(made) is tree.scope(case.statement)
+            fresh = not roots(tree, made.value) and tree.scope(made) is tree.scope(case.statement)
             yield Draft("require-grad", f"Make {name} require grad", "safe" if fresh else "unsafe", patches)
 
 

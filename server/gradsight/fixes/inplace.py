@@ -5,15 +5,22 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from gradsight.fixes.aliases import Standing, roots
+from gradsight.fixes.aliases import Standing
 from gradsight.fixes.callers import gives_temporaries
 from gradsight.fixes.draft import Case, Draft, short
 from gradsight.fixes.expressions import appended
 from gradsight.fixes.lines import insert_before, move_after, unwrap, wrap
 from gradsight.fixes.names import own_nodes, reach
 from gradsight.fixes.out_of_place import Rewrite, Write, rewrite, writes_in
+from gradsight.fixes.sharing import is_inplace_name, roots
 from gradsight.fixes.tree import Patch, Tree
 from gradsight.model.fix import Safety
+
+TUPLES = frozenset(
+    """LSTM GRU RNN MultiheadAttention lstm gru max min sort topk kthvalue median mode cummax cummin svd eigh eig qr slogdet
+    lu unbind chunk split var_mean std_mean aminmax frexp unique""".split()
+)
+MODES = ("no_grad", "inference_mode", "set_grad_enabled")
 
 
 def saved_overwritten(case: Case) -> Iterator[Draft]:
@@ -30,15 +37,15 @@ def leaf_written(case: Case) -> Iterator[Draft]:
         yield update
         return
     write = write_of(case)
-    if write is None or not _is_attribute(write):
+    if write is None or not _is_attribute(case.tree, write):
         yield from (draft.unsafe() for draft in written_anew(case, hoist=True))
     if update is not None:
         yield update.unsafe()
 
 
-def _is_attribute(write: Write) -> bool:
+def _is_attribute(tree: Tree, write: Write) -> bool:
     """Whether a write goes to an attribute: torch refuses a plain tensor in the place of a module's parameter."""
-    return any(isinstance(base, ast.Attribute) for base in roots(write.target))
+    return any(isinstance(base, ast.Attribute) for base in roots(tree, write.target))
 
 
 def shared_view_written(case: Case) -> Iterator[Draft]:
@@ -114,7 +121,7 @@ def alias_changed(case: Case) -> Iterator[Draft]:
     yield from _stored_copies(case)
     for source in (case.step_node("made"), node):
         value = source.value if isinstance(source, ast.Assign) else source
-        if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) and roots(value):
+        if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) and roots(case.tree, value):
             cloned = appended(case.tree, value, ".clone()")
             if cloned is not None:
                 yield Draft("clone-alias", f"Clone {short(case.tree.segment(value))}", "unsafe", cloned)
@@ -201,15 +208,34 @@ def write_of(case: Case) -> Write | None:
 
 def safety_of(case: Case, known: Standing, name: str) -> Safety | None:
     """How far a rewrite that rebinds a name can be trusted; None when the write matters to others alone."""
+    if not known.is_private and not known.read_later:
+        return None
+    if is_unrecorded(case):
+        # A new tensor made here would have no graph, where the old one may have had one.
+        return "unsafe"
     if known.is_private:
         return "safe"
-    if not known.read_later:
-        return None
     scope = case.tree.scope(case.statement)
     if known.argument and not known.reasons and isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
         if gives_temporaries(case.tree, scope, name):
             return "safe"
     return "unsafe"
+
+
+def is_unrecorded(case: Case) -> bool:
+    """Whether the statement runs without grad mode, by what the finding says or by a block or decorator around it."""
+    if case.word("mode") in ("no_grad", "inference"):
+        return True
+    for parent in case.tree.ancestors(case.statement):
+        if isinstance(parent, (ast.With, ast.AsyncWith)):
+            heads = [item.context_expr for item in parent.items]
+        elif isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            heads = list(parent.decorator_list)
+        else:
+            continue
+        if any(word in ast.unparse(head) for head in heads for word in MODES):
+            return True
+    return False
 
 
 def _hoisted(tree: Tree, statement: ast.stmt, name: str) -> tuple[Patch, ...] | None:
@@ -237,13 +263,19 @@ def copy_kept(case: Case) -> Iterator[Draft]:
         return
     op, tree = case.word("op") or "it", case.tree
     if case.word("what") == "result":
-        if _is_unpacked(tree, saved):
+        if _is_unpacked(tree, saved) or op in TUPLES:
             return
         patches = appended(tree, saved, ".clone()")
         if patches is not None:
             yield Draft(
                 "clone-result", f"Clone the result of {op}, which keeps it for backward", "safe", patches
             )
+        return
+    if (
+        isinstance(saved, ast.Call)
+        and isinstance(saved.func, ast.Attribute)
+        and is_inplace_name(saved.func.attr)
+    ):
         return
     operands = [one for one in _operands(saved) if _speaks_of(case, one)]
     if not operands:
@@ -311,7 +343,7 @@ def without_recording(case: Case) -> Draft | None:
 
 def _written_name(case: Case) -> str:
     write = write_of(case)
-    base = roots(write.target)[:1] if write is not None else []
+    base = roots(case.tree, write.target)[:1] if write is not None else []
     return case.word("target") or (case.tree.segment(base[0]) if base else "it")
 
 
@@ -345,7 +377,7 @@ def is_update(case: Case) -> bool:
     if scope.name.lstrip("_").startswith(("init", "reset")):
         return True
     write = write_of(case)
-    for base in roots(write.target) if write is not None else []:
+    for base in roots(tree, write.target) if write is not None else []:
         if isinstance(base, ast.Attribute):
             return True
         if isinstance(base, ast.Name) and _loops_over_parameters(tree, case.statement, base.id):

@@ -9,12 +9,13 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gradsight.fixes.aliases import Standing, is_read_after, reaching, reads, root, standing
+from gradsight.fixes.aliases import Standing, is_read_after, reaching, reads, standing
 from gradsight.fixes.calls import without_keyword
 from gradsight.fixes.forms import BY_CLONE, FUNCTIONS, INPLACE, OPERATORS, WITH_TWIN
 from gradsight.fixes.indexes import is_spared
 from gradsight.fixes.lines import insert_before, is_compound
 from gradsight.fixes.names import is_local, meaning
+from gradsight.fixes.sharing import root
 from gradsight.fixes.tree import Patch, Tree, patched
 
 SYMBOLS: dict[type[ast.operator], str] = {
@@ -62,7 +63,10 @@ def writes_in(tree: Tree, statement: ast.stmt) -> Iterator[Write]:
 
 
 def _own_expressions(statement: ast.stmt) -> Iterator[ast.AST]:
-    waiting = [child for child in ast.iter_child_nodes(statement) if not isinstance(child, ast.stmt)]
+    """The expressions of a statement itself; a lambda is a function of its own."""
+    waiting = [
+        child for child in ast.iter_child_nodes(statement) if not isinstance(child, (ast.stmt, ast.Lambda))
+    ]
     while waiting:
         node = waiting.pop(0)
         yield node
@@ -448,7 +452,11 @@ def _layer_standing(tree: Tree, call: ast.Call) -> Standing:
                     continue
                 one = standing(tree, base.id, used)
                 rebinds = _assigns_only(used, base.id)
-                if not one.is_private or (one.read_later and not rebinds):
+                reads_of_it = sum(
+                    isinstance(inner, ast.Name) and inner.id == base.id and isinstance(inner.ctx, ast.Load)
+                    for inner in ast.walk(used)
+                )
+                if not one.is_private or (one.read_later and not rebinds) or reads_of_it > 1:
                     known.reasons.append(f"{base.id} is written by it and read elsewhere")
         return known
     known.reasons.append("the layer may be given a value that is read elsewhere")

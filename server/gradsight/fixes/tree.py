@@ -39,6 +39,8 @@ class Tree:
         self.starts = line_starts(text)
         self.is_ascii = text.isascii()
         self.parents: dict[ast.AST, ast.AST] = {}
+        self.notes: dict[str, object] = {}
+        """What others have found out about the whole text and want to find out once."""
         for node in ast.walk(module):
             for child in ast.iter_child_nodes(node):
                 self.parents[child] = node

@@ -1,0 +1,188 @@
+"""What an expression shares memory with.
+
+*Root*: the name at the bottom of an expression that shares its memory (`x` of `x[0].view(-1)`).  A call is taken to return
+a new tensor, unless it is a view, a layer that works in place, or a function of the same text that may hand back what it
+was given.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from gradsight.fixes.names import own_nodes, parameters
+from gradsight.fixes.tree import FunctionNode, Tree
+
+VIEWS = frozenset(
+    """view view_as reshape reshape_as transpose t permute squeeze unsqueeze expand expand_as narrow select chunk split
+    split_with_sizes tensor_split unbind detach flatten unflatten diagonal unfold as_strided real imag swapaxes swapdims
+    movedim moveaxis contiguous to float double half bfloat16 cpu cuda type type_as requires_grad_ retain_grad values
+    items keys parameters named_parameters buffers named_buffers state_dict children modules ravel atleast_1d
+    atleast_2d atleast_3d hsplit vsplit dsplit as_tensor asarray from_numpy numpy squeeze_ unsqueeze_ zip enumerate
+    reversed list tuple iter next get pop""".split()
+)
+LAYERS = frozenset(
+    "Identity Flatten Unflatten Dropout Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout".split()
+)
+
+
+def root(node: ast.AST | None) -> ast.AST | None:
+    """The name or attribute at the bottom of a chain of views and items; None when a call made the value anew."""
+    while node is not None:
+        if isinstance(node, (ast.Name, ast.Attribute)) and not _is_view_attribute(node):
+            return node
+        if isinstance(node, (ast.Subscript, ast.Starred, ast.Attribute)):
+            node = node.value
+        elif isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute) and (
+                node.func.attr in VIEWS or is_inplace_name(node.func.attr)
+            ):
+                base = node.func.value
+                is_library = isinstance(base, ast.Name) and base.id in ("torch", "F", "np")
+                node = (node.args[0] if node.args else None) if is_library else base
+            elif isinstance(node.func, ast.Name) and node.func.id in VIEWS:
+                node = node.args[0] if node.args else None
+            else:
+                return None
+        else:
+            return None
+    return None
+
+
+def _is_view_attribute(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr in ("T", "mT", "H", "mH", "data", "real", "imag")
+
+
+def is_inplace_name(name: str) -> bool:
+    """Whether a method's name says that it writes its tensor."""
+    return name.endswith("_") and not name.startswith("_") and not name.endswith("__")
+
+
+def roots(tree: Tree, node: ast.AST | None) -> list[ast.AST]:
+    """Everything an expression may share memory with."""
+    if isinstance(node, ast.IfExp):
+        return roots(tree, node.body) + roots(tree, node.orelse)
+    if isinstance(node, ast.BoolOp):
+        return [one for value in node.values for one in roots(tree, value)]
+    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+        return [one for value in node.elts for one in roots(tree, value)]
+    if isinstance(node, ast.Dict):
+        return [one for value in node.values for one in roots(tree, value)]
+    if isinstance(node, (ast.NamedExpr, ast.Starred, ast.Await)):
+        return roots(tree, node.value)
+    if isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.SetComp)):
+        return [one for generator in node.generators for one in roots(tree, generator.iter)] + roots(
+            tree, node.elt
+        )
+    if isinstance(node, ast.DictComp):
+        return [one for generator in node.generators for one in roots(tree, generator.iter)]
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Name) and node.func.id in ("zip", "enumerate"):
+            return [one for value in node.args for one in roots(tree, value)]
+        if hands_back(tree, node):
+            given = [*node.args, *(word.value for word in node.keywords)]
+            return [one for value in given for one in roots(tree, value)]
+    if isinstance(node, ast.Subscript):
+        return roots(tree, node.value)
+    found = root(node)
+    return [found] if found is not None else []
+
+
+def hands_back(tree: Tree, call: ast.Call) -> bool:
+    """Whether a call may return one of the tensors it was given."""
+    if any(word.arg in ("inplace", "out") for word in call.keywords):
+        return True
+    name = _last_name(call.func)
+    return bool(name) and name in _handing_back(tree)
+
+
+def _handing_back(tree: Tree) -> frozenset[str]:
+    """The names of the functions and layers of a text that may return what they are given."""
+    known = tree.notes.get("handing back")
+    if isinstance(known, frozenset):
+        return known
+    names = {
+        node.name
+        for node in ast.walk(tree.module)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and node.name != "forward"
+        and _returns_given(node)
+    }
+    modules = {
+        owner.name
+        for owner in ast.walk(tree.module)
+        if isinstance(owner, ast.ClassDef)
+        for node in owner.body
+        if isinstance(node, ast.FunctionDef) and node.name == "forward" and _returns_given(node)
+    }
+    for node in ast.walk(tree.module):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            made = _last_name(node.value.func)
+            works_in_place = any(word.arg == "inplace" for word in node.value.keywords)
+            if made in modules or made in LAYERS or works_in_place:
+                names |= {_last_name(target) for target in node.targets}
+    found = frozenset(names - {""})
+    tree.notes["handing back"] = found
+    return found
+
+
+def _returns_given(function: FunctionNode) -> bool:
+    """Whether a function returns a parameter, a part of one, or a name that may have been bound to one."""
+    given = parameters(function) - {"self", "cls"}
+    grown = True
+    while grown:
+        grown = False
+        for node in own_nodes(function):
+            if isinstance(node, ast.Assign) and given & _touched(node.value):
+                for target in node.targets:
+                    names = {one.id for one in ast.walk(target) if isinstance(one, ast.Name)}
+                    grown = grown or not names <= given
+                    given |= names
+            elif isinstance(node, (ast.For, ast.AsyncFor)) and given & _touched(node.iter):
+                names = {one.id for one in ast.walk(node.target) if isinstance(one, ast.Name)}
+                grown = grown or not names <= given
+                given |= names
+    rebound = _surely_rebound(function)
+    return any(
+        isinstance(node, (ast.Return, ast.Yield)) and (given - rebound) & _touched(node.value)
+        for node in own_nodes(function)
+    )
+
+
+def _touched(node: ast.AST | None) -> set[str]:
+    """The names that an expression may share memory with, seen without the functions of the text."""
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return {name for value in node.elts for name in _touched(value)}
+    if isinstance(node, ast.IfExp):
+        return _touched(node.body) | _touched(node.orelse)
+    if isinstance(node, ast.Call) and any(word.arg in ("inplace", "out") for word in node.keywords):
+        return {name for value in node.args for name in _touched(value)}
+    found = root(node)
+    return {found.id} if isinstance(found, ast.Name) else set()
+
+
+def _surely_rebound(function: FunctionNode) -> set[str]:
+    """The names that the body of a function gives a new value at its top level, last of all."""
+    found: set[str] = set()
+    for statement in function.body:
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            target = statement.targets[0]
+            if isinstance(target, ast.Name):
+                if _touched(statement.value):
+                    found.discard(target.id)
+                else:
+                    found.add(target.id)
+            continue
+        for node in ast.walk(statement):
+            if (
+                isinstance(node, ast.Name)
+                and isinstance(node.ctx, ast.Store)
+                and not isinstance(statement, ast.AugAssign)
+            ):
+                found.discard(node.id)
+    return found
+
+
+def _last_name(node: ast.AST) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
