@@ -78,6 +78,8 @@ class Editor:
         self.configuration = configuration or (lambda scope: None)
         self.capabilities = capabilities if capabilities is not None else FULL
         self.encoding = "utf-16"
+        self.sent_at = self.arrived_at = 0.0
+        """When the last message left and when the last one came, for whoever measures."""
         self._answers: dict[Any, dict[str, Any]] = {}
         self._news = threading.Condition()
         self._next = 0
@@ -118,6 +120,7 @@ class Editor:
 
     def send_raw(self, data: bytes) -> None:
         assert self.process.stdin is not None
+        self.sent_at = time.perf_counter()
         self.process.stdin.write(data)
         self.process.stdin.flush()
 
@@ -319,6 +322,7 @@ class Editor:
             self._arrived(json.loads(stream.read(length)))
 
     def _arrived(self, message: dict[str, Any]) -> None:
+        self.arrived_at = time.perf_counter()
         method = message.get("method")
         if method is not None and "id" in message:
             self.send({"id": message["id"], "result": self._serve(method, message.get("params"))})

@@ -7,6 +7,7 @@ before the beginning and after the end, cancellation that reaches the work, and 
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 import json
 import logging
@@ -81,7 +82,11 @@ class Conversation(LanguageServerProtocol):
             else:
                 log.warning("%s: the parameters cannot be understood: %s", method, problem)
             return
-        self.handle_message(message)
+        context = contextvars.copy_context()
+        if isinstance(identity, (str, int)):
+            context.run(self._handle_request, identity, method, message.params)
+        else:
+            context.run(self._handle_notification, method, message.params)
 
     def _begin(self, identity: object, params: object) -> None:
         if not isinstance(params, dict) or identity is None:
@@ -101,7 +106,7 @@ class Conversation(LanguageServerProtocol):
             if not future.done():
                 future.set_exception(JsonRpcInvalidParams("the answer cannot be understood"))
             return
-        self.handle_message(message)
+        self._handle_response(data["id"], getattr(message, "result", None), getattr(message, "error", None))
 
     def _untimely(self, method: str) -> tuple[int, str] | None:
         """Why a call comes at the wrong time; None if it does not."""

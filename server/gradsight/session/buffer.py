@@ -37,20 +37,18 @@ class Edit:
 
 
 class Buffer:
-    """Lines of text; an edit costs what it touches."""
+    """A text and its lines; an edit costs what it touches.
 
-    __slots__ = ("_text", "lines")
+    `_mark` is a line and the offset at which it begins: the next edit is usually near the last one, and its offset is
+    found by walking there from the mark.
+    """
+
+    __slots__ = ("_mark", "lines", "text")
 
     def __init__(self, text: str) -> None:
         self.lines = split_keeping_ends(text)
-        self._text: str | None = text
-
-    @property
-    def text(self) -> str:
-        """The whole text."""
-        if self._text is None:
-            self._text = "".join(self.lines)
-        return self._text
+        self.text = text
+        self._mark = (0, 0)
 
     def content(self, line: int) -> str:
         """A line without its end; empty outside the text."""
@@ -71,10 +69,14 @@ class Buffer:
     def replace(self, edit: Edit) -> None:
         """Apply an edit whose places are in the text."""
         first, last = edit.start.line, edit.end.line
+        start = self._offset(first)
+        begin = start + edit.start.column
+        end = start + sum(map(len, self.lines[first:last])) + edit.end.column
         piece = self.lines[first][: edit.start.column] + edit.text + self.lines[last][edit.end.column :]
         # A CR and an LF that meet become one end of line.
         if first > 0 and piece.startswith("\n") and self.lines[first - 1].endswith("\r"):
             first -= 1
+            start -= len(self.lines[first])
             piece = self.lines[first] + piece
         if piece.endswith("\r") and last + 1 < len(self.lines) and self.lines[last + 1].startswith("\n"):
             last += 1
@@ -82,13 +84,24 @@ class Buffer:
         lines = split_keeping_ends(piece)
         if last + 1 < len(self.lines) and lines[-1] == "":
             lines.pop()
+        self.text = self.text[:begin] + edit.text + self.text[end:]
         self.lines[first : last + 1] = lines
-        self._text = None
+        self._mark = (first, start)
 
     def reset(self, text: str) -> None:
         """Take a new text as a whole."""
         self.lines = split_keeping_ends(text)
-        self._text = text
+        self.text = text
+        self._mark = (0, 0)
+
+    def _offset(self, line: int) -> int:
+        """The offset at which a line begins."""
+        known, offset = self._mark
+        if line < known // 2:
+            known, offset = 0, 0
+        if line >= known:
+            return offset + sum(map(len, self.lines[known:line]))
+        return offset - sum(map(len, self.lines[line:known]))
 
 
 def split_keeping_ends(text: str) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 from gradsight.model.settings import Settings
@@ -37,13 +38,18 @@ class Options:
 
     def settings(self, project: Settings) -> Settings:
         """The settings of checking in a project: what it sets holds, the editor fills the rest."""
-        standard = Settings()
-        chosen = {
-            each.name: getattr(project, each.name)
-            for each in fields(Settings)
-            if getattr(project, each.name) != getattr(standard, each.name)
-        }
-        return replace(self.checking, **chosen)
+        return _merged(self.checking, project)
+
+
+@lru_cache(maxsize=32)
+def _merged(editor: Settings, project: Settings) -> Settings:
+    standard = Settings()
+    chosen = {
+        each.name: getattr(project, each.name)
+        for each in fields(Settings)
+        if getattr(project, each.name) != getattr(standard, each.name)
+    }
+    return replace(editor, **chosen)
 
 
 def options_from(table: object) -> tuple[Options, tuple[str, ...]]:

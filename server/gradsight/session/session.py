@@ -21,6 +21,7 @@ from gradsight.session.analyser import Analyser, load_engine, new_analyser
 from gradsight.session.documents import Document, Notebook, Open
 from gradsight.session.evidence import EvidenceBook
 from gradsight.session.files import Files
+from gradsight.session.housekeeping import Housekeeper
 from gradsight.session.knowledge import TensorCard
 from gradsight.session.options import Options
 from gradsight.session.repairs import Workshop
@@ -50,6 +51,7 @@ class Session:
         self.open = Open()
         self.files = Files()
         self.worker = Worker()
+        self.housekeeper = Housekeeper()
         self.evidence = EvidenceBook()
         self.options_for: Callable[[Document], Options] = lambda document: Options()
         self.on_report: Callable[[Document, set[str]], None] = lambda document, elsewhere: None
@@ -72,7 +74,9 @@ class Session:
 
     def warm_up(self) -> None:
         """Load the engine in the background."""
-        self.worker.submit(Urgency.AWAITED, load_engine).add_done_callback(_log_failure)
+        loading = self.worker.submit(Urgency.AWAITED, load_engine)
+        loading.add_done_callback(_log_failure)
+        loading.add_done_callback(lambda done: self.housekeeper.take_over())
 
     # What is open.
 
@@ -331,6 +335,7 @@ class Session:
         if pending is not None:
             _wake(pending)
         self.on_report(document, elsewhere)
+        self.housekeeper.answered()
 
     def _is_excluded(self, document: Document, settings: Settings) -> bool:
         if not settings.exclude:
