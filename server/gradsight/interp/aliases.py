@@ -9,7 +9,7 @@ from gradsight.interp.flow import Flow
 from gradsight.interp.sites import Frame, Site
 from gradsight.interp.syntax import mentions_attribute, names_read, statement_around, written_name
 from gradsight.interp.tensors import Storage, Tensor
-from gradsight.interp.values import tensors_in
+from gradsight.interp.values import Mapping, tensors_in
 from gradsight.model.events import Step
 
 
@@ -118,6 +118,13 @@ class Aliases(Flow):
                 self.emit("alias-read-after-write", write.site, steps, how="source", write=write.op, target=tensor.label,
                           alias=alias.label, written=self.text_of_target(write.site))  # fmt: skip
                 return
+
+    def set_item(self, owner: Any, index: Any, value: Any, node: ast.AST) -> None:
+        super().set_item(owner, index, value, node)
+        if isinstance(owner, Mapping) and isinstance(value, Tensor):
+            storage = value.storage
+            storage.stores = [*(storage.stores or []), (id(owner), storage.epoch, self.site(node))]
+            self.kept_alive.append(owner)
 
     # -- two names for one tensor ------------------------------------------------------------------------------------
 

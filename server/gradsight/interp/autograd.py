@@ -158,7 +158,7 @@ class Recorder(CaseSelection):
             kind = type(value)
             if kind is Tensor:
                 operands.append((name, value))
-                if value.one_of_many and value.base is not None and value.base.rebases != value.seen_rebases:
+                if value.one_of_many and value.counter.version != value.born_version:
                     self.outdated_view_used(value, node)
                 if value.cuts:
                     cuts = cuts | value.cuts
@@ -169,7 +169,7 @@ class Recorder(CaseSelection):
                 inner = tensors_in(value)
                 operands.extend((name, tensor) for tensor in inner)
                 for tensor in inner:
-                    if tensor.one_of_many and tensor.base is not None and tensor.base.rebases != tensor.seen_rebases:
+                    if tensor.one_of_many and tensor.counter.version != tensor.born_version:
                         self.outdated_view_used(tensor, node)
                     if tensor.snapshot:
                         self.note_read(tensor, node)
@@ -196,18 +196,20 @@ class Recorder(CaseSelection):
     def outdated_view_used(self, view: Tensor, node: ast.AST) -> None:
         """One of several views is used after a write to its base (or to another view of it): torch refuses."""
         base = view.base
-        if base is None or base.node is None or base.requires_grad is not True or not self.grad_mode:
+        if base is None or base.requires_grad is not True or not self.grad_mode or self.inference:
             return
-        site = self.site(node)
+        write = next((write for write in view.storage.writes if write.version > view.born_version), None)
+        if write is None:
+            return
         steps = [
             Step("made", view.site, f"{view.one_of_many} returns several views of one tensor here"),
-            Step("written", base.node.site, "the tensor behind them is written here"),
+            Step("written", write.site, "the memory behind them is written here"),
         ]
         self.emit(
             "shared-view-written",
-            site,
+            self.site(node),
             steps,
-            op=base.node.op,
+            op=write.op,
             view=view.one_of_many,
             target=view.label,
             reason="used",
@@ -437,7 +439,16 @@ class Recorder(CaseSelection):
                 first.dtype,
                 first.shape,
             )
-            for name in ("base", "seen_rebases", "one_of_many", "overlapping", "cuts", "source", "dense"):
+            for name in (
+                "base",
+                "seen_rebases",
+                "one_of_many",
+                "overlapping",
+                "cuts",
+                "source",
+                "dense",
+                "born_version",
+            ):
                 setattr(part, name, getattr(first, name))
             part.region = ("part", index)
             if count is None or (index == count - 1 and not equal_parts(op, bound)):

@@ -179,7 +179,7 @@ class Backward(Writer):
 
     def saved_is_stale(self, node: Node, saved: Saved, site: Site, how: str, assumption: str) -> None:
         """A kept tensor has another version: torch refuses."""
-        if not saved.certain or _weak(node) or saved.role.startswith("self.running"):
+        if not saved.certain or _weak(node) or "running_" in saved.role:
             return
         writes = [
             write
@@ -206,7 +206,7 @@ class Backward(Writer):
 
     def saved_is_changed(self, node: Node, saved: Saved, site: Site, how: str, assumption: str) -> None:
         """A kept tensor has other content under the same version: torch does not notice."""
-        if not saved.certain or _weak(node) or saved.role.startswith("self.running"):
+        if not saved.certain or _weak(node) or "running_" in saved.role:
             return
         writes = [
             write for write in saved.storage.writes

@@ -73,6 +73,19 @@ class Flow(Switches):
         self.emit("path-cut", cut.site, steps, cut=cut.kind, op=cut.op, source=cut.source.label, hidden=hidden is not None,
                   parameter=parameter.label)  # fmt: skip
 
+    def add_gradient(self, leaf: Tensor, site: Site, zero: bool) -> None:
+        """A gradient that backward leaves in `.grad` is a number for every later loss."""
+        super().add_gradient(leaf, site, zero)
+        grad, run = leaf.grad, self.backwards[-1] if self.backwards else None
+        if isinstance(grad, Tensor) and grad.node is None and run is not None and run.site is site:
+            grad.cuts = frozenset({Cut("grad", "backward", site, run.loss, self.tick)})
+
+    def read_grad(self, tensor: Tensor, node: ast.AST) -> Any:
+        value = super().read_grad(tensor, node)
+        if isinstance(value, Tensor) and value.source is not None:
+            value.cuts = value.source.cuts
+        return value
+
     declared: dict[Tensor, Site]
 
     def leaf_declared(self, tensor: Tensor, site: Site) -> None:

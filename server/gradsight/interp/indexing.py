@@ -142,6 +142,8 @@ class Indexing(TensorAttributes):
     def apply_view(self, op: str, tensor: Tensor, node: ast.AST) -> Tensor:
         site = self.site(node)
         self.tick += 1
+        if tensor.one_of_many and tensor.counter.version != tensor.born_version:
+            self.outdated_view_used(tensor, node)
         result = self.make_view(tensor, Output(alias="self", aliased="always"), op, site)
         result.dtype = tensor.dtype
         flag = tensor.needs_grad()

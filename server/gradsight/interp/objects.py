@@ -130,7 +130,11 @@ class Objects(Iteration):
         for position, ancestor in enumerate(after):
             if isinstance(ancestor, ClassValue) and name in ancestor.namespace:
                 return self.bind_method(ancestor.namespace[name], receiver, cls)
-            if name == "__init__" and isinstance(ancestor, External) and ancestor.path.startswith("torch.nn."):
+            if (
+                name == "__init__"
+                and isinstance(ancestor, External)
+                and ancestor.path.startswith("torch.nn.")
+            ):
                 # nn.Module comes before a mixin that does not derive from it, and calls no further.
                 later = [other for other in after[position + 1 :] if isinstance(other, ClassValue)]
                 if not any(ancestor in other.lineage() for other in later):

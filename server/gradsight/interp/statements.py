@@ -14,6 +14,7 @@ from gradsight.interp.machine import PathEnded, RaisedError
 from gradsight.interp.tensors import Tensor
 from gradsight.interp.values import (
     MISSING,
+    Array,
     ClassValue,
     External,
     Function,
@@ -182,7 +183,9 @@ class Statements(Assignment):
                 self.augment_item(node, owner, index, operand)
             else:
                 current = self.get_item(owner, index, target)
-                self.set_item(owner, index, self.augment(node, current, operand), target)
+                result = self.augment(node, current, operand)
+                if not isinstance(owner, Array):
+                    self.set_item(owner, index, result, target)
         return None
 
     def do_delete(self, node: ast.Delete) -> Any:

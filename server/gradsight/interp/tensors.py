@@ -198,6 +198,7 @@ class Tensor(Numbered):
         "attributes",
         "base",
         "born_epoch",
+        "born_version",
         "counter",
         "cuts",
         "dense",
@@ -269,6 +270,7 @@ class Tensor(Numbered):
         self.snapshot = ""
         self.source: Tensor | None = None
         self.born_epoch = self.storage.epoch
+        self.born_version = self.counter.version
         self.leaf_made = False
         self.frozen_at: Site | None = None
         self.thread: Any = None

@@ -110,7 +110,20 @@ class TorchFunctions(Training):
             result = self.apply_operator(name, inputs, named, node)
             self.operator_called(last, inputs, named, result, node)
             return result
+        if room == "torch.nn.functional":
+            layer = self.layer_named(last)
+            if layer:
+                return self.apply_operator(
+                    layer, [self.assume_input(arg) for arg in args], kwargs, node, dict(kwargs)
+                )
         return self.unknown_result(f"no model of {path}", args, kwargs, node)
+
+    def layer_named(self, name: str) -> str:
+        """The layer class that does what a function of nn.functional does, if its fact is told under that name only."""
+        wanted = name.replace("_", "").lower()
+        return next(
+            (known for known in self.table.names() if known[:3] == "nn." and known[3:].lower() == wanted), ""
+        )
 
     def call_foreach(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         """`torch._foreach_op(lists...)`: the operator on each position."""
@@ -374,7 +387,21 @@ class TorchFunctions(Training):
         """torch.func and friends: not simulated; what goes in may be used in any way."""
         if name == "grad" and args and not kwargs and len(args) == 1:
             return self.gradient_function(args[0])
+        if name == "vmap" and len(args) == 1 and not kwargs:
+            return self.mapped_function(args[0])
         return self.unknown_result(f"torch.func.{name}", args, kwargs, node)
+
+    def mapped_function(self, function: Any) -> Any:
+        """`torch.vmap(f)`: f on each slice; what it keeps and writes is as if it were applied to the whole."""
+
+        def run(inner: list[Any], named: dict[str, Any], place: ast.AST) -> Any:
+            result = self.call(function, inner, named, place)
+            for tensor in tensors_in(result):
+                if all(tensor is not given for arg in inner for given in tensors_in(arg)):
+                    tensor.shape = None
+            return result
+
+        return Native("torch.vmap", run)
 
     def gradient_function(self, function: Any) -> Any:
         """`torch.func.grad(f)`: a function whose result is shaped like its first argument and stays in the graph."""

@@ -303,7 +303,7 @@ def clash(target: Tensor, other: Tensor) -> bool:
 
 KEEPS_ZERO = {"mul_", "zero_", "NumPy mul=", "relu_", "abs_", "neg_", "tanh_"}
 """Writes that leave zeros as they are."""
-COPIES = {"index_put_", "copy_", "fill_", "zero_"}
+COPIES = {"index_put_"}
 """Writes that torch performs even where source and target overlap."""
 OVERWRITES_ALL = {
     "zero_",
