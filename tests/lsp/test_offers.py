@@ -1,0 +1,127 @@
+"""What is shown besides findings: hints behind names and lenses above functions, where the user wants them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from gradsight.lsp.hints import inlay_hints
+from gradsight.lsp.lenses import LensCommand, code_lenses
+from gradsight.lsp.server import GradSightServer
+from gradsight.lsp.wire_types import types
+from gradsight.model.report import Report
+from gradsight.model.source import Span
+from gradsight.session.analyser import Incremental
+from gradsight.session.knowledge import TensorCard
+from gradsight.session.options import Options
+from gradsight.session.session import Session
+
+URI = "file:///o/a.py"
+TEXT = """import torch
+
+x = torch.ones(3, requires_grad=True)
+é = x.exp()
+
+
+def step(model):
+    return model
+
+
+async def later():
+    pass
+
+
+class Net:
+    def forward(self, x):
+        return x
+
+
+if __name__ == "__main__":
+    step(None)
+"""
+
+
+class Knowing(Incremental):
+    """An analyser that knows two names."""
+
+    def cards(self, report: Report, first_line: int, last_line: int) -> Sequence[TensorCard]:
+        known = [
+            TensorCard("x", Span(3, 0, 3, 1), is_leaf=True, requires_grad=True, version=0, is_assigned=True),
+            TensorCard(
+                "é", Span(4, 0, 4, 1), is_leaf=False, requires_grad=True, made_by="Exp", is_assigned=True
+            ),
+        ]
+        return [card for card in known if first_line <= card.span.line <= last_line]
+
+
+def test_hints_are_off_unless_the_user_wants_them() -> None:
+    assert hints(Options()) == []
+
+
+def test_a_hint_stands_behind_the_name_that_is_bound() -> None:
+    found = hints(Options(inlay_hints=True))
+    assert [(each.position.line, each.position.character, each.label) for each in found] == [
+        (2, 1, " leaf"),
+        (3, 1, " grad_fn=Exp"),
+    ]
+
+
+def test_a_tensor_name_is_explained_by_what_the_engine_knows() -> None:
+    from gradsight.lsp.hover import hover
+
+    async def ask(server: GradSightServer) -> Any:
+        document = server.session.open.documents[URI]
+        await server.session.current(document)
+        place = types.HoverParams(types.TextDocumentIdentifier(URI), types.Position(2, 0))
+        return hover(server, place)
+
+    assert "a leaf, requires grad" in run(ask, Options()).contents.value
+
+
+def test_nothing_can_be_run_without_a_command() -> None:
+    assert lenses([]) == []
+
+
+def test_a_command_is_offered_above_functions_and_the_main_block() -> None:
+    found = lenses([LensCommand("Probe", "gradsight.probe")])
+    assert [each.range.start.line + 1 for each in found] == [7, 11, 16, 20]
+    assert found[0].command is not None
+    assert (found[0].command.title, found[0].command.arguments) == ("Probe", [URI, 6])
+
+
+def test_a_command_may_be_for_the_main_block_only() -> None:
+    found = lenses([LensCommand("Run", "gradsight.run", for_functions=False)])
+    assert [each.range.start.line + 1 for each in found] == [20]
+
+
+def test_lenses_can_be_switched_off() -> None:
+    assert lenses([LensCommand("Probe", "gradsight.probe")], Options(code_lens=False)) == []
+
+
+def hints(options: Options) -> list[types.InlayHint]:
+    async def ask(server: GradSightServer) -> Any:
+        whole = types.Range(types.Position(0, 0), types.Position(99, 0))
+        return await inlay_hints(server, types.InlayHintParams(types.TextDocumentIdentifier(URI), whole))
+
+    return list(run(ask, options))
+
+
+def lenses(commands: list[LensCommand], options: Options | None = None) -> list[types.CodeLens]:
+    async def ask(server: GradSightServer) -> Any:
+        server.lens_commands = commands
+        return code_lenses(server, types.CodeLensParams(types.TextDocumentIdentifier(URI)))
+
+    return list(run(ask, options or Options()))
+
+
+def run(ask: Any, options: Options) -> Any:
+    """Ask a server that has the text open."""
+
+    async def tell() -> Any:
+        server = GradSightServer(Session(Knowing))
+        server.session.options_for = lambda document: options
+        server.session.open_document(URI, "/o/a.py", 1, TEXT)
+        return await ask(server)
+
+    return asyncio.run(tell())
