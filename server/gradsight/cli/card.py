@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gradsight.ops.fact import Case, Condition, OpFact, Output, Save
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 ORIGINS = {
     "measured": "measured by running it",
@@ -27,7 +31,9 @@ class Row:
 def print_card(fact: OpFact, torch_version: str) -> None:
     """Print with colours on a terminal, plainly otherwise."""
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
-        _print_rich(fact, torch_version)
+        from rich.console import Console
+
+        render_card(Console(highlight=False), fact, torch_version)
     else:
         print("\n".join(plain_card(fact, torch_version)))
 
@@ -43,12 +49,11 @@ def plain_card(fact: OpFact, torch_version: str) -> list[str]:
     return lines
 
 
-def _print_rich(fact: OpFact, torch_version: str) -> None:
-    from rich.console import Console
+def render_card(console: Console, fact: OpFact, torch_version: str) -> None:
+    """Print the card in colours."""
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
     console.print(Text(signature(fact), style="bold"))
     for title, rows in sections(fact):
         if title:

@@ -15,7 +15,7 @@ from typing import Any
 
 import gradsight
 from gradsight.ops.cache import cache_folder, make_folder, store
-from gradsight.ops.table import forget_loaded, read_table
+from gradsight.ops.table import SHIPPED, Table, forget_loaded, read_table
 from gradsight.ops.writing import table_text
 
 Progress = Callable[[int, int], None]
@@ -51,9 +51,12 @@ class Refreshed:
 
 
 def refresh(
-    python: str, timeout: float = 900.0, workers: int | None = None, progress: Progress | None = None
+    python: str, timeout: float = 900.0, progress: Progress | None = None, every: int = 1
 ) -> Refreshed:
-    """Measure the torch of `python` and keep the table in the user's cache.  Raises RefreshFailed."""
+    """Measure the torch of `python` and keep the table in the user's cache.  Raises RefreshFailed.
+
+    What cannot be measured there is carried over from the shipped table; `every` measures only each n-th name.
+    """
     version = torch_version_of(python, min(timeout, 120.0))
     if _release(version) < OLDEST:
         oldest = ".".join(str(part) for part in OLDEST)
@@ -62,8 +65,8 @@ def refresh(
         make_folder()
     except OSError as error:
         raise RefreshFailed(_unwritable(error)) from error
-    measured = measure(python, timeout, workers, progress)
-    text = text_of(measured)
+    measured = measure(python, timeout, progress, every)
+    text = text_of(measured, read_table(SHIPPED))
     try:
         path = store(version, text)
     except OSError as error:
@@ -84,9 +87,17 @@ def _release(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in numbers) if all(part.isdigit() for part in numbers) else OLDEST
 
 
-def text_of(measured: Mapping[str, Any]) -> str:
-    """The table file for a measured torch."""
+def text_of(measured: Mapping[str, Any], shipped: Table | None = None) -> str:
+    """The table file for a measured torch, completed by another table for names that were not measured."""
     rooms: Mapping[str, list[str]] = measured["rooms"]
+    facts, missing, lines = list(measured["facts"]), dict(measured["missing"]), []
+    if shipped is not None:
+        # A formula says less than a measurement, even one of another torch.
+        derived = {fact["name"] for fact in facts if fact.get("origin") == "formula"}
+        carried = {name for name in (*missing, *derived) if _is_measured(shipped, name)}
+        lines = [shipped.line(name) for name in sorted(carried)]
+        facts = [fact for fact in facts if fact["name"] not in carried]
+        missing = {name: reason for name, reason in missing.items() if name not in carried}
     about = {
         "torch": str(measured["torch"]).split("+")[0],
         "rooms": {room: len(names) for room, names in rooms.items()},
@@ -98,7 +109,12 @@ def text_of(measured: Mapping[str, Any]) -> str:
             - {name for names in rooms.values() for name in names}
         ),
     }
-    return table_text(measured["facts"], measured["missing"], about)
+    return table_text(facts, missing, about, lines)
+
+
+def _is_measured(table: Table, name: str) -> bool:
+    fact = table.find(name)
+    return fact is not None and fact.origin == "measured"
 
 
 def torch_version_of(python: str, timeout: float = 60.0) -> str:
@@ -128,14 +144,14 @@ def torch_version_of(python: str, timeout: float = 60.0) -> str:
 
 
 def measure(
-    python: str, timeout: float = 900.0, workers: int | None = None, progress: Progress | None = None
+    python: str, timeout: float = 900.0, progress: Progress | None = None, every: int = 1
 ) -> dict[str, Any]:
     """The measured data of an interpreter's torch.  Raises RefreshFailed."""
-    count = workers or max(1, min(4, os.cpu_count() or 1))
+    count = max(1, min(4, os.cpu_count() or 1)) if every == 1 else 1
     deadline = time.monotonic() + timeout
     with tempfile.TemporaryDirectory(prefix="gradsight-facts-") as folder:
         parts = [os.path.join(folder, f"part{index}.json") for index in range(count)]
-        running = [_start(python, [path, str(index), str(count)]) for index, path in enumerate(parts)]
+        running = [_start(python, [path, str(index), str(count * every)]) for index, path in enumerate(parts)]
         _wait(running, deadline, timeout, progress)
         whole = os.path.join(folder, "whole.json")
         _wait([_start(python, [whole, "combine", *parts])], deadline, timeout, None)

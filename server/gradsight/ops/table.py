@@ -73,8 +73,21 @@ class Table:
             from gradsight.ops.notation import decode_fact
 
             body, spelling = self._lines[name]
-            known = self._facts[name] = decode_fact(name, body, spelling)
+            try:
+                known = self._facts[name] = decode_fact(name, body, spelling)
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                import warnings
+
+                del self._lines[name]
+                warnings.warn(
+                    f"the fact about {name} cannot be read from {self.source}: {error}", stacklevel=2
+                )
         return known
+
+    def line(self, name: str) -> str:
+        """The line of one name, as it stands in the file but for the names that share it."""
+        body, spelling = self._lines[name]
+        return f"{name}:{spelling}\t{body}" if spelling else f"{name}\t{body}"
 
     def names(self) -> list[str]:
         """All names with a fact."""

@@ -11,9 +11,15 @@ from gradsight.ops.table import FORMAT
 
 
 def table_text(
-    facts: Iterable[Mapping[str, Any]], missing: Mapping[str, str], about: Mapping[str, Any]
+    facts: Iterable[Mapping[str, Any]],
+    missing: Mapping[str, str],
+    about: Mapping[str, Any],
+    carried: Iterable[str] = (),
 ) -> str:
-    """The whole file, ready to be written.  Lines are sorted by their first name, so that changes diff readably."""
+    """The whole file, ready to be written.  Lines are sorted by their first name, so that changes diff readably.
+
+    `carried` are lines of another table, taken as they are.
+    """
     folded: dict[str, list[str]] = {}
     for fact in sorted(
         facts, key=lambda each: (not str(each["name"]).startswith("Tensor."), str(each["name"]))
@@ -22,7 +28,7 @@ def table_text(
         name = str(fact["name"])
         folded.setdefault(body, []).append(f"{name}:{spelling}" if spelling else name)
     lines = [" ".join(sorted(heads)) + "\t" + body for body, heads in folded.items()]
-    lines.sort()
+    lines = sorted([*lines, *carried])
     header = json.dumps({"format": FORMAT, **about}, separators=(",", ":"))
     gaps = [f"-{name}\t{reason}" for name, reason in sorted(missing.items())]
     return "\n".join([header, *lines, *gaps]) + "\n"

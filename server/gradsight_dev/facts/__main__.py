@@ -19,7 +19,7 @@ COMMAND = "python -m gradsight_dev.facts"
 def main(arguments: list[str]) -> int:
     """Write both files, or compare them with fresh ones."""
     started = time.monotonic()
-    measured = measure(sys.executable, progress=_show if sys.stderr.isatty() else None)
+    measured = measure(sys.executable, timeout=3600, progress=_show if sys.stderr.isatty() else None)
     fresh = {Path(SHIPPED): text_of(measured), REPORT: report_text(measured, cross_checked(measured))}
     if "--check" in arguments:
         stale = [path for path, text in fresh.items() if _difference(path, text)]

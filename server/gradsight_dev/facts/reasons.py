@@ -21,7 +21,7 @@ REASONS: tuple[tuple[str, str, str, str], ...] = (
     ("views", r".*\.conj_physical", "", "a real tensor is returned itself"),
     ("views", r"Tensor\.data", "", "Python-level property over `detach`-like aliasing with a counter of its own"),
     ("views", r"Tensor\.(detach_|requires_grad_)", "", "returns the tensor itself"),
-    ("views", r"Tensor\.(to_dense|type_as)", "", "returns the tensor itself when nothing is to change"),
+    ("views", r"Tensor\.(to_dense|type_as|sum_to_size)", "", "returns the tensor itself when nothing is to change"),
     ("views", r".*\.unsafe_(chunk|split|split_with_sizes)", "", "views that are deliberately not declared, so that they may be written"),
     ("views", r"torch\.(alpha_dropout|dropout|feature_alpha_dropout|feature_dropout)", "", "outside training the input is returned itself"),
     ("views", r"torch\.(atleast_[123]d|broadcast_tensors|meshgrid|cartesian_prod|einsum)", "", "composed of views; the schema of the whole does not say so"),

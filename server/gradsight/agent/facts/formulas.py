@@ -146,17 +146,14 @@ def declared_memory() -> dict[str, Declared]:
     for schema in torch._C._jit_get_all_schemas():
         if not schema.name.startswith("aten::"):
             continue
-        written = [
-            each for each in schema.arguments if each.alias_info is not None and each.alias_info.is_write
-        ]
-        if written and all(each.kwarg_only for each in written):
+        # TorchScript's own operators on Python lists share names with tensor operators.
+        tensors = [each for each in schema.arguments if str(each.type) in ("Tensor", "Optional[Tensor]")]
+        marked = [each for each in tensors if each.alias_info is not None]
+        written = [each for each in marked if each.alias_info.is_write]
+        if not tensors or (written and all(each.kwarg_only for each in written)):
             continue
         declared = found.setdefault(schema.name[6:], Declared())
         declared.writes.update(each.name for each in written)
         if any(each.alias_info is not None for each in schema.returns):
-            declared.aliases.update(
-                each.name
-                for each in schema.arguments
-                if each.alias_info is not None and not each.alias_info.is_write
-            )
+            declared.aliases.update(each.name for each in marked if not each.alias_info.is_write)
     return found

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
+from gradsight.agent.facts.drawing import real, whole
 from gradsight.agent.facts.modules import Construction
 from gradsight.agent.facts.observe import Call
-from gradsight.agent.facts.own_samples import real, whole
 
 Constructions = dict[str, list[Construction]]
 

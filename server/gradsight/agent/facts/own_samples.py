@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import copy
-from typing import Any
-
 import torch
 
-from gradsight.agent.facts.observe import Call
-
-Calls = dict[str, list[Call]]
+from gradsight.agent.facts.drawing import Calls, call, mask, real, whole
+from gradsight.agent.facts.rare_samples import (
+    attention,
+    initializers,
+    quantized,
+    quantized_tensor,
+    recurrent,
+    sparse,
+)
 
 
 def own_calls(seed: int = 0) -> Calls:
@@ -23,37 +26,17 @@ def own_calls(seed: int = 0) -> Calls:
         _indexing,
         _creation,
         _functions,
-        _recurrent,
-        _attention,
+        recurrent,
+        attention,
         _losses_and_layers,
-        _sparse,
-        _quantized,
+        sparse,
+        quantized,
         _in_place,
-        _initializers,
+        initializers,
     ):
         for name, calls in part().items():
             found.setdefault(name, []).extend(calls)
     return found
-
-
-def real(*shape: int) -> torch.Tensor:
-    """Positive numbers between 0.1 and 0.9."""
-    return torch.rand(*shape) * 0.8 + 0.1
-
-
-def whole(limit: int, *shape: int) -> torch.Tensor:
-    """Integers below a limit."""
-    return torch.randint(0, limit, shape)
-
-
-def mask(*shape: int) -> torch.Tensor:
-    """Booleans, mixed."""
-    flat = torch.arange(max(1, torch.Size(shape).numel())) % 2 == 0
-    return flat.reshape(shape)
-
-
-def call(*positional: Any, **keywords: Any) -> Call:
-    return Call(positional, keywords)
 
 
 def _operators() -> Calls:
@@ -286,7 +269,7 @@ def _creation() -> Calls:
     found["torch.sparse_compressed_tensor"] = [
         call(pointers, columns, real(2), (2, 2), layout=torch.sparse_csr)
     ]
-    found["torch.empty_quantized"] = [call((3,), _quantized_tensor())]
+    found["torch.empty_quantized"] = [call((3,), quantized_tensor())]
     return found
 
 
@@ -364,7 +347,7 @@ def _functions() -> Calls:
         "torch.sym_sqrt": [call(4)],
         "torch.sym_sum": [call([1, 2])],
         "torch.sym_ite": [call(True, 1, 2)],
-        "torch.dequantize": [call(_quantized_tensor())],
+        "torch.dequantize": [call(quantized_tensor())],
         "torch.expand_copy": [call(real(1, 4), (3, 4))],
         "torch.where": [
             call(mask(3, 4), real(3, 4), 0.0),
@@ -432,38 +415,6 @@ def _functions() -> Calls:
     return found
 
 
-def _recurrent() -> Calls:
-    found: Calls = {}
-    gates = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
-    for word, count in gates.items():
-        rows = 5 * count
-        weights = [real(rows, 3), real(rows, 5), real(rows), real(rows)]
-        hidden = real(1, 2, 5)
-        state: Any = (hidden, real(1, 2, 5)) if word == "lstm" else hidden
-        found["torch." + word] = [
-            call(real(4, 2, 3), state, weights, True, 1, 0.0, training, False, False)
-            for training in (True, False)
-        ]
-        cell_state: Any = (real(2, 5), real(2, 5)) if word == "lstm" else real(2, 5)
-        found[f"torch.{word}_cell"] = [call(real(2, 3), cell_state, *[copy.copy(each) for each in weights])]
-    return found
-
-
-def _attention() -> Calls:
-    heads = (real(2, 2, 4, 8), real(2, 2, 4, 8), real(2, 2, 4, 8))
-    return {
-        "nn.functional.scaled_dot_product_attention": [
-            call(*heads),
-            call(*heads, is_causal=True),
-            call(*heads, mask(4, 4)),
-            call(*heads, real(4, 4)),
-            call(*heads, real(4, 4), is_causal=True),
-            call(*heads, dropout_p=0.5),
-            call(real(2, 4, 8), real(2, 4, 8), real(2, 4, 8)),
-        ]
-    }
-
-
 def _losses_and_layers() -> Calls:
     signs = torch.tensor([1.0, -1.0, 1.0])
     found: Calls = {
@@ -526,62 +477,6 @@ def _losses_and_layers() -> Calls:
     return found
 
 
-def _sparse() -> Calls:
-    coordinates = torch.eye(3).to_sparse()
-    rows = torch.eye(3).to_sparse_csr()
-    columns = torch.eye(3).to_sparse_csc()
-    found: Calls = {}
-    for word in ("values", "indices", "coalesce", "is_coalesced", "dense_dim", "sparse_dim", "to_dense"):
-        found["Tensor." + word] = [call(coordinates)]
-    for word in ("crow_indices", "col_indices", "values"):
-        found.setdefault("Tensor." + word, []).append(call(rows))
-    for word in ("ccol_indices", "row_indices"):
-        found["Tensor." + word] = [call(columns)]
-    for word in ("crow_indices_copy", "col_indices_copy"):
-        found["torch." + word] = [call(rows)]
-    for word in ("ccol_indices_copy", "row_indices_copy"):
-        found["torch." + word] = [call(columns)]
-    found["torch.values_copy"] = found["torch.indices_copy"] = [call(coordinates)]
-    for word in ("hspmm", "smm", "spmm"):
-        found["torch." + word] = [call(coordinates, real(3, 4))]
-    found["Tensor.smm"] = [call(coordinates, real(3, 4))]
-    found["torch.sspaddmm"] = found["Tensor.sspaddmm"] = [call(coordinates, coordinates, real(3, 3))]
-    found["Tensor.sparse_mask"] = [call(real(3, 3), coordinates)]
-    found["Tensor.sparse_resize_"] = [call(coordinates, (4, 4), 2, 0)]
-    found["Tensor.sparse_resize_and_clear_"] = [call(coordinates, (4, 4), 2, 0)]
-    found["Tensor.resize_as_sparse_"] = [call(coordinates, torch.eye(4).to_sparse())]
-    return found
-
-
-def _quantized_tensor() -> torch.Tensor:
-    return torch.quantize_per_tensor(torch.rand(4), 0.1, 0, torch.qint8)
-
-
-def _quantized() -> Calls:
-    found: Calls = {}
-    if "fbgemm" not in torch.backends.quantized.supported_engines and "qnnpack" not in (
-        torch.backends.quantized.supported_engines
-    ):
-        return found
-    channels = torch.quantize_per_channel(
-        torch.rand(3, 4), torch.full((3,), 0.1), torch.zeros(3, dtype=torch.int64), 0, torch.qint8
-    )
-    found["torch.quantize_per_tensor"] = [call(torch.rand(4), 0.1, 0, torch.qint8)]
-    found["torch.quantize_per_tensor_dynamic"] = [call(torch.rand(4), torch.qint8, False)]
-    found["torch.quantize_per_channel"] = [
-        call(torch.rand(3, 4), torch.full((3,), 0.1), torch.zeros(3, dtype=torch.int64), 0, torch.qint8)
-    ]
-    for word in ("int_repr", "q_scale", "q_zero_point", "dequantize", "qscheme"):
-        found["torch." + word] = found["Tensor." + word] = [call(_quantized_tensor())]
-    for word in ("q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points"):
-        found["torch." + word] = found["Tensor." + word] = [call(channels)]
-    image = torch.quantize_per_tensor(torch.rand(1, 2, 8, 8), 0.1, 0, torch.quint8)
-    found["torch.quantized_max_pool2d"] = [call(image, [2, 2])]
-    found["torch.quantized_max_pool1d"] = [call(image[0], [2])]
-    found["torch.choose_qparams_optimized"] = [call(torch.rand(16), 16, 200, 0.16, 8)]
-    return found
-
-
 def _add(one: float, other: float) -> float:
     return one + other
 
@@ -615,15 +510,4 @@ def _in_place() -> Calls:
             found.setdefault(name, []).append(call(real(3, 4) - 0.5))
     found["nn.functional.threshold_"] = [call(real(3, 4), 0.5, 0.0)]
     found["Tensor.relu"] = found["Tensor.relu_"] = [call(real(3, 4) - 0.5)]
-    return found
-
-
-def _initializers() -> Calls:
-    found: Calls = {}
-    for word in "eye_ kaiming_normal_ kaiming_uniform_ normal_ ones_ orthogonal_ trunc_normal_ uniform_ zeros_".split():
-        found["nn.init." + word] = [call(real(3, 4))]
-    found["nn.init.xavier_normal_"] = found["nn.init.xavier_uniform_"] = [call(real(3, 4))]
-    found["nn.init.constant_"] = [call(real(3, 4), 0.5)]
-    found["nn.init.sparse_"] = [call(real(3, 4), 0.5)]
-    found["nn.init.dirac_"] = [call(real(3, 4, 2))]
     return found

@@ -1,0 +1,115 @@
+"""Calls of our own for the rarer parts of torch: recurrent and attention functions, sparse, quantized, initializers."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+
+from gradsight.agent.facts.drawing import Calls, call, mask, real
+
+
+def recurrent() -> Calls:
+    """Recurrent functions and their cells."""
+    found: Calls = {}
+    gates = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+    for word, count in gates.items():
+        rows = 5 * count
+        weights = [real(rows, 3), real(rows, 5), real(rows), real(rows)]
+        hidden = real(1, 2, 5)
+        state: Any = (hidden, real(1, 2, 5)) if word == "lstm" else hidden
+        found["torch." + word] = [
+            call(real(4, 2, 3), state, weights, True, 1, 0.0, training, False, False)
+            for training in (True, False)
+        ]
+        cell_state: Any = (real(2, 5), real(2, 5)) if word == "lstm" else real(2, 5)
+        found[f"torch.{word}_cell"] = [call(real(2, 3), cell_state, *[copy.copy(each) for each in weights])]
+    return found
+
+
+def attention() -> Calls:
+    """Attention with and without mask, dropout and causality."""
+    heads = (real(2, 2, 4, 8), real(2, 2, 4, 8), real(2, 2, 4, 8))
+    return {
+        "nn.functional.scaled_dot_product_attention": [
+            call(*heads),
+            call(*heads, is_causal=True),
+            call(*heads, mask(4, 4)),
+            call(*heads, real(4, 4)),
+            call(*heads, real(4, 4), is_causal=True),
+            call(*heads, dropout_p=0.5),
+            call(real(2, 4, 8), real(2, 4, 8), real(2, 4, 8)),
+        ]
+    }
+
+
+def sparse() -> Calls:
+    """Parts and products of sparse tensors."""
+    coordinates = torch.eye(3).to_sparse()
+    rows = torch.eye(3).to_sparse_csr()
+    columns = torch.eye(3).to_sparse_csc()
+    found: Calls = {}
+    for word in ("values", "indices", "coalesce", "is_coalesced", "dense_dim", "sparse_dim", "to_dense"):
+        found["Tensor." + word] = [call(coordinates)]
+    for word in ("crow_indices", "col_indices", "values"):
+        found.setdefault("Tensor." + word, []).append(call(rows))
+    for word in ("ccol_indices", "row_indices"):
+        found["Tensor." + word] = [call(columns)]
+    for word in ("crow_indices_copy", "col_indices_copy"):
+        found["torch." + word] = [call(rows)]
+    for word in ("ccol_indices_copy", "row_indices_copy"):
+        found["torch." + word] = [call(columns)]
+    found["torch.values_copy"] = found["torch.indices_copy"] = [call(coordinates)]
+    for word in ("hspmm", "smm", "spmm"):
+        found["torch." + word] = [call(coordinates, real(3, 4))]
+    found["Tensor.smm"] = [call(coordinates, real(3, 4))]
+    found["torch.sspaddmm"] = found["Tensor.sspaddmm"] = [call(coordinates, coordinates, real(3, 3))]
+    found["Tensor.sparse_mask"] = [call(real(3, 3), coordinates)]
+    found["Tensor.sparse_resize_"] = [call(coordinates, (4, 4), 2, 0)]
+    found["Tensor.sparse_resize_and_clear_"] = [call(coordinates, (4, 4), 2, 0)]
+    found["Tensor.resize_as_sparse_"] = [call(coordinates, torch.eye(4).to_sparse())]
+    return found
+
+
+def quantized_tensor() -> torch.Tensor:
+    """Four numbers in eight bits."""
+    return torch.quantize_per_tensor(torch.rand(4), 0.1, 0, torch.qint8)
+
+
+def quantized() -> Calls:
+    """Quantized tensors, where an engine for them is built in."""
+    found: Calls = {}
+    if "fbgemm" not in torch.backends.quantized.supported_engines and "qnnpack" not in (
+        torch.backends.quantized.supported_engines
+    ):
+        return found
+    channels = torch.quantize_per_channel(
+        torch.rand(3, 4), torch.full((3,), 0.1), torch.zeros(3, dtype=torch.int64), 0, torch.qint8
+    )
+    found["torch.quantize_per_tensor"] = [call(torch.rand(4), 0.1, 0, torch.qint8)]
+    found["torch.quantize_per_tensor_dynamic"] = [call(torch.rand(4), torch.qint8, False)]
+    found["torch.quantize_per_channel"] = [
+        call(torch.rand(3, 4), torch.full((3,), 0.1), torch.zeros(3, dtype=torch.int64), 0, torch.qint8)
+    ]
+    for word in ("int_repr", "q_scale", "q_zero_point", "dequantize", "qscheme"):
+        found["torch." + word] = found["Tensor." + word] = [call(quantized_tensor())]
+    for word in ("q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points"):
+        found["torch." + word] = found["Tensor." + word] = [call(channels)]
+    image = torch.quantize_per_tensor(torch.rand(1, 2, 8, 8), 0.1, 0, torch.quint8)
+    found["torch.quantized_max_pool2d"] = [call(image, [2, 2])]
+    found["torch.quantized_max_pool1d"] = [call(image[0], [2])]
+    found["torch.choose_qparams_optimized"] = [call(torch.rand(16), 16, 200, 0.16, 8)]
+    return found
+
+
+def initializers() -> Calls:
+    """The functions of `nn.init`."""
+    found: Calls = {}
+    for word in "eye_ kaiming_normal_ kaiming_uniform_ normal_ ones_ orthogonal_ trunc_normal_ uniform_ zeros_".split():
+        found["nn.init." + word] = [call(real(3, 4))]
+    found["nn.init.xavier_normal_"] = found["nn.init.xavier_uniform_"] = [call(real(3, 4))]
+    found["nn.init.constant_"] = [call(real(3, 4), 0.5)]
+    found["nn.init.sparse_"] = [call(real(3, 4), 0.5)]
+    found["nn.init.dirac_"] = [call(real(3, 4, 2))]
+    return found
