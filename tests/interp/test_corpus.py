@@ -1,0 +1,50 @@
+"""The labelled corpus: every hazard is found on its line, and no safe program is alarmed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradsight.analysis import analyze
+from gradsight.model import Source
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+ALARMS = ("error", "warning")
+INFORMATION = {"GS290"}
+"""Codes that inform and never alarm, by contract."""
+
+
+def labels(folder: Path) -> list[dict[str, Any]]:
+    return json.loads((folder / "labels.json").read_text(encoding="utf-8"))
+
+
+def program(folder: Path, label: dict[str, Any]) -> Path:
+    inner = folder / "programs" / label["file"]
+    return inner if inner.exists() else folder / label["file"]
+
+
+def check(folder: Path, label: dict[str, Any]) -> None:
+    path = program(folder, label)
+    findings = analyze(Source(str(path), path.read_text(encoding="utf-8"))).findings
+    alarms = [finding for finding in findings if finding.severity in ALARMS]
+    told = [(finding.code, finding.span.line, finding.message) for finding in findings]
+    if label["verdict"] == "safe":
+        assert not alarms, told
+        return
+    expected = set(label["rule"])
+    heard = findings if expected & INFORMATION else alarms
+    assert any(finding.span.line in label["hazard_lines"] for finding in heard), told
+    assert not expected or any(finding.code in expected for finding in heard), told
+
+
+@pytest.mark.parametrize("label", labels(FIXTURES), ids=lambda label: label["file"])
+def test_program_is_judged_as_torch_judges_it(label: dict[str, Any]) -> None:
+    check(FIXTURES, label)
+
+
+@pytest.mark.parametrize("label", labels(FIXTURES / "truths"), ids=lambda label: label["file"])
+def test_starting_example_gets_its_true_verdict(label: dict[str, Any]) -> None:
+    check(FIXTURES / "truths", label)
