@@ -143,6 +143,24 @@ def test_a_client_that_pulls_is_never_pushed_to() -> None:
         assert editor.published == {}
 
 
+def test_the_whole_workspace_is_checked_where_the_user_wants_it(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    for name, text in {"bad.py": HAZARD, "good.py": REPAIRED, "other.py": "x = 1\n"}.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "lib.py").write_text(HAZARD)
+    with Editor(capabilities=pulling(), options={"scope": "workspace"}, folders=[tmp_path]) as editor:
+        answer = editor.request("workspace/diagnostic", {"previousResultIds": []})
+        found = {Path(item["uri"]).name: len(item["items"]) for item in answer["items"]}
+        assert found == {"bad.py": 1, "good.py": 0, "other.py": 0}
+        known = [{"uri": item["uri"], "value": item["resultId"]} for item in answer["items"]]
+        (tmp_path / "bad.py").write_text(REPAIRED)
+        (tmp_path / "other.py").unlink()
+        again = editor.request("workspace/diagnostic", {"previousResultIds": known})
+        changed = {Path(item["uri"]).name: item["items"] for item in again["items"] if item["kind"] == "full"}
+        assert changed == {"bad.py": []}
+
+
 def test_a_client_that_does_not_pull_is_not_offered_to() -> None:
     with Editor() as editor:
         assert "diagnosticProvider" not in editor.server["capabilities"]

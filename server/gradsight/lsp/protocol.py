@@ -96,8 +96,10 @@ class Conversation(LanguageServerProtocol):
         self._send_data({"jsonrpc": "2.0", "id": identity, "result": self.on_initialize(params)})
 
     def _receive_answer(self, data: dict[str, Any]) -> None:
-        if data["id"] not in self._request_futures:
-            log.debug("an answer to nothing that was asked: %s", data["id"])
+        known = self._request_futures.get(data["id"]) if isinstance(data["id"], (str, int)) else None
+        if known is None or known.done():
+            # Nobody asked, or nobody waits any more: a shutdown cancels what was asked.
+            self._request_futures.pop(data["id"] if known is not None else "", None)
             return
         try:
             message = self.structure_message(data)

@@ -26,6 +26,7 @@ from gradsight.lsp import (
     watching,
 )
 from gradsight.lsp.client import Client
+from gradsight.lsp.convert import path_of
 from gradsight.lsp.protocol import Conversation, settle
 from gradsight.lsp.wire_types import types
 from gradsight.session.documents import Document
@@ -59,6 +60,7 @@ class GradSightServer(LanguageServer):
         self.progress_shown: int | str | None = None
         """The token under which the newest probe tells how far it is."""
         self.session.options_for = self.choices.options_for
+        self.session.options_at = self.choices.options_at
         self.session.on_report = self._on_report
         self.session.on_outdated = self.refresh
         self.session.on_complaint = self.tell
@@ -103,7 +105,8 @@ class GradSightServer(LanguageServer):
             self.in_background(self.workspace_inlay_hint_refresh_async(None))
 
     async def other_files(self) -> AsyncIterator[tuple[str, tuple[Finding, ...]]]:
-        """Files that are not open, with what there is to say about them."""
+        """Files that are not open, with what there is to say about them: what open documents found there, and the
+        whole workspace where the user wants it."""
         paths = {
             finding.path
             for document in self.session.open.documents.values()
@@ -112,6 +115,12 @@ class GradSightServer(LanguageServer):
         }
         for path in sorted(paths):
             yield path, self.session.findings_at(path)
+        folders = [
+            path_of(uri) for uri, options in self.choices.folders.items() if options.scope == "workspace"
+        ]
+        async for path, findings in self.session.scanner.scan(folders):
+            if path not in paths:
+                yield path, findings
 
     def _on_report(self, document: Document, elsewhere: set[str]) -> None:
         diagnostics.show(self, document, elsewhere)

@@ -35,9 +35,12 @@ class Choices:
 
     def options_for(self, document: Document) -> Options:
         """The options that hold for a document: those of the innermost folder around it."""
+        return self.options_at(path_of(document.key))
+
+    def options_at(self, path: str) -> Options:
+        """The options that hold for a path."""
         if len(self.folders) <= 1:
             return next(iter(self.folders.values()), self.common)
-        path = path_of(document.key)
         around = [folder for folder in self.folders if _is_inside(path, path_of(folder))]
         return self.folders[max(around, key=len)] if around else self.common
 

@@ -25,6 +25,7 @@ from gradsight.session.housekeeping import Housekeeper
 from gradsight.session.knowledge import TensorCard
 from gradsight.session.options import Options
 from gradsight.session.repairs import Workshop
+from gradsight.session.scanning import Scanner
 from gradsight.session.schedule import Urgency, Worker
 
 if TYPE_CHECKING:
@@ -52,8 +53,10 @@ class Session:
         self.files = Files()
         self.worker = Worker()
         self.housekeeper = Housekeeper()
+        self.scanner = Scanner(self)
         self.evidence = EvidenceBook()
         self.options_for: Callable[[Document], Options] = lambda document: Options()
+        self.options_at: Callable[[str], Options] = lambda path: Options()
         self.on_report: Callable[[Document, set[str]], None] = lambda document, elsewhere: None
         self.on_outdated: Callable[[], None] = lambda: None
         self.on_complaint: Callable[[str], None] = log.warning
@@ -177,6 +180,7 @@ class Session:
         if not concerned:
             return
         self.files.forget(concerned)
+        self.scanner.forget()
         self.outdate(self.open.documents.values())
 
     def poll_files(self) -> None:
@@ -187,10 +191,17 @@ class Session:
 
     def settings_for(self, document: Document) -> Settings:
         """The settings that hold for a document; what is wrong with them is said once."""
-        configuration = self.files.configuration_for(document.path)
+        return self._settings(document.path, self.options_for(document))
+
+    def settings_at(self, path: str) -> Settings:
+        """The settings that hold for a file, open or not."""
+        return self._settings(path, self.options_at(path))
+
+    def _settings(self, path: str, options: Options) -> Settings:
+        configuration = self.files.configuration_for(path)
         for complaint in configuration.complaints:
             self.complain(complaint)
-        return self.options_for(document).settings(configuration.settings)
+        return options.settings(configuration.settings)
 
     def complain(self, text: str) -> None:
         """Say once that something was not understood."""
