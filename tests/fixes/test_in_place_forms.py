@@ -31,7 +31,7 @@ from tests.fixes.checking import check_rewrite, rewritten
         ("x.fill_diagonal_(0)", "x = x.clone().fill_diagonal_(0)"),
         ("x.zero_()", "x = x.clone().zero_()"),
         ("x.gt_(0)", "x = x.clone().gt_(0)"),
-        ("x.copy_(other)", "x = other.to(x).expand_as(x).clone()"),
+        ("x.copy_(other)", "x = x.clone().copy_(other)"),
         ("x.mul_(a).add_(b)", "x = x.mul(a).add(b)"),
         ("x.index_add_(\n    0, i,  # rows\n    v,\n)", "x = x.index_add(\n    0, i,  # rows\n    v,\n)"),
         ("x = x.mul_(w)", "x = x * w"),

@@ -353,6 +353,12 @@ def _out_of_place(tree: Tree, write: Write, name: str, operator: bool) -> tuple[
         end = tree.end(call.func)
         return (Patch(end - 1, end, ""),)
     links = list(_links(call))
+    root_name = _chain_root(call)
+    if isinstance(root_name, ast.Name) and any(
+        reads(given, root_name.id) for link in links[:-1] for given in _given(link)
+    ):
+        # What a later link of the chain is given has already been changed by an earlier one.
+        return None
     methods = [_method(link) for link in links]
     if len(links) == 1:
         special = _single(tree, call, name, operator)
@@ -394,12 +400,11 @@ def _single(tree: Tree, call: ast.Call, name: str, operator: bool) -> tuple[Patc
         if needs_parentheses(call.args[0], kind()):
             value = f"({value})"
         return (Patch(start, end, f"{name} {OPERATORS[method]} {value}"),)
-    if method == "copy_" and plain:
-        value = tree.segment(call.args[0])
-        if not isinstance(call.args[0], (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
-            value = f"({value})"
-        return (Patch(start, end, f"{value}.to({name}).expand_as({name}).clone()"),)
     return None
+
+
+def _given(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(keyword.value for keyword in call.keywords)]
 
 
 def _links(call: ast.AST) -> Iterator[ast.Call]:

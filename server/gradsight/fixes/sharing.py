@@ -115,6 +115,10 @@ def _handing_back(tree: Tree) -> frozenset[str]:
         if isinstance(node, ast.FunctionDef) and node.name == "forward" and _returns_given(node)
     }
     for node in ast.walk(tree.module):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
+            given = {one.arg for one in node.value.args.args}
+            if given & _touched(node.value.body):
+                names |= {_last_name(target) for target in node.targets}
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
             made = _last_name(node.value.func)
             works_in_place = any(word.arg == "inplace" for word in node.value.keywords)
