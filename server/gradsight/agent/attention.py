@@ -88,7 +88,7 @@ class FullInstruments(Instruments):
         """Tells each instrument who wants to hear from it."""
         self.situation.grad_writes = self.training.written
         self.situation.gradient_edits = self._gradient_edited
-        self.recorder.builder = self._builder
+        self.recorder.builder = self.modules.builder
         self.blame.unwaited = lambda: self.threads.active
         self.shadow.adopt = self._adopt
         surface = self.surface
@@ -179,20 +179,6 @@ class FullInstruments(Instruments):
             if isinstance(owner, torch.nn.Module):
                 self.regime.mode_dependent(owner, active)
                 return
-
-    def _builder(self) -> Stack:
-        """An in-place module in a container runs: what to change is the line that built it."""
-        if not self.modules.inplace:
-            return ()
-        owner: Any = None
-        for frame in library_frames():
-            if frame.f_code.co_name == "forward":
-                if owner is not None:
-                    return self.modules.built(owner)
-                owner = frame.f_locals.get("self")
-                if not isinstance(owner, torch.nn.Module) or not getattr(owner, "inplace", False):
-                    return ()
-        return ()
 
     @quietly
     def _gradient_edited(self, tensor: torch.Tensor, stack: Stack) -> None:

@@ -158,7 +158,7 @@ class Blame:
         return self._at_error("GS102", message, scene)
 
     def _view_write(self, scene: Scene) -> Fault:
-        match = re.search(r"Output \d+ of (\w+?)Backward\d* is a view", scene.message)
+        match = re.search(r"Output \d+ of (\w+?)(?:Backward\d*)? is a view", scene.message)
         maker = match.group(1) if match else ""
         origin = f" of `{_snake(maker)}`" if maker else ""
         message = f"`{text_of(scene.place)}` writes to one of several views{origin}, which torch refuses"

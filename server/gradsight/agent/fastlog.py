@@ -7,43 +7,48 @@ recognised by name (`add_`, `out=`, `inplace=True`, foreach) and optimizer steps
 from __future__ import annotations
 
 import contextlib
-import inspect
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
+from gradsight.agent.gradwatch import GradWatch, NoneRead
 from gradsight.agent.graph import geometry_of
 from gradsight.agent.oplog import Operation, OpLog, Write, next_number
 from gradsight.agent.recorder import Situation
-from gradsight.agent.sites import Stack, capture
+from gradsight.agent.sites import Stack, capture, is_user_file
 
-_PLAIN = 0
-_FIRST = 1
-_OPTION = 2
-_NOT_WRITES = frozenset(
-    ("requires_grad_", "detach_", "share_memory_", "retain_grad_", "rename_", "is_shared_")
-)
+_PLAIN, _WRITES, _PYTHON, _GRADIENT = range(4)
+_NOT_WRITES = frozenset(("requires_grad_", "detach_", "share_memory_", "rename_"))
+_NOT_IN_PLACE = frozenset(("__index__", "__invert__", "__int__", "__iter__"))
 
 
 class FastRecorder(TorchFunctionMode):
     """Logs which user line made which nodes, and which line wrote where."""
 
-    def __init__(self, log: OpLog, situation: Situation) -> None:
+    def __init__(self, log: OpLog, situation: Situation, grads: GradWatch, builder: Callable[[], Stack]) -> None:
         super().__init__()
         self.log = log
         self.situation = situation
-        self._kinds: dict[Any, tuple[int, int]] = {}
+        self.grads = grads
+        self.builder = builder
+        self._kinds: dict[Any, int] = {torch.Tensor.grad.__get__: _GRADIENT}
         self._versions: list[tuple[torch.Tensor, int]] = []
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kind = self._kinds.get(func)
         if kind is None:
             kind = self._kinds[func] = _kind_of(func)
-        if kind[0] != _PLAIN or (kwargs and ("out" in kwargs or kwargs.get("inplace"))):
-            if not self.situation.library_step:
-                self._note_writes(kind, args, kwargs or {}, getattr(func, "__name__", "write"))
+        seen: list[tuple[torch.Tensor, int]] = []
+        if kind == _WRITES or (kwargs and "out" in kwargs):
+            self._note_writes(args, kwargs or {}, getattr(func, "__name__", "write"))
+        elif kind == _PYTHON:
+            # A function written in Python may write to its arguments inside, where this mode does not listen.
+            seen = [(item, item._version) for item in args if _has_version(item)]
+        elif kind == _GRADIENT:
+            return self._gradient(func, args)
         before = next_number()
         result = func(*args, **kwargs) if kwargs else func(*args)
         after = next_number()
@@ -51,6 +56,9 @@ class FastRecorder(TorchFunctionMode):
             log = self.log
             log.clock += 1
             log.track().add(after, Operation(log.clock, getattr(func, "__name__", "op"), capture(2, 3)))
+        for tensor, version in seen:
+            if tensor._version != version:
+                self._note(tensor, version, getattr(func, "__name__", "write"), capture(2, 4))
         return result
 
     @contextlib.contextmanager
@@ -59,24 +67,31 @@ class FastRecorder(TorchFunctionMode):
         with self:
             yield
 
-    def _note_writes(self, kind: tuple[int, int], args: Any, kwargs: dict[str, Any], name: str) -> None:
-        if kind[0] == _OPTION and "inplace" not in kwargs:
-            if not (len(args) > kind[1] and args[kind[1]] is True):
-                return
+    def _note_writes(self, args: Any, kwargs: dict[str, Any], name: str) -> None:
         target = kwargs["out"] if "out" in kwargs else args[0] if args else next(iter(kwargs.values()), None)
         stack = capture(3, 4)
         self.log.clock += 1
         for tensor in target if isinstance(target, (list, tuple)) else (target,):
-            if (
-                isinstance(tensor, torch.Tensor)
-                and tensor.layout is torch.strided
-                and not tensor.is_inference()
-            ):
-                to_leaf = tensor.is_leaf and tensor.requires_grad
-                self.log.note_write(
-                    tensor,
-                    Write(self.log.clock, name, stack, tensor._version, geometry_of(tensor), "", to_leaf),
-                )
+            if _has_version(tensor):
+                self._note(tensor, tensor._version, name, stack)
+
+    def _note(self, tensor: torch.Tensor, version: int, name: str, stack: Stack) -> None:
+        built = self.builder()
+        if built:
+            stack = (*built[:1], *stack)
+        self.log.clock += 1
+        to_leaf = tensor.is_leaf and tensor.requires_grad
+        self.log.note_write(tensor, Write(self.log.clock, name, stack, version, geometry_of(tensor), "", to_leaf))
+
+    def _gradient(self, func: Any, args: Any) -> Any:
+        grad = func(*args)
+        owner = args[0]
+        if grad is None and is_user_file(sys._getframe(2).f_code.co_filename):
+            node = owner.grad_fn if owner.requires_grad else None
+            read = NoneRead(capture(3), owner.is_leaf, owner.retains_grad, id(owner), node, 1)
+            self.grads.none_reads.append(read)
+            del self.grads.none_reads[:-20]
+        return grad
 
     def before_step(self, optimizer: Any) -> None:
         """Remembers the versions of the parameters that a library step is going to write."""
@@ -100,24 +115,17 @@ class FastRecorder(TorchFunctionMode):
         self._versions = []
 
 
-def _kind_of(func: Any) -> tuple[int, int]:
-    """How a function of the API can write: to its first argument, by an option, or not at all."""
+def _has_version(item: Any) -> bool:
+    return isinstance(item, torch.Tensor) and item.layout is torch.strided and not item.is_inference()
+
+
+def _kind_of(func: Any) -> int:
+    """How a function of the API can write: to its first argument, inside its Python body, or not at all."""
     name = getattr(func, "__name__", "")
-    if name == "__setitem__" or (
-        name.startswith("__i")
-        and name.endswith("__")
-        and name not in ("__index__", "__invert__", "__int__", "__iter__")
-    ):
-        return (_FIRST, 0)
+    if name == "__setitem__" or (name.startswith("__i") and name.endswith("__") and name not in _NOT_IN_PLACE):
+        return _WRITES
     if name == "__set__" and getattr(getattr(func, "__self__", None), "__name__", "") == "data":
-        return (_FIRST, 0)
+        return _WRITES
     if name.endswith("_") and not name.endswith("__") and name not in _NOT_WRITES:
-        return (_FIRST, 0)
-    if hasattr(func, "__code__"):
-        try:
-            names = list(inspect.signature(func).parameters)
-        except (TypeError, ValueError):
-            return (_PLAIN, 0)
-        if "inplace" in names:
-            return (_OPTION, names.index("inplace"))
-    return (_PLAIN, 0)
+        return _WRITES
+    return _PYTHON if hasattr(func, "__code__") and name not in ("backward", "grad") else _PLAIN

@@ -20,6 +20,7 @@ from gradsight.agent.fastlog import FastRecorder
 from gradsight.agent.faults import Ledger
 from gradsight.agent.features import Features
 from gradsight.agent.govern import Governor
+from gradsight.agent.gradwatch import GradWatch
 from gradsight.agent.graph import untracked
 from gradsight.agent.modules import ModuleRegistry
 from gradsight.agent.oplog import OpLog
@@ -163,10 +164,11 @@ class FastInstruments(Instruments):
 
     def __init__(self, ledger: Ledger, governor: Governor) -> None:
         super().__init__(ledger, governor, whole_calls=True)
-        self.recorder = FastRecorder(self.log, self.situation)
+        grads = GradWatch(self.log, ledger)
+        self.recorder = FastRecorder(self.log, self.situation, grads, self.modules.builder)
         self.backwards = Backwards(self.log, ledger, self.situation, None, None)
         self.backwards.around = self.recorder.again
-        self.blame = Blame(self.log, None, None, None, self.backwards, self.modules)
+        self.blame = Blame(self.log, None, None, grads, self.backwards, self.modules)
         self._custom = CustomFunctions(self.log, ledger, self.situation, judges=False)
 
     def install(self, features: Features) -> None:

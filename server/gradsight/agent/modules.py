@@ -13,7 +13,7 @@ from gradsight.agent.cuts import label, name_list
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
 from gradsight.agent.oplog import OpLog
 from gradsight.agent.shadow import Leaf, Shadow
-from gradsight.agent.sites import FrameKey, Stack, capture, place_of, text_of
+from gradsight.agent.sites import FrameKey, Stack, capture, library_frames, place_of, text_of
 from gradsight.agent.training import OptimizerRecord, Training
 
 _MOST_ENTRIES = 20_000
@@ -104,6 +104,20 @@ class ModuleRegistry:
         """The line that built an in-place module."""
         reference, stack = self.inplace.get(id(module), (None, ()))
         return stack if reference is not None and reference() is module else ()
+
+    def builder(self) -> Stack:
+        """An in-place module runs inside a container: what to change is the line that built it."""
+        if not self.inplace:
+            return ()
+        owner: Any = None
+        for frame in library_frames():
+            if frame.f_code.co_name == "forward":
+                if owner is not None:
+                    return self.built(owner)
+                owner = frame.f_locals.get("self")
+                if not isinstance(owner, torch.nn.Module) or not getattr(owner, "inplace", False):
+                    return ()
+        return ()
 
     @quietly
     def gained(self, leaves: list[Leaf], training: Training) -> None:

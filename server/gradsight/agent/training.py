@@ -53,6 +53,7 @@ class OptimizerRecord:
     last_step: Stack = ()
     versions: list[tuple[torch.Tensor, int]] = field(default_factory=list)
     last_drops: int = 0
+    has_closure: bool = False
 
 
 @dataclass(frozen=True)
@@ -191,6 +192,7 @@ class Training:
             record = self.optimizers[id(optimizer)]
         self._refresh(optimizer, record)
         record.last_step = stack
+        record.has_closure = has_closure
         record.versions = []
         if not has_closure:
             self._judge_step(record, stack)
@@ -252,7 +254,7 @@ class Training:
     def _judge_lost_batches(self, record: OptimizerRecord) -> None:
         """Gradients meant to add up over several batches, and cleared before each: every step loses as many."""
         gains = next((self.gains[bit] for bit in record.leaves if bit in self.gains), None)
-        if gains is None:
+        if gains is None or record.has_closure:
             return
         lost, dropped = self._reach(gains.dropped), gains.drops
         used = self._reach(gains.since_clear[-1]) if gains.since_clear else None
