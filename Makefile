@@ -11,11 +11,17 @@ BIOME = $(NODE) node_modules/@biomejs/biome/bin/biome
 PYTEST_FLAGS ?= -n 2 --dist worksteal
 REPORTS = build/reports
 
-.PHONY: help demo test test-python test-client lint format typecheck fuzz facts pins clean setup-python setup-node
+.PHONY: help demo test test-python test-client test-vscode vsix vscode site settings lint format typecheck fuzz facts \
+    pins clean setup-python setup-node
 
 help:
 	@echo 'make demo       set up, then show what GradSight does on shipped examples'
 	@echo 'make test       set up, then run every test: Python and editor client'
+	@echo 'make vsix       pack the VS Code extension for this machine (TARGETS=all: for every platform)'
+	@echo 'make vscode     open VS Code in a browser, with the extension and a sample workspace'
+	@echo 'make test-vscode  drive the packed extension in a real VS Code'
+	@echo 'make site       build the manual as a web site'
+	@echo 'make settings   write the settings of the editor from the server'"'"'s own model'
 	@echo 'make lint       check style, imports between rooms, and formatting'
 	@echo 'make format     rewrite the sources in the house style'
 	@echo 'make typecheck  mypy (strict) and tsc'
@@ -42,6 +48,26 @@ test-client: setup-node
 	$(BIOME) check --error-on-warnings
 	$(NODE) client/build.mjs
 
+TARGETS = linux-x64
+
+vsix: setup-python setup-node
+	@$(VENV) -m gradsight_dev.package_vsix --node $(NODE) --target $(TARGETS)
+
+test-vscode: vsix
+	@mkdir -p $(REPORTS)
+	@.ci/vscode >/dev/null && .ci/vscode --browser >/dev/null
+	$(NODE) --test --test-concurrency=1 --test-reporter=spec --test-reporter-destination=stdout \
+	    --test-reporter=junit --test-reporter-destination=$(REPORTS)/vscode.xml tests/client_e2e/*.test.mjs
+
+vscode: vsix
+	@$(NODE) tests/client_e2e/open.mjs
+
+site: setup-python
+	@$(VENV) -m gradsight_dev.site
+
+settings: setup-python
+	@$(VENV) -m gradsight_dev.settings_schema
+
 lint: setup-python setup-node
 	$(VENV) -m ruff check
 	$(VENV) -m ruff format --check
@@ -67,7 +93,7 @@ pins: setup-python
 	$(VENV) -m gradsight_dev.pins
 
 clean:
-	rm -rf .venv node_modules dist build .mypy_cache .ruff_cache .import_linter_cache .hypothesis .gradsight_cache
+	rm -rf .venv node_modules dist build site artifacts .mypy_cache .ruff_cache .import_linter_cache .hypothesis .gradsight_cache
 
 setup-python:
 	@PYTHON='$(PYTHON)' .ci/setup python

@@ -95,7 +95,7 @@ export function sampleFolder() {
 /** One VS Code server with its own empty profile. */
 export class Editor {
   /** Start it, with the extension installed. */
-  static async start({ trusted = true, settings = {}, extensions = [vsix()] } = {}) {
+  static async start({ trusted = true, settings = {}, extensions = [vsix()], browser = true } = {}) {
     const editor = new Editor();
     editor.home = mkdtempSync(join(tmpdir(), "gradsight-vscode-"));
     editor.install = execFileSync(join(ROOT, ".ci", "vscode"), { encoding: "utf8" })
@@ -137,6 +137,7 @@ export class Editor {
       async () => (await fetch(`http://127.0.0.1:${editor.port}/healthz`)).ok,
       "code-server answers",
     );
+    if (!browser) return editor;
     const executablePath = execFileSync(join(ROOT, ".ci", "vscode"), ["--browser"], {
       encoding: "utf8",
     }).trim();

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from gradsight.cli import continuous
 from gradsight.cli.checking import Checker, Result, Task, shown_path
 from gradsight.cli.documents import Documents
 from gradsight.cli.gathering import gather
@@ -27,8 +28,6 @@ from gradsight.session.reading import Unreadable, decode
 from gradsight.session.walking import is_excluded, walk
 from gradsight.session.workspace import project_root
 
-# The module that writes each format offers `write(gathered, documents, out, color)`.
-FORMATS = {"text": "gradsight.cli.report_text", "json": "gradsight.cli.report_json"}
 STDIN = "-"
 STDIN_NAME = "<stdin>"
 
@@ -39,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "paths", nargs="*", default=["."], metavar="PATH", help="files and folders; - is standard input"
     )
     parser.add_argument(
-        "--format", choices=sorted(FORMATS), default="text", help="how findings are written (text)"
+        "--format", choices=sorted(continuous.FORMATS), default="text", help="how findings are written (text)"
     )
     parser.add_argument(
         "--select", action="append", metavar="CODES", help="check these codes, prefixes or names only"
@@ -52,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="FILE", help="read [tool.gradsight] from this pyproject.toml")
     parser.add_argument("--jobs", type=int, metavar="N", help="use at most N processes (all processors)")
     parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours in text (auto)")  # fmt: skip
+    continuous.add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         tasks = list(planner.plan(args.paths or ["."], args.stdin_filename))
     except UsageProblem as problem:
         return fail(str(problem))
-    results = check_all(tasks, args.jobs)
+    results = continuous.check(args, tasks, lambda some: check_all(some, args.jobs))
     failed = planner.failed
     for task, result in zip(tasks, results):
         if result.unreadable:
@@ -86,7 +86,11 @@ def run(args: argparse.Namespace) -> int:
     gathered = gather(
         results, Settings(hints=bool(args.hints) or planner.wants_hints), documents.source, planner.is_wanted
     )
-    importlib.import_module(FORMATS[args.format]).write(gathered, documents, sys.stdout, args.color)
+    try:
+        gathered = continuous.narrow(args, gathered, documents, [task.path for task in tasks])
+    except continuous.Unusable as problem:
+        return fail(str(problem))
+    continuous.write(args, gathered, documents, sys.stdout)
     if failed:
         return FAILED
     return FINDINGS if gathered.alarms else CLEAN

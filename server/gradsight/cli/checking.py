@@ -18,6 +18,7 @@ from gradsight.session.notebooks import read_notebook
 from gradsight.session.reading import Unreadable, decode, read_bytes, reader
 from gradsight.session.workspace import WorkspaceFinder
 
+Question = tuple[str, int, str]
 TORCH = b"torch"
 SYNTAX_CODE = "GS000"
 
@@ -51,6 +52,20 @@ class Result:
     unreadable: str = ""
     fault: str = ""
     is_skipped: bool = False
+    imports: tuple[Question, ...] = ()
+    """What was asked about imports on the way, by whom."""
+
+
+@dataclass(slots=True)
+class Noting:
+    """A finder that notes what it is asked."""
+
+    finder: WorkspaceFinder
+    asked: dict[Question, None] = field(default_factory=dict)
+
+    def __call__(self, module: str, level: int, importing_path: str) -> Source | None:
+        self.asked[module, level, importing_path] = None
+        return self.finder(module, level, importing_path)
 
 
 @dataclass(frozen=True)
@@ -85,9 +100,12 @@ def check_file(task: Task, finder: WorkspaceFinder) -> Result:
         return Result(task.path, unreadable=source.reason)
     from gradsight.analysis import analyze
 
-    report = analyze(source, task.settings, finder)
+    noting = Noting(finder)
+    report = analyze(source, task.settings, noting)
     broken = tuple(_as_finding(task.path, problem) for problem in report.syntax_problems)
-    return Result(task.path, broken + report.findings, report.unused_suppressions)
+    return Result(
+        task.path, broken + report.findings, report.unused_suppressions, imports=tuple(noting.asked)
+    )
 
 
 def read_task(task: Task) -> Source | Unreadable | None:

@@ -1,0 +1,95 @@
+"""`--baseline FILE`: findings that were there before somebody looked; only what comes to them makes a run fail.
+
+An entry is known by its rule, its file and the words of its line, so that it survives when lines move.  Two equal lines
+with the same finding need two entries.  Paths are relative to the folder of the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+
+from gradsight.cli.documents import Documents
+from gradsight.cli.gathering import Gathered
+from gradsight.model.finding import Finding
+
+VERSION = 1
+Entry = tuple[str, str, str]
+
+
+class BadBaseline(Exception):
+    """The file cannot be used; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What is new, how many findings were known, and how many entries of the file nothing matches any more."""
+
+    fresh: Gathered
+    known: int
+    stale: int
+
+
+def compare(gathered: Gathered, documents: Documents, path: str, checked: Collection[str]) -> Compared:
+    """The findings that a baseline does not hold; `checked` are the files that were looked at."""
+    left = Counter(read(path))
+    fresh = []
+    for finding in gathered.findings:
+        entry = entry_of(finding, documents, path)
+        if left[entry] > 0:
+            left[entry] -= 1
+        else:
+            fresh.append(finding)
+    known = len(gathered.findings) - len(fresh)
+    names = {_relative(each, path) for each in checked}
+    stale = sum(count for (file, _, _), count in left.items() if file in names)
+    return Compared(replace(gathered, findings=tuple(fresh)), known, stale)
+
+
+def write(findings: Iterable[Finding], documents: Documents, path: str) -> int:
+    """Take the present findings as known; how many there are."""
+    entries = sorted(entry_of(finding, documents, path) for finding in findings)
+    table = {
+        "version": VERSION,
+        "findings": [{"code": code, "file": file, "line": line} for file, code, line in entries],
+    }
+    text = json.dumps(table, indent=1, ensure_ascii=False) + "\n"
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as problem:
+        raise BadBaseline(f"{path} cannot be written: {(problem.strerror or 'unknown').lower()}") from None
+    return len(entries)
+
+
+def read(path: str) -> list[Entry]:
+    """The entries of a baseline."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            table = json.load(file)
+    except FileNotFoundError:
+        raise BadBaseline(f"no such file: {path} (make it with --write-baseline)") from None
+    except (OSError, ValueError, RecursionError) as problem:
+        raise BadBaseline(f"{path} is not a baseline: {problem}") from None
+    if not isinstance(table, dict) or table.get("version") != VERSION:
+        raise BadBaseline(f"{path} is not a baseline of this version: write it anew with --write-baseline")
+    try:
+        return [(str(each["file"]), str(each["code"]), str(each["line"])) for each in table["findings"]]
+    except (KeyError, TypeError):
+        raise BadBaseline(f"{path} is not a baseline: write it anew with --write-baseline") from None
+
+
+def entry_of(finding: Finding, documents: Documents, path: str) -> Entry:
+    """What a finding is known by."""
+    words = " ".join(documents.line(finding.path, finding.span.line).split())
+    return _relative(finding.path, path), finding.code, words
+
+
+def _relative(file: str, path: str) -> str:
+    """A file as the baseline at `path` names it."""
+    folder = os.path.dirname(os.path.abspath(path))
+    return PurePath(os.path.relpath(file, folder) if os.path.isabs(file) else file).as_posix()

@@ -1,0 +1,110 @@
+"""What a team puts into continuous integration: more formats, a baseline, changed lines only, counts, kept results."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Callable, Collection
+from typing import TextIO
+
+from gradsight.cli.checking import Result, Task
+from gradsight.cli.documents import Documents
+from gradsight.cli.gathering import Gathered
+
+Check = Callable[[list[Task]], list[Result]]
+
+# The module that writes each format offers `write(gathered, documents, out, color)`.
+FORMATS = {
+    "text": "gradsight.cli.report_text",
+    "json": "gradsight.cli.report_json",
+    "json-lines": "gradsight.cli.report_jsonlines",
+    "github": "gradsight.cli.report_github",
+    "sarif": "gradsight.cli.report_sarif",
+    "junit": "gradsight.cli.report_junit",
+}
+
+
+class Unusable(Exception):
+    """An option cannot be carried out; the text says why."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `check` that are about adopting it."""
+    parser.add_argument("--baseline", metavar="FILE", help="leave out findings that this file knows")
+    parser.add_argument(
+        "--write-baseline", action="store_true", help="take the present findings as known: write the baseline"
+    )
+    parser.add_argument(
+        "--diff", metavar="BASE", help="only what lines changed since this commit have to do with"
+    )
+    parser.add_argument(
+        "--statistics", action="store_true", help="count findings by rule instead of showing them"
+    )
+    parser.add_argument("--no-cache", action="store_true", help="analyse every file, changed or not")
+
+
+def check(args: argparse.Namespace, tasks: list[Task], check_all: Check) -> list[Result]:
+    """The result of every task, from earlier ones where nothing changed."""
+    if args.no_cache:
+        return check_all(tasks)
+    from gradsight.cli.result_cache import check_with_cache
+
+    return check_with_cache(tasks, check_all)
+
+
+def narrow(
+    args: argparse.Namespace, gathered: Gathered, documents: Documents, checked: Collection[str]
+) -> Gathered:
+    """The findings that count, of those in the files that were checked.  Raises Unusable."""
+    if args.write_baseline and args.baseline is None:
+        raise Unusable("--write-baseline needs --baseline FILE")
+    if args.baseline is not None:
+        gathered = _compared(args, gathered, documents, checked)
+    if args.diff is not None:
+        from gradsight.cli import changes
+
+        try:
+            return changes.narrow(gathered, changes.changes_since(args.diff, args.paths or ["."]))
+        except changes.NoDiff as problem:
+            raise Unusable(str(problem)) from None
+    return gathered
+
+
+def write(args: argparse.Namespace, gathered: Gathered, documents: Documents, out: TextIO) -> None:
+    """The findings in the format that was asked for, or their counts."""
+    if args.statistics:
+        from gradsight.cli import statistics
+
+        statistics.write(gathered, out, args.format)
+        return
+    importlib.import_module(FORMATS[args.format]).write(gathered, documents, out, args.color)
+
+
+def _compared(
+    args: argparse.Namespace, gathered: Gathered, documents: Documents, checked: Collection[str]
+) -> Gathered:
+    from gradsight.cli import baseline
+
+    try:
+        if args.write_baseline:
+            count = baseline.write(gathered.findings, documents, args.baseline)
+            _tell(f"{_findings(count)} written to {args.baseline}")
+        compared = baseline.compare(gathered, documents, args.baseline, checked)
+    except baseline.BadBaseline as problem:
+        raise Unusable(str(problem)) from None
+    if compared.known and not args.write_baseline:
+        _tell(f"{_findings(compared.known)} known to {args.baseline} left out")
+    if compared.stale:
+        count = compared.stale
+        entries = "1 entry is" if count == 1 else f"{count} entries are"
+        _tell(f"{entries} no longer found: write {args.baseline} anew with --write-baseline")
+    return compared.fresh
+
+
+def _findings(count: int) -> str:
+    return f"{count} finding{'' if count == 1 else 's'}"
+
+
+def _tell(text: str) -> None:
+    print(f"gradsight: {text}", file=sys.stderr)

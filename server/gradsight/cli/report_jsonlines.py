@@ -1,0 +1,16 @@
+"""`--format json-lines`: one finding per line, in the fields of `--format json`, for tools that read a stream."""
+
+from __future__ import annotations
+
+import json
+from typing import TextIO
+
+from gradsight.cli.documents import Documents
+from gradsight.cli.gathering import Gathered
+from gradsight.cli.report_json import as_json
+
+
+def write(gathered: Gathered, documents: Documents, out: TextIO, color: str) -> None:
+    """One line for each finding; nothing at all when there is nothing to say."""
+    for finding in gathered.findings:
+        out.write(json.dumps(as_json(finding, documents), separators=(",", ":")) + "\n")

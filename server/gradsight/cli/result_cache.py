@@ -1,0 +1,233 @@
+"""Results of earlier checks, kept by content: what did not change is not analysed again.
+
+An entry holds for one text of one file under one setting, together with every import that the analysis followed and the
+text it found there, or found missing.  It is plain JSON, written whole; anything that cannot be read counts as absent, so
+the folder can be deleted at any time, and an engine that changed in any way starts with an empty one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import gradsight
+from gradsight.cli.checking import Result, Task, read_task
+from gradsight.model.finding import Finding, Related
+from gradsight.model.settings import Settings
+from gradsight.model.source import Source, Span
+from gradsight.session.reading import reader
+from gradsight.session.workspace import ROOT_MARKS, WorkspaceFinder
+
+FOLDER = ".gradsight_cache"
+VARIABLE = "GRADSIGHT_CACHE"
+FILE = "check.json"
+Check = Callable[[list[Task]], list[Result]]
+Entry = dict[str, Any]
+
+
+def check_with_cache(tasks: list[Task], check: Check) -> list[Result]:
+    """The result of every task in order; only those that nothing is known about are checked."""
+    kept = {root: Kept(root) for root in {task.root for task in tasks}}
+    results: dict[int, Result] = {}
+    missing = []
+    for number, task in enumerate(tasks):
+        known = kept[task.root].find(task)
+        if known is None:
+            missing.append(number)
+        else:
+            results[number] = known
+    fresh = check([tasks[number] for number in missing]) if missing else []
+    for number, result in zip(missing, fresh):
+        results[number] = result
+        kept[tasks[number].root].keep(tasks[number], result)
+    for each in kept.values():
+        each.save()
+    return [results[number] for number in range(len(tasks))]
+
+
+@dataclass
+class Kept:
+    """What is known about the files of one project."""
+
+    root: str
+    entries: dict[str, Entry] = field(default_factory=dict)
+    is_changed: bool = False
+
+    def __post_init__(self) -> None:
+        self.path = _path_for(self.root)
+        self.finder = WorkspaceFinder(self.root, reader())
+        self.marks: dict[str, str] = {}
+        if self.path is not None:
+            self.entries = _read(self.path)
+
+    def find(self, task: Task) -> Result | None:
+        """The kept result of a task, if everything that it rests on is as it was."""
+        entry = self.entries.get(task.path)
+        if entry is None or task.text is not None:
+            return None
+        try:
+            source = read_task(task)
+            if not isinstance(source, Source) or entry["text"] != mark_of(source.text):
+                return None
+            if entry["settings"] != _settings_mark(task.settings) or not self._holds(entry["imports"]):
+                return None
+            findings = tuple(_finding(each) for each in entry["findings"])
+            return Result(task.path, findings, tuple(_finding(each) for each in entry["unused"]))
+        except (KeyError, TypeError, ValueError, IndexError):
+            return None
+
+    def keep(self, task: Task, result: Result) -> None:
+        """Remember a result; one that came of a failure, or has nothing to do with torch, is not worth it."""
+        is_worth = not (result.fault or result.unreadable or result.is_skipped) and task.text is None
+        if self.path is None or not is_worth or not isinstance(source := read_task(task), Source):
+            return
+        self.is_changed = True
+        self.entries[task.path] = {
+            "text": mark_of(source.text),
+            "settings": _settings_mark(task.settings),
+            "imports": [[*question, *self._answer(question)] for question in result.imports],
+            "findings": [_plain(each) for each in result.findings],
+            "unused": [_plain(each) for each in result.unused_suppressions],
+        }
+
+    def save(self) -> None:
+        """Write what is known, without files that are gone; a folder that cannot be written is no problem."""
+        if not self.is_changed or self.path is None:
+            return
+        present = {path: entry for path, entry in self.entries.items() if os.path.exists(path)}
+        text = json.dumps({"engine": engine_mark(), "entries": present}, separators=(",", ":"))
+        with contextlib.suppress(OSError):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            for name, content in _LABELS.items():
+                label = self.path.parent / name
+                if not label.exists():
+                    label.write_text(content, encoding="utf-8")
+            _write_whole(self.path, text)
+
+    def _holds(self, imports: list[list[Any]]) -> bool:
+        return all(
+            self._answer((module, level, importer)) == (path, mark)
+            for module, level, importer, path, mark in imports
+        )
+
+    def _answer(self, question: tuple[str, int, str]) -> tuple[str | None, str | None]:
+        """Where an import leads now, and the text there."""
+        source = self.finder(*question)
+        if source is None:
+            return None, None
+        if source.path not in self.marks:
+            self.marks[source.path] = mark_of(source.text)
+        return source.path, self.marks[source.path]
+
+
+_LABELS = {
+    ".gitignore": "*\n",
+    "README": "Results of `gradsight check`, kept by content.  Can be deleted at any time.\n",
+    "CACHEDIR.TAG": "Signature: 8a477f597d28d172789f06886806bc55\n",
+}
+
+
+def mark_of(text: str) -> str:
+    """Equal for equal texts."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+_engine_mark: list[str] = []
+
+
+def engine_mark() -> str:
+    """Changes with the engine: its version, its files, and the Python whose grammar it reads with."""
+    if not _engine_mark:
+        package = Path(gradsight.__file__).parent
+        told = [gradsight.__version__, *map(str, sys.version_info[:3])]
+        for path in _files_below(str(package)):
+            status = os.stat(path)
+            told.append(f"{path}:{status.st_size}:{status.st_mtime_ns}")
+        _engine_mark.append(mark_of("\n".join(told)))
+    return _engine_mark[0]
+
+
+def _files_below(folder: str) -> Iterator[str]:
+    for entry in sorted(os.scandir(folder), key=lambda each: each.name):
+        if entry.is_dir():
+            if entry.name != "__pycache__":
+                yield from _files_below(entry.path)
+        elif entry.name.endswith((".py", ".txt", ".json")):
+            yield entry.path
+
+
+def _path_for(root: str) -> Path | None:
+    """Where the results of a project are kept: in the project, or where the variable says; nowhere outside of projects."""
+    chosen = os.environ.get(VARIABLE)
+    if chosen:
+        return Path(chosen) / mark_of(root) / FILE
+    if not any(os.path.exists(os.path.join(root, mark)) for mark in ROOT_MARKS):
+        return None
+    return Path(root) / FOLDER / FILE
+
+
+def _read(path: Path) -> dict[str, Entry]:
+    try:
+        table = json.loads(path.read_text(encoding="utf-8"))
+        if table["engine"] != engine_mark():
+            return {}
+        entries = table["entries"]
+        return entries if isinstance(entries, dict) else {}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return {}
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Whoever reads finds the old file or the new one, never a part."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".check-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(name, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.remove(name)
+        raise
+
+
+def _settings_mark(settings: Settings) -> str:
+    told = [settings.select, settings.ignore, sorted(settings.severity.items()), settings.hints]
+    return mark_of(repr(told))
+
+
+def _plain(finding: Finding) -> Entry:
+    return {
+        "about": [
+            finding.code,
+            finding.name,
+            finding.message,
+            finding.severity,
+            finding.certainty,
+            finding.path,
+        ],
+        "span": _numbers(finding.span),
+        "related": [[step.role, step.message, step.path, *_numbers(step.span)] for step in finding.related],
+        "assumption": finding.assumption,
+        "data": dict(finding.data),
+    }
+
+
+def _finding(entry: Entry) -> Finding:
+    code, name, message, severity, certainty, path = entry["about"]
+    related = tuple(Related(role, text, where, Span(*span)) for role, text, where, *span in entry["related"])
+    return Finding(
+        code, name, message, severity, certainty, path, Span(*entry["span"]), related, entry["assumption"],
+        entry["data"],
+    )  # fmt: skip
+
+
+def _numbers(span: Span) -> list[int]:
+    return [span.line, span.column, span.end_line, span.end_column]
