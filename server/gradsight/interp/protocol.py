@@ -234,12 +234,16 @@ class Protocol(Freezing):
         """A step while the model is in eval mode, after it had been trained in train mode before."""
         parameters = set(self.parameters_of(optimizer))
         switches = [action for action in self.log if action.verb in ("eval", "train")]
-        for action in reversed(switches):
-            owned = {tensor for _, tensor in self.tensors_of(action.subject, "parameter")}
-            if not owned & parameters:
+        while switches:
+            action = switches.pop()
+            owned = {tensor for _, tensor in self.tensors_of(action.subject, "parameter")} & parameters
+            if not owned:
                 continue
             if action.verb == "train":
                 return
+            if owned != parameters and self.last_switch(switches, owned) == "train":
+                # A part of a model that was put into train mode as a whole: meant, as for frozen batch norms.
+                continue
             earlier = any(
                 a.verb == "step" and a.subject is optimizer and a.tick < action.tick for a in self.log
             )
@@ -256,6 +260,13 @@ class Protocol(Freezing):
                     target=self.text_of_target(action.site),
                 )
             return
+
+    def last_switch(self, switches: list[Action], parameters: set[Tensor]) -> str:
+        """`train` or `eval`: the last switch of a module that holds all of these parameters."""
+        for action in reversed(switches):
+            if parameters <= {tensor for _, tensor in self.tensors_of(action.subject, "parameter")}:
+                return action.verb
+        return ""
 
     def judge_schedulers(self) -> None:
         for index, action in enumerate(self.log):

@@ -22,7 +22,11 @@ class Replacement(Registration):
         super().attribute_assigned(owner, name, value, old, node)
         if not self.optimizers or old is value:
             return
-        fresh = self.parameters_in(value)
+        fresh = [
+            tensor
+            for tensor in self.parameters_in(value)
+            if not any(cut.kind == "parameter" for cut in tensor.cuts)
+        ]
         lazy = old is None or old is MISSING
         if lazy and self.frame.function is not None and self.frame.function.name == "__init__":
             return
