@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from gradsight.interp.entries import explore_module
 from gradsight.interp.machine import Program
@@ -50,6 +52,10 @@ class Analyser:
         self, source: Source, settings: Settings | None = None, finder: Finder | None = None
     ) -> Report:
         """The report on one source, reusing what is remembered of its path."""
+        with collector_paused():
+            return self._analyze(source, settings, finder)
+
+    def _analyze(self, source: Source, settings: Settings | None, finder: Finder | None) -> Report:
         settings = settings if settings is not None else Settings()
         if "torch" not in source.text and finder is None:
             self.forget(source.path)
@@ -70,6 +76,18 @@ class Analyser:
             memory.depends_on |= program.depends_on
             self._memories[source.path] = memory
         return _report(source, settings, records, parsed.problems, memory.depends_on)
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """A syntax tree is many objects and no garbage: collecting while it grows costs more than the rest."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _report(

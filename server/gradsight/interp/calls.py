@@ -139,7 +139,7 @@ class Calls(Expressions):
             finally:
                 self.frame = previous
         if function.attributes is None:
-            function.attributes = {"yields": contains_yield(syntax), "nonlocal": nonlocal_names(syntax)}
+            function.attributes = {"yields": yields(function), "nonlocal": nonlocal_names(syntax)}
         if function.attributes["yields"]:
             stream = Stream(self.run_generator(callee, syntax.body), exact=True)
             if function.wraps_context:
@@ -430,6 +430,14 @@ class Calls(Expressions):
                 return
 
         return value, close
+
+
+def yields(function: Function) -> bool:
+    """Whether it is a generator function; the text tells quickly when it is not."""
+    node = function.node
+    if "yield" not in function.unit.lines_between(node.lineno, node.end_lineno or node.lineno):
+        return False
+    return contains_yield(node)
 
 
 def nonlocal_names(node: ast.AST) -> frozenset[str]:

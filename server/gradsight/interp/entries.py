@@ -43,6 +43,8 @@ TRAINS = re.compile(
     r"append\(\s*nn\.|self\.\w+\s*=\s*nn\.[\s\S]*super\("
 )
 """What any other function must contain."""
+INPLACE_LAYER = re.compile(r"inplace\s*=\s*True|[A-Za-z]\(True\)")
+"""What a class must contain elsewhere for a plain forward to be worth executing."""
 SCRIPT_BUDGET = 40_000
 SHARED_BUDGET = 12_000
 PER_LINE = 10
@@ -324,8 +326,12 @@ class Explorer:
         if node in self.executed or self.shared <= 0:
             return False
         first, last = node.lineno, node.end_lineno or node.lineno
-        text = "\n".join(unit.line(number) for number in range(first, last + 1))
-        return (WRITES if context != "function" else TRAINS).search(text) is not None
+        text = unit.lines_between(first, last)
+        if context == "function":
+            return TRAINS.search(text) is not None
+        return WRITES.search(text) is not None or (
+            context == "forward" and INPLACE_LAYER.search(unit.text) is not None
+        )
 
     def budget_for(self, node: Any) -> int:
         lines = int((node.end_lineno or node.lineno) - node.lineno)

@@ -32,6 +32,12 @@ class Unit:
         self.binds: frozenset[str] | None = None
         """The names that executing the unit can bind, once they were asked for."""
 
+    def lines_between(self, first: int, last: int) -> str:
+        """The text of a range of lines, by the line numbers of the syntax nodes."""
+        self.line(first)
+        assert self.lines is not None
+        return "\n".join(self.lines[max(0, first - self.first) : last - self.first + 1])
+
     @property
     def start(self) -> int:
         """The line of the file where the unit begins now."""
