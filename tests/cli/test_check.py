@@ -300,7 +300,7 @@ def test_many_processes_say_what_one_says(project: Path) -> None:
     files: dict[str, str | bytes] = {f"part_{number}.py": FAILS + filler for number in range(6)}
     alone = check(files, "--jobs", "1")
     assert len(alone) == 6
-    assert check({}, "--jobs", "3") == alone
+    assert check({}, "--jobs", "3", "--no-cache") == alone
 
 
 def test_a_process_that_dies_costs_one_file_only() -> None:
