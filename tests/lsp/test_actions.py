@@ -69,11 +69,20 @@ def test_an_action_is_computed_on_the_text_as_it_is_when_it_is_resolved(editor: 
     uri = opened(editor, HAZARD)
     [action] = [each for each in editor.actions(uri, HAZARD.index("*= 3")) if each.get("isPreferred")]
     end = HAZARD.index("x = ")
-    editor.change(uri, (HAZARD.index("*= 3") - 1, HAZARD.index("*= 3") - 1, "  "))
-    editor.change(uri, (end, end, "a = '😀'; "))
+    editor.change(uri, (end, end, "a = '😀'; b = 1\n\n"))
+    place = editor.texts[uri].index("y *= 3")
+    editor.change(uri, (place, place, "c = '😀'; "))
     resolved = editor.resolve(action)
-    assert "y *= 3" not in editor.applied(uri, resolved["edit"])
-    assert editor.applied(uri, resolved["edit"]).count("\n") == HAZARD.count("\n")
+    assert editor.applied(uri, resolved["edit"]) == editor.texts[uri].replace("y *= 3", "y = y * 3")
+
+
+def test_typing_elsewhere_does_not_change_the_offer(editor: Editor) -> None:
+    uri = opened(editor, HAZARD)
+    before = [each["title"] for each in editor.actions(uri, HAZARD.index("*= 3"))]
+    editor.change(uri, (0, 0, "import math\n"))
+    place = editor.texts[uri].index("*= 3")
+    assert [each["title"] for each in editor.actions(uri, place)] == before
+    check(editor, uri, before[0], editor.texts[uri].replace("y *= 3", "y = y * 3"))
 
 
 def test_an_action_whose_cause_is_gone_has_no_edit(editor: Editor) -> None:

@@ -6,6 +6,7 @@ An edit is computed on the text as it is now, never from a range that the client
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gradsight.lsp.places import Spot, locate, span_of, spot_of
@@ -81,12 +82,7 @@ async def edit_for(ls: GradSightServer, handle: dict[str, Any]) -> types.Workspa
         return None
     column = handle.get("column")
     asked = Span(line, column, line, column) if isinstance(column, int) else Span(line, 0, line, 0)
-    code = handle.get("code")
-    chosen = [
-        finding
-        for finding in ls.session.findings_of(document)
-        if finding.code == code and finding.span.line == handle.get("at")
-    ]
+    chosen = _same_finding(ls.session.findings_of(document), handle)
     offers = await offers_for(ls, document, {purpose}, asked, chosen, is_complete=True)
     offer = next((offer for offer in offers if offer.title == title), None)
     if offer is None or offer.edits is None:
@@ -110,22 +106,40 @@ async def offers_for(
     workshop = ls.session.workshop(document)
     lines = [document.line_text(line) for line in range(asked.line, asked.end_line + 1)]
     may_rewrite = "rewrite" in wanted and repairs.may_write_in_place(lines)
+    memory = ls.session.offers
+    recalled: list[Offer] = []
+    unknown: list[tuple[object, Finding]] = []
+    for finding in chosen if "fix" in wanted else ():
+        key = repairs.offer_key(document, finding)
+        known = memory.recall(key) if is_lazy else None
+        if known is None:
+            unknown.append((key, finding))
+        else:
+            recalled += [replace(offer, finding=finding) for offer in known]
+    place = repairs.offer_key(document, asked) if may_rewrite else None
+    rewrites = memory.recall(place) if may_rewrite and is_lazy else None
+    recalled += rewrites or []
+    may_rewrite = may_rewrite and rewrites is None
 
     def work() -> list[Offer]:
         offers: list[Offer] = []
-        if "fix" in wanted:
-            offers += workshop.fixes(chosen)
+        for key, finding in unknown:
+            fixes = workshop.fixes([finding])
+            memory.remember(key, fixes)
+            offers += fixes
         if may_rewrite:
-            offers += workshop.rewrites(asked)
+            found = workshop.rewrites(asked)
+            memory.remember(place, found)
+            offers += found
         if "suppress" in wanted and not is_lazy:
             offers += workshop.suppressions(chosen)
         if "fixAll" in wanted and not is_lazy and (everything := workshop.fix_all()) is not None:
             offers.append(everything)
         return offers
 
-    offers = []
-    if may_rewrite or (chosen and wanted & {"fix", "suppress"}) or ("fixAll" in wanted and not is_lazy):
-        offers = await ls.session.worker.submit(Urgency.AWAITED, work)
+    offers = recalled
+    if may_rewrite or unknown or (not is_lazy and wanted & {"suppress", "fixAll"}):
+        offers = recalled + await ls.session.worker.submit(Urgency.AWAITED, work)
     if is_lazy and "suppress" in wanted:
         offers += [repairs.suppression(finding) for finding in chosen]
     if is_lazy and "fixAll" in wanted and document.findings:
@@ -162,6 +176,7 @@ def _action(
         "column": asked.column,
         "code": offer.finding.code if offer.finding is not None else "",
         "at": offer.finding.span.line if offer.finding is not None else 0,
+        "message": offer.finding.message if offer.finding is not None else "",
     }
     if not ls.client.takes_action_literals:
         return types.Command(offer.title, APPLY, arguments=[handle])
@@ -189,6 +204,19 @@ def _chosen(
         if finding.path == spot.document.path
         and (_meets(finding.span, asked) or (finding.code, finding.span.line) in named)
     ]
+
+
+def _same_finding(findings: Sequence[Finding], handle: dict[str, Any]) -> list[Finding]:
+    """The finding that a handle speaks of, in a text that may have moved: the nearest that says the same."""
+    line = handle.get("at")
+    alike = [
+        finding
+        for finding in findings
+        if finding.code == handle.get("code") and finding.message == handle.get("message")
+    ]
+    if not alike or not isinstance(line, int):
+        return []
+    return [min(alike, key=lambda finding: abs(finding.span.line - line))]
 
 
 def _repaired(

@@ -39,6 +39,8 @@ def serve(args: argparse.Namespace) -> None:
             raise SystemExit(2)
         address = (host or "127.0.0.1", int(port))
     prepare_logging(args)
+    # A message must not wait long for the interpreter while an analysis runs in its thread.
+    sys.setswitchinterval(0.0005)
     # Start-up makes hundreds of thousands of objects that live on: collecting among them is time lost.
     gc.disable()
     from gradsight.lsp.server import GradSightServer

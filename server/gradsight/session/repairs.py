@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 from gradsight.model.finding import Finding
 from gradsight.model.fix import Edit, Fix, line_starts
@@ -16,10 +16,14 @@ from gradsight.model.report import Report
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source, Span
 
+if TYPE_CHECKING:
+    from gradsight.session.documents import Document
+
 Purpose = Literal["fix", "suppress", "rewrite", "fixAll"]
 FIX_ALL = "Fix all safe GradSight findings"
 # What an in-place statement has in it, one way or another.
-_IN_PLACE = re.compile(r"[^\s=<>!]=|\]\s*=|_\s*\(|inplace|out\s*=")
+_IN_PLACE = re.compile(r"(?:[-+*/%@&|^]|<<|>>)=|\]\s*=(?!=)|[^\W_]_\s*\(|inplace|\bout\s*=")
+MOST_REMEMBERED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,50 @@ class Workshop:
             for patch in difference(self.source.text, text)
         )
         return Offer("fixAll", FIX_ALL, edits)
+
+
+class OfferMemory:
+    """Which repairs were offered for a piece of code, so that typing elsewhere does not cost working them out again.
+
+    Only the titles hold over an edit: an edit is worked out anew, on the text as it is then, before it is applied.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[object, list[Offer]] = {}
+
+    def recall(self, key: object) -> list[Offer] | None:
+        """The offers under a key; None if they were never worked out."""
+        return self._known.get(key)
+
+    def remember(self, key: object, offers: Sequence[Offer]) -> None:
+        """Keep offers under a key."""
+        if len(self._known) >= MOST_REMEMBERED:
+            self._known.pop(next(iter(self._known)))
+        self._known[key] = [replace(offer, edits=None) for offer in offers]
+
+
+def offer_key(document: Document, place: Finding | Span) -> object:
+    """Equal for the same finding, or the same place, in a block of code that has not changed."""
+    if isinstance(place, Span):
+        first, block = _block(document, place.line)
+        return (place.moved(-first), block)
+    return (place.code, place.message, _block(document, place.span.line)[1])
+
+
+def _block(document: Document, line: int) -> tuple[int, str]:
+    """The first line and the text of the top-level statement around a line, as far as indentation tells."""
+    first = line
+    while first > 1 and not _is_top(document.line_text(first)):
+        first -= 1
+    last = line + 1
+    count = document.source.text.count("\n") + 1
+    while last <= count and not _is_top(document.line_text(last)):
+        last += 1
+    return first, "\n".join(document.line_text(number) for number in range(first, last))
+
+
+def _is_top(line: str) -> bool:
+    return bool(line) and line[0] not in " \t)]}#"
 
 
 def suppression(finding: Finding, fix: Fix | None = None) -> Offer:

@@ -24,7 +24,7 @@ from gradsight.session.files import Files
 from gradsight.session.housekeeping import Housekeeper
 from gradsight.session.knowledge import TensorCard
 from gradsight.session.options import Options
-from gradsight.session.repairs import Workshop
+from gradsight.session.repairs import OfferMemory, Workshop
 from gradsight.session.scanning import Scanner
 from gradsight.session.schedule import Urgency, Worker
 
@@ -54,6 +54,7 @@ class Session:
         self.worker = Worker()
         self.housekeeper = Housekeeper()
         self.scanner = Scanner(self)
+        self.offers = OfferMemory()
         self.evidence = EvidenceBook()
         self.options_for: Callable[[Document], Options] = lambda document: Options()
         self.options_at: Callable[[str], Options] = lambda path: Options()
