@@ -164,7 +164,7 @@ class Flow(Switches):
                     continue
             elif not isinstance(without, Number):
                 continue
-            for cut in cuts_of(without):
+            for cut in sorted(cuts_of(without), key=order_of):
                 if cut.kind in TERM_KINDS:
                     self.terms.append((result.node, cut, self.site(node), with_graph))
 
@@ -252,3 +252,8 @@ class Flow(Switches):
         ):
             self.emit("path-cut", site, [Step("made", value.site, "the value with a graph is made here")], cut="parameter",
                       op="nn.Parameter", source=value.label, hidden=False, parameter="")  # fmt: skip
+
+
+def order_of(cut: Cut) -> tuple[int, int, str]:
+    """Cuts in the order in which they were made; sets of them have none."""
+    return (cut.tick, cut.site.line, cut.source.label)

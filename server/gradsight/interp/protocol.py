@@ -73,7 +73,7 @@ class Protocol(Freezing):
             self.judge_no_backward(optimizer, steps[0], parameters)
             return
         self.judge_clearing(steps, backwards, parameters)
-        self.judge_foreign(optimizer, steps, backwards, parameters)
+        self.judge_foreign(optimizer, steps, backwards)
 
     def judge_no_backward(self, optimizer: Opaque, step: Action, parameters: set[Tensor]) -> None:
         if any(parameter in self.gradient_ticks for parameter in parameters) or self.ended_early:
@@ -140,13 +140,11 @@ class Protocol(Freezing):
 
     recorded_writes: list[Any]
 
-    def judge_foreign(
-        self, optimizer: Opaque, steps: list[Action], backwards: list[Action], parameters: set[Tensor]
-    ) -> None:
+    def judge_foreign(self, optimizer: Opaque, steps: list[Action], backwards: list[Action]) -> None:
         """Gradients that another optimizer's loss left behind are still there at this step."""
         others = [other for other in self.optimizers if other is not optimizer]
         for step in steps:
-            for parameter in parameters:
+            for parameter in self.parameters_of(optimizer):
                 cleared = max(
                     (tick for tick in self.all_clears.get(parameter, ()) if tick < step.tick), default=-1
                 )

@@ -84,7 +84,7 @@ class Replacement(Registration):
 
     def trained_instead(self, optimizer: Opaque) -> Site | None:
         """Where the parameters were made that the backwards reach, if all of them came after the optimizer."""
-        places: list[Site] = []
+        places: list[tuple[int, Site]] = []
         held = {tensor for other in self.optimizers for tensor in self.parameters_of(other)}
         for run in self.backwards:
             for leaf in run.leaves:
@@ -93,8 +93,8 @@ class Replacement(Registration):
                 tick, place = self.made_at.get(leaf, (-1, None))
                 if leaf in held or place is None or tick < optimizer.state["created"]:
                     return None
-                places.append(place)
-        return places[0] if places else None
+                places.append((tick, place))
+        return min(places, key=lambda made: (made[0], made[1].line))[1] if places else None
 
     def name_bound_at(self, site: Site) -> str:
         """The name that the statement around a place binds."""
