@@ -11,6 +11,7 @@ import ast
 import logging
 import os
 import warnings
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -20,7 +21,7 @@ from gradsight.fixes.difference import difference
 from gradsight.fixes.draft import Draft
 from gradsight.fixes.tree import Patch, Tree, moved, patched
 from gradsight.model.finding import Finding
-from gradsight.model.fix import Fix, Safety, apply_edits
+from gradsight.model.fix import Fix, Safety, apply_edits, line_starts
 from gradsight.model.report import Report
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source, Span
@@ -118,7 +119,7 @@ def rewrites_at(source: Source, span: Span, settings: Settings | None = None) ->
     found: list[Fix] = []
     for draft in _guarded(lambda: list(rewrites(tree, span)), None):
         fix = Fix(draft.title, draft.safety, tree.edits(draft.patches))
-        if fix not in found and _parses(patched(source.text, draft.patches)):
+        if fix not in found and _parses(tree, draft.patches):
             found.append(fix)
     return found
 
@@ -185,11 +186,11 @@ class _Trial:
 
     def outcome(self, text: str, patches: tuple[Patch, ...]) -> _Outcome | None:
         """What the analysis says about the changed text, in comparison; None when it does not parse."""
-        changed = Tree.parse(text) if _parses(text) else None
-        if changed is None:
-            return None
         after = self.check(Source(self.source.path, text))
-        known = [(one, *self._moved_lines(one, patches, changed)) for one in self.before.findings]
+        if after.syntax_problems:
+            return None
+        starts = line_starts(text)
+        known = [(one, *self._moved_lines(one, patches, starts)) for one in self.before.findings]
         is_gone = True
         new: list[Finding] = []
         left: list[tuple[Finding, Finding]] = []
@@ -208,12 +209,14 @@ class _Trial:
                 left.append((old, one))
         return _Outcome(after, is_gone, tuple(new), tuple(left))
 
-    def _moved_lines(self, finding: Finding, patches: tuple[Patch, ...], changed: Tree) -> tuple[int, int]:
+    def _moved_lines(
+        self, finding: Finding, patches: tuple[Patch, ...], starts: list[int]
+    ) -> tuple[int, int]:
         if finding.path != self.source.path:
             return finding.span.line, finding.span.end_line
         start, end = self.tree.offsets(finding.span)
-        first = changed.place(moved(start, patches))[0]
-        return first, max(first, changed.place(moved(end, patches))[0])
+        first = bisect_right(starts, moved(start, patches))
+        return first, max(first, bisect_right(starts, moved(end, patches)))
 
     def _follow(
         self, text: str, new: Finding, report: Report
@@ -247,12 +250,11 @@ class _Trial:
     def _companion(
         self, text: str, outcome: _Outcome, kind: str
     ) -> tuple[str, tuple[Patch, ...], _Outcome, Safety] | None:
-        tree = Tree.parse(text)
+        companions = [now for old, now in outcome.left if self._is_companion(old)]
+        tree = Tree.parse(text) if companions else None
         if tree is None:
             return None
-        for old, now in outcome.left:
-            if not self._is_companion(old):
-                continue
+        for now in companions:
             for draft in _drafts(tree, now, outcome.report):
                 if draft.kind != kind:
                     continue
@@ -292,13 +294,23 @@ def _checker(settings: Settings | None) -> Check:
     return lambda source: analyze(source, chosen)
 
 
-def _parses(text: str) -> bool:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            compile(text, "<fix>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return False
+def _parses(tree: Tree, patches: tuple[Patch, ...]) -> bool:
+    """Whether a text still parses; only the top-level statements that are changed can have stopped to."""
+    for statement in tree.module.body:
+        start = tree.line_start(tree.start(statement))
+        end = tree.next_line(tree.end(statement))
+        inside = tuple(
+            Patch(one.start - start, one.end - start, one.text)
+            for one in patches
+            if start <= one.start and one.end <= end
+        )
+        if inside:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    ast.parse(patched(tree.text[start:end], inside))
+                except (SyntaxError, ValueError, RecursionError, MemoryError):
+                    return False
     return True
 
 

@@ -21,8 +21,12 @@ class Reach:
 
 def imports(tree: Tree) -> dict[str, str]:
     """Names bound by the imports of a text, and what they stand for."""
+    known = tree.notes.get("imports")
+    if isinstance(known, dict):
+        return known
     found: dict[str, str] = {}
-    for node in ast.walk(tree.module):
+    tree.notes["imports"] = found
+    for node in tree.statements():
         if isinstance(node, ast.Import):
             for name in node.names:
                 if name.asname:

@@ -9,7 +9,7 @@ from gradsight.fixes.aliases import reaching
 from gradsight.fixes.draft import Draft, short
 from gradsight.fixes.lines import is_compound
 from gradsight.fixes.out_of_place import Write, is_list, rewrite, writes_in
-from gradsight.fixes.tree import Tree, patched
+from gradsight.fixes.tree import BLOCKS, Tree, first_line, patched
 from gradsight.model.fix import Safety
 from gradsight.model.source import Span
 
@@ -37,11 +37,17 @@ def rewrites(tree: Tree, span: Span) -> Iterator[Draft]:
 
 def statements_at(tree: Tree, span: Span) -> list[ast.stmt]:
     """The statements on the lines of a span; where it lies inside one of them, that one alone."""
-    found = [
-        node
-        for node in ast.walk(tree.module)
-        if isinstance(node, ast.stmt) and node.lineno <= span.end_line and (node.end_lineno or 0) >= span.line
-    ]
+    found: list[ast.stmt] = []
+    waiting: list[ast.AST] = [tree.module]
+    while waiting:
+        node = waiting.pop()
+        blocks = [getattr(node, field, ()) for field in (*BLOCKS, "handlers", "cases")]
+        for inner in (one for block in blocks for one in block):
+            if not isinstance(inner, ast.stmt):
+                waiting.append(inner)
+            elif first_line(inner) <= span.end_line and (inner.end_lineno or 0) >= span.line:
+                found.append(inner)
+                waiting.append(inner)
     start, end = tree.offsets(span)
     plain = [one for one in found if not is_compound(one)]
     inside = [one for one in plain if tree.start(one) <= start and end <= tree.end(one)]

@@ -8,6 +8,7 @@ was given.
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 
 from gradsight.fixes.names import own_nodes, parameters
 from gradsight.fixes.tree import FunctionNode, Tree
@@ -92,41 +93,51 @@ def hands_back(tree: Tree, call: ast.Call) -> bool:
     if any(word.arg in ("inplace", "out") for word in call.keywords):
         return True
     name = _last_name(call.func)
-    return bool(name) and name in _handing_back(tree)
+    if not name:
+        return False
+    index = _index(tree)
+    return any(_returns_given(function) for function in index.functions.get(name, ())) or any(
+        _makes_one_that_hands_back(index, value) for value in index.values.get(name, ())
+    )
 
 
-def _handing_back(tree: Tree) -> frozenset[str]:
-    """The names of the functions and layers of a text that may return what they are given."""
-    known = tree.notes.get("handing back")
-    if isinstance(known, frozenset):
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """The functions of a text by name, the `forward` of its classes, and the calls and lambdas that names get."""
+
+    functions: dict[str, list[FunctionNode]]
+    forwards: dict[str, FunctionNode]
+    values: dict[str, list[ast.Call | ast.Lambda]]
+
+
+def _index(tree: Tree) -> _Index:
+    known = tree.notes.get("sharing")
+    if isinstance(known, _Index):
         return known
-    names = {
-        node.name
-        for node in ast.walk(tree.module)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        and node.name != "forward"
-        and _returns_given(node)
-    }
-    modules = {
-        owner.name
-        for owner in ast.walk(tree.module)
-        if isinstance(owner, ast.ClassDef)
-        for node in owner.body
-        if isinstance(node, ast.FunctionDef) and node.name == "forward" and _returns_given(node)
-    }
-    for node in ast.walk(tree.module):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
-            given = {one.arg for one in node.value.args.args}
-            if given & _touched(node.value.body):
-                names |= {_last_name(target) for target in node.targets}
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            made = _last_name(node.value.func)
-            works_in_place = any(word.arg == "inplace" for word in node.value.keywords)
-            if made in modules or made in LAYERS or works_in_place:
-                names |= {_last_name(target) for target in node.targets}
-    found = frozenset(names - {""})
-    tree.notes["handing back"] = found
-    return found
+    index = _Index({}, {}, {})
+    tree.notes["sharing"] = index
+    for node in tree.statements():
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if node.name != "forward":
+                index.functions.setdefault(node.name, []).append(node)
+        elif isinstance(node, ast.ClassDef):
+            for inner in node.body:
+                if isinstance(inner, ast.FunctionDef) and inner.name == "forward":
+                    index.forwards[node.name] = inner
+        elif isinstance(node, ast.Assign) and isinstance(node.value, (ast.Call, ast.Lambda)):
+            for target in node.targets:
+                index.values.setdefault(_last_name(target), []).append(node.value)
+    return index
+
+
+def _makes_one_that_hands_back(index: _Index, value: ast.Call | ast.Lambda) -> bool:
+    """Whether a value, once called, may return what it is given: a lambda, a layer or a module of the text."""
+    if isinstance(value, ast.Lambda):
+        return bool({one.arg for one in value.args.args} & _touched(value.body))
+    made = _last_name(value.func)
+    if made in LAYERS or any(word.arg == "inplace" for word in value.keywords):
+        return True
+    return made in index.forwards and _returns_given(index.forwards[made])
 
 
 def _returns_given(function: FunctionNode) -> bool:

@@ -10,6 +10,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from gradsight.model.fix import Edit, line_starts
 from gradsight.model.source import Span
@@ -30,6 +31,51 @@ class Patch:
     text: str
 
 
+class Parents:
+    """The node around each node, worked out for one top-level statement when it is first asked about."""
+
+    def __init__(self, module: ast.Module) -> None:
+        self.module = module
+        self.known: dict[ast.AST, ast.AST] = dict.fromkeys(module.body, module)
+        self.indexed: set[ast.AST] = set()
+
+    def get(self, node: ast.AST | None) -> ast.AST | None:
+        if node is None or node is self.module:
+            return None
+        if node not in self.known:
+            line = getattr(node, "lineno", None)
+            for statement in self.module.body:
+                if line is None or first_line(statement) <= line <= (statement.end_lineno or line):
+                    self._index(statement)
+        if node not in self.known:
+            for statement in self.module.body:
+                self._index(statement)
+        return self.known.get(node)
+
+    def __getitem__(self, node: ast.AST) -> ast.AST:
+        found = self.get(node)
+        if found is None:
+            raise KeyError(node)
+        return found
+
+    def _index(self, statement: ast.stmt) -> None:
+        if statement in self.indexed:
+            return
+        self.indexed.add(statement)
+        waiting: list[ast.AST] = [statement]
+        while waiting:
+            node = waiting.pop()
+            for child in ast.iter_child_nodes(node):
+                self.known[child] = node
+                waiting.append(child)
+
+
+def first_line(statement: ast.stmt) -> int:
+    """The line a statement begins on, decorators included."""
+    decorators = getattr(statement, "decorator_list", None)
+    return min(statement.lineno, decorators[0].lineno) if decorators else statement.lineno
+
+
 class Tree:
     """One parsed text.  `parse` gives None for a text that does not parse: nothing can be repaired in it."""
 
@@ -38,21 +84,14 @@ class Tree:
         self.module = module
         self.starts = line_starts(text)
         self.is_ascii = text.isascii()
-        self.parents: dict[ast.AST, ast.AST] = {}
+        self.parents = Parents(module)
         self.notes: dict[str, object] = {}
         """What others have found out about the whole text and want to find out once."""
-        for node in ast.walk(module):
-            for child in ast.iter_child_nodes(node):
-                self.parents[child] = node
 
     @classmethod
     def parse(cls, text: str) -> Tree | None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                return cls(text, ast.parse(text))
-            except (SyntaxError, ValueError, RecursionError, MemoryError):
-                return None
+        """The tree of a text; the last ones are kept, because a menu asks about one text several times."""
+        return _parsed(text)
 
     # Places.
 
@@ -137,6 +176,19 @@ class Tree:
                     waiting.append(child)
                     if isinstance(child, (ast.stmt, ast.expr)):
                         yield child
+
+    def statements(self) -> Iterator[ast.stmt]:
+        """Every statement of the text, however deep; expressions are not looked into."""
+        waiting: list[ast.AST] = [self.module]
+        while waiting:
+            node = waiting.pop()
+            for field in BLOCKS:
+                for inner in getattr(node, field, ()):
+                    if isinstance(inner, ast.stmt):
+                        yield inner
+                        waiting.append(inner)
+            waiting.extend(getattr(node, "handlers", ()))
+            waiting.extend(getattr(node, "cases", ()))
 
     def statement(self, node: ast.AST | None) -> ast.stmt | None:
         """The innermost statement that holds a node."""
@@ -240,6 +292,16 @@ class Tree:
 
     def is_elif(self, statement: ast.AST) -> bool:
         return isinstance(statement, ast.If) and self.text.startswith("elif", self.start(statement))
+
+
+@lru_cache(maxsize=2)
+def _parsed(text: str) -> Tree | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return Tree(text, ast.parse(text))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
 
 
 def patched(text: str, patches: tuple[Patch, ...]) -> str:
