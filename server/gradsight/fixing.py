@@ -302,7 +302,7 @@ def _parses(tree: Tree, patches: tuple[Patch, ...]) -> bool:
         inside = tuple(
             Patch(one.start - start, one.end - start, one.text)
             for one in patches
-            if start <= one.start and one.end <= end
+            if start <= one.start < end or one.start == end == len(tree.text)
         )
         if inside:
             with warnings.catch_warnings():
