@@ -23,7 +23,9 @@ MODES = ("plain", "anomaly", "fast", "default", "deep")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--modes", default=",".join(MODES))
     parser.add_argument("--workloads", default=",".join(NAMES))
@@ -31,7 +33,7 @@ def main() -> int:
     import torch
 
     torch.set_num_threads(1)
-    import torch._dynamo  # noqa: F401 - optimizers import it; it must not count
+    import torch._dynamo  # optimizers import it: that must not count
 
     modes = args.modes.split(",")
     names = args.workloads.split(",")
@@ -47,7 +49,11 @@ def main() -> int:
         plain = statistics.median(seconds[name, "plain"])
         for mode in modes:
             ratios[name, mode] = statistics.median(seconds[name, mode]) / plain
-        print(f"{name:14}" + "".join(f"{ratios[name, mode]:>9.2f}x" for mode in modes) + f"   plain {plain:.2f} s")
+        print(
+            f"{name:14}"
+            + "".join(f"{ratios[name, mode]:>9.2f}x" for mode in modes)
+            + f"   plain {plain:.2f} s"
+        )
     return verdict(ratios, names, modes)
 
 

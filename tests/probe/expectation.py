@@ -59,7 +59,9 @@ def check(standby: Standby, path: Path, level: Level = "default") -> None:
     report = outcome.report
     assert report["internal_error"] == ""
     assert {(fault["code"], fault["location"]["row"]) for fault in report["faults"]} == expected.faults
-    steps = {(step["role"], step["location"]["row"]) for fault in report["faults"] for step in fault["related"]}
+    steps = {
+        (step["role"], step["location"]["row"]) for fault in report["faults"] for step in fault["related"]
+    }
     assert expected.roles <= steps, f"missing {expected.roles - steps} in {steps}"
     if expected.raises is None:
         assert report["error"] is None
@@ -71,4 +73,6 @@ def check(standby: Standby, path: Path, level: Level = "default") -> None:
 
 def probe(standby: Standby, path: Path, level: Level = "default", **options: object) -> Outcome:
     """One probe in the warm interpreter."""
-    return standby.run(ProbeRequest(sys.executable, script=str(path), timeout=60, level=level, seed=0, **options))  # type: ignore[arg-type]
+    return standby.run(
+        ProbeRequest(sys.executable, script=str(path), timeout=60, level=level, seed=0, **options)
+    )  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ import torch
 
 from gradsight.agent.audit import Clash, fault_of
 from gradsight.agent.backwards import Backwards, attach
-from gradsight.agent.faults import Fault, Ledger, step_at
+from gradsight.agent.faults import Fault, Ledger, quietly, step_at
 from gradsight.agent.graph import Node, base_name, checksum_of, geometry_of, overlaps, untracked
 from gradsight.agent.oplog import Operation, OpLog, Write
 from gradsight.agent.sites import FrameKey, Stack, capture, is_user_file, place_of, text_of
@@ -60,7 +60,21 @@ class Contents:
     def installed(self) -> Iterator[None]:
         """The hooks are on inside this block."""
         with torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack):
+            self.backwards.situation.hooks_off = self._off
             yield
+            self.backwards.situation.hooks_off = None
+
+    @contextlib.contextmanager
+    def _off(self) -> Iterator[None]:
+        """Function transforms refuse to run while pack hooks are installed."""
+        situation = self.backwards.situation
+        torch._C._autograd._pop_saved_tensors_default_hooks()
+        situation.hooks_off = None
+        try:
+            yield
+        finally:
+            situation.hooks_off = self._off
+            torch._C._autograd._push_saved_tensors_default_hooks(self._pack, self._unpack)
 
     def _pack(self, tensor: torch.Tensor) -> Packed:
         with untracked():
@@ -82,8 +96,11 @@ class Contents:
             node = torch._C._current_autograd_node()
             if packed.tensor._version != packed.version:
                 raise self._refused(packed, node)
-            if self.checks and checksum_of(packed.tensor) != packed.checksum:
-                self._report(packed, node)
+            if self.checks:
+                if checksum_of(packed.tensor) != packed.checksum:
+                    self._report(packed, node)
+            elif not _is_batch_norm(node):
+                self._report_write(packed, node)
         return packed.tensor
 
     def _refused(self, packed: Packed, node: Node | None) -> RuntimeError:
@@ -123,6 +140,15 @@ class Contents:
         version = packed.tensor._version
         return Clash(node or _Unknown(), "tensor", shape, saved, writes, refusal, packed.version, version)
 
+    @quietly
+    def _report_write(self, packed: Packed, node: Node | None) -> None:
+        """A write that left no version behind, known from the log alone."""
+        clash = self._clash(packed, node, "")
+        fault = fault_of(clash, self.backwards.situation.backward_stack, "") if clash.writes else None
+        if fault is not None:
+            self.ledger.add(fault)
+
+    @quietly
     def _report(self, packed: Packed, node: Node | None) -> None:
         """Contents that changed without a new version."""
         clash = self._clash(packed, node, "")
@@ -154,6 +180,11 @@ class Contents:
             *step_at("needed", f"`{name}` needs it in this backward", needed),
         )
         return Fault("GS104", message, place, steps, "warning", {"shape": list(packed.tensor.shape)})
+
+
+def _is_batch_norm(node: Node | None) -> bool:
+    """A batch norm keeps its running statistics, and training changes them without a new version."""
+    return node is not None and "BatchNorm" in node.name()
 
 
 class _Unknown:

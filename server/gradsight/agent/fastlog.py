@@ -28,7 +28,9 @@ _NOT_IN_PLACE = frozenset(("__index__", "__invert__", "__int__", "__iter__"))
 class FastRecorder(TorchFunctionMode):
     """Logs which user line made which nodes, and which line wrote where."""
 
-    def __init__(self, log: OpLog, situation: Situation, grads: GradWatch, builder: Callable[[], Stack]) -> None:
+    def __init__(
+        self, log: OpLog, situation: Situation, grads: GradWatch, builder: Callable[[], Stack]
+    ) -> None:
         super().__init__()
         self.log = log
         self.situation = situation
@@ -81,7 +83,9 @@ class FastRecorder(TorchFunctionMode):
             stack = (*built[:1], *stack)
         self.log.clock += 1
         to_leaf = tensor.is_leaf and tensor.requires_grad
-        self.log.note_write(tensor, Write(self.log.clock, name, stack, version, geometry_of(tensor), "", to_leaf))
+        self.log.note_write(
+            tensor, Write(self.log.clock, name, stack, version, geometry_of(tensor), "", to_leaf)
+        )
 
     def _gradient(self, func: Any, args: Any) -> Any:
         grad = func(*args)
@@ -122,7 +126,9 @@ def _has_version(item: Any) -> bool:
 def _kind_of(func: Any) -> int:
     """How a function of the API can write: to its first argument, inside its Python body, or not at all."""
     name = getattr(func, "__name__", "")
-    if name == "__setitem__" or (name.startswith("__i") and name.endswith("__") and name not in _NOT_IN_PLACE):
+    if name == "__setitem__" or (
+        name.startswith("__i") and name.endswith("__") and name not in _NOT_IN_PLACE
+    ):
         return _WRITES
     if name == "__set__" and getattr(getattr(func, "__self__", None), "__name__", "") == "data":
         return _WRITES

@@ -20,7 +20,7 @@ from gradsight.agent.graph import Witness, geometry_of, storage_key
 from gradsight.agent.oplog import Operation, OpLog, Write, next_number
 from gradsight.agent.origins import Origins
 from gradsight.agent.shadow import Event, Mask, Shadow
-from gradsight.agent.sites import Stack, capture, capture_from
+from gradsight.agent.sites import Stack, capture, capture_from, is_user_file
 from gradsight.agent.traits import Trait, trait_of, written_tensors
 
 _current_node = torch._C._current_autograd_node
@@ -50,6 +50,8 @@ class Situation:
         # Tensors that a function transform differentiates by and that nobody has used yet.
         self.unused: set[int] | None = None
         self.inference: Stack = ()
+        # Pack hooks of ours that must be off for a while; None when there are none.
+        self.hooks_off: Any = None
 
     def is_in_place(self, operator: str) -> bool:
         """Whether the user asked for this write, rather than a composite function that tidies its own temporaries."""
@@ -114,10 +116,16 @@ class Recorder(TorchDispatchMode):
                     return self._run(trait, func, args, kwargs)
                 stack = capture(2)
             else:
-                # Whatever runs below one call of the API runs for the same line of the user.
+                # Whatever runs below one call of the API runs for the same line of the user; an operator that user
+                # code reaches without the API (an indexing of old torch, a constructor) has a line of its own.
+                caller = sys._getframe(1)
                 known = situation.stack
-                if known is None or situation.stack_thread != get_ident():
-                    known = situation.stack = capture(2)
+                if (
+                    known is None
+                    or situation.stack_thread != get_ident()
+                    or is_user_file(caller.f_code.co_filename)
+                ):
+                    known = situation.stack = capture_from(caller)
                     situation.stack_thread = get_ident()
                 stack = known
             number = next_number()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import Any
 
@@ -29,6 +30,29 @@ class Transforms:
         for name in _TRANSFORMS:
             if hasattr(func, name):
                 setattr(func, name, self._wrapped(getattr(func, name)))
+        if hasattr(func, "vmap"):
+            func.vmap = torch.vmap = self._without_hooks(func.vmap)
+
+    def _hooks_off(self) -> Any:
+        off = self.situation.hooks_off
+        return off() if off is not None else contextlib.nullcontext()
+
+    def _without_hooks(self, original: Any) -> Any:
+        """A transform that refuses to run while pack hooks are installed."""
+        watch = self
+
+        @functools.wraps(original)
+        def transform(*args: Any, **kwargs: Any) -> Any:
+            inner = original(*args, **kwargs)
+
+            @functools.wraps(inner)
+            def called(*inputs: Any, **options: Any) -> Any:
+                with watch._hooks_off():
+                    return inner(*inputs, **options)
+
+            return called
+
+        return transform
 
     def _wrapped(self, original: Any) -> Any:
         watch = self
@@ -46,7 +70,8 @@ class Transforms:
             @functools.wraps(inner)
             def called(*inputs: Any, **options: Any) -> Any:
                 calls.append(capture(2))
-                return inner(*inputs, **options)
+                with watch._hooks_off():
+                    return inner(*inputs, **options)
 
             return called
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from gradsight.cli.shell import fail
-from gradsight.probe import host, ranks
+from gradsight.probe import deep, host, ranks
 from gradsight.probe.document import document_of, exit_code_of
 from gradsight.probe.drawing import dot_of, svg_of
 from gradsight.probe.outcome import CouldNotRun, Observed, Outcome, Progress, Raised, Streams
@@ -128,8 +128,6 @@ def _execute(request: ProbeRequest, args: argparse.Namespace) -> Outcome:
         if args.nproc:
             return ranks.run(request, args.nproc, streams, line.show, cancel)
         if args.deep:
-            from gradsight.probe import deep
-
             return deep.run(request, streams, line.show, cancel)
         return host.run(request, streams, line.show, cancel)
     finally:
