@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from gradsight.analysis import analyze
 from gradsight.fixes import drafts, rewrites, suppression
+from gradsight.fixes.calls import load_libcst
 from gradsight.fixes.difference import difference
 from gradsight.fixes.draft import Draft
 from gradsight.fixes.tree import Patch, Tree, moved, patched
@@ -29,6 +30,11 @@ from gradsight.model.source import Source, Span
 Check = Callable[[Source], Report]
 LOUD = ("error", "warning")
 MOST_STEPS = 3
+# What a repair of one of these kinds does, it may do to a right program too: no value and no gradient changes.
+HARMLESS = frozenset(
+    """out-of-place clone-first clone-result clone-operand clone-made layer retain-grad copy-grad guard-none skip-none
+    reentrant super-init""".split()
+)
 log = logging.getLogger(__name__)
 
 
@@ -133,6 +139,11 @@ def suppress_edit(source: Source, finding: Finding) -> Fix | None:
     return Fix(f"Ignore {finding.code} on this line", "unsafe", tree.edits((patch,)), finding.code)
 
 
+def warm_up() -> None:
+    """Import what the first fix would otherwise wait half a second for."""
+    load_libcst()
+
+
 @dataclass(frozen=True, slots=True)
 class _Outcome:
     """What became of the findings of a text after some patches."""
@@ -162,6 +173,9 @@ class _Trial:
             log.info("dropped for %s: %s: the finding stays", self.finding.code, draft.title)
             return None
         safety = draft.safety
+        if self.finding.certainty == "assumed" and draft.kind not in HARMLESS:
+            # Where the assumption does not hold there is nothing to repair, and this would change a right gradient.
+            safety = "unsafe"
         patches = draft.patches
         for _ in range(MOST_STEPS):
             if not outcome.new:

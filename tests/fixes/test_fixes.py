@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -296,6 +297,27 @@ def test_a_fix_that_brings_another_finding_is_dropped_and_logged(caplog: pytest.
     with caplog.at_level(logging.INFO, logger="gradsight.fixing"):
         assert fixes_for(source, finding, check=check_changed) == []
     assert "brings GS999" in caplog.text
+
+
+def test_what_rests_on_an_assumption_is_not_changed_without_being_asked() -> None:
+    text = """
+        import torch
+        from torch import nn
+
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for x in torch.ones(3, 4, 2):
+            loss = net(x).mean()
+            loss.backward()
+            optimizer.step()
+    """
+    source = source_of(text)
+    (finding,) = findings_of(source, "GS501")
+    assumed = replace(finding, certainty="assumed", assumption="the loop runs twice")
+    report = Report(PATH, (assumed,))
+    (fix,) = fixes_for(source, assumed, report=report)
+    assert fix.safety == "unsafe"
+    check_safety(text, "GS501", "safe")
 
 
 def test_a_finding_of_another_file_has_no_fix_here() -> None:

@@ -89,6 +89,13 @@ def renamed_keyword(tree: Tree, call: ast.Call, old: str, new: str) -> Patch | N
     return None
 
 
+def load_libcst() -> None:
+    """Import libcst now instead of on first use."""
+    import libcst
+
+    libcst.parse_expression("ready()")
+
+
 def _parse(tree: Tree, call: ast.Call) -> libcst.Call | None:
     """The call as libcst sees it; the parentheses allow line breaks that parentheses around the call allowed."""
     import libcst
