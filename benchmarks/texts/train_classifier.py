@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
@@ -280,7 +280,10 @@ def main() -> None:
     test_loader = DataLoader(test_data, config.batch_size)
     model = Network(config)
     optimizer = torch.optim.SGD(
-        model.parameters(), lr=config.learning_rate, momentum=config.momentum, weight_decay=config.weight_decay
+        model.parameters(),
+        lr=config.learning_rate,
+        momentum=config.momentum,
+        weight_decay=config.weight_decay,
     )
     steps = config.epochs * len(train_loader)
     schedule = torch.optim.lr_scheduler.LambdaLR(
