@@ -27,6 +27,8 @@ class Generated:
 
 ALL = (
     Generated("constraints.txt", "gradsight_dev.pins", "make pins"),
+    Generated("package.json", "gradsight_dev.settings_schema", "make settings"),
+    Generated("docs/settings.md", "gradsight_dev.settings_schema", "make settings"),
     Generated("docs/rules", "gradsight_dev.rule_pages", ".venv/bin/python -m gradsight_dev.rule_pages"),
 )
 

@@ -1,0 +1,83 @@
+"""Every command of the manual is run, in a project as the page describes it; what it shows must be said.
+
+Programs that would reach for the network are stand-ins which check their arguments; `make` only says what it would do.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.blocks import Block, blocks, pages
+from tests.house.tree import ROOT
+
+WITH_COMMANDS = [page for page in pages() if blocks("console", "sh", page=page)]
+SAFE_PROGRAM = "import torch\n\nx = torch.ones(3, requires_grad=True)\nx.exp().sum().backward()\n"
+STAND_INS = {
+    # Only this project is ever installed, by its own name.
+    "pip": '[ "$1" = install ] && [ "$2" = gradsight ]',
+    # What is installed into the editor is what `make vsix` makes.
+    "code": '[ "$1" = --install-extension ] && case $2 in build/gradsight-*.vsix) ;; *) exit 9 ;; esac',
+}
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS)
+def test_commands_do_what_the_page_says(page: str, tmp_path: Path) -> None:
+    prepare(tmp_path, page)
+    for block in blocks("console", "sh", page=page):
+        for command, expected in commands_of(block):
+            outcome = run(command, tmp_path)
+            assert outcome.returncode in (0, 1), f"{block}: {command}\n{outcome.stdout}{outcome.stderr}"
+            for line in expected:
+                assert line in outcome.stdout + outcome.stderr, f"{block}: {command} does not say: {line}"
+
+
+def commands_of(block: Block) -> list[tuple[str, list[str]]]:
+    """The commands of a block with the lines that are shown below each; in a plain shell block every line is one."""
+    found: list[tuple[str, list[str]]] = []
+    for line in block.text.splitlines():
+        if block.language == "sh":
+            command = line.split("  #")[0].strip()
+            if command and not command.startswith("#"):
+                found.append((command, []))
+        elif line.startswith("$ "):
+            found.append((line[2:], []))
+        elif line.strip():
+            found[-1][1].append(line)
+    return found
+
+
+def prepare(folder: Path, page: str) -> None:
+    """A repository with the files that the page shows, and a package in src/."""
+    for block in blocks("python", page=page):
+        if block.title.endswith(".py"):
+            (folder / block.title).write_text(block.text, encoding="utf-8")
+    (folder / "src").mkdir()
+    (folder / "src" / "train.py").write_text(SAFE_PROGRAM)
+    (folder / "pyproject.toml").write_text("[project]\nname = 'example'\n")
+    for name in ("Makefile", ".ci"):
+        source = ROOT / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
+    programs = folder / ".programs"
+    programs.mkdir()
+    for name, test in STAND_INS.items():
+        (programs / name).write_text(f"#!/bin/sh\n{test}\n")
+        (programs / name).chmod(0o755)
+    run("git init -q && git add . && git -c user.name=a -c user.email=a@b commit -q -m first", folder)
+
+
+def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    words = shlex.split(command, comments=True)
+    if words and words[0] == "make":
+        command = shlex.join(["make", "-n", *words[1:]])
+    path = os.pathsep.join([str(folder / ".programs"), os.path.dirname(sys.executable), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
+    return subprocess.run(
+        ["sh", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
