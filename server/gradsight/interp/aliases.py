@@ -187,6 +187,9 @@ class Aliases(Flow):
     def check_mutated_argument(self, call: ast.Call, result: Tensor, start: int) -> None:
         """`y = f(x)` where f wrote into x and returned it: both names now mean the changed tensor."""
         frame = self.frame
+        statement = statement_around(call, frame)
+        if isinstance(statement, ast.Expr) and statement.value is call:
+            return
         for argument in call.args:
             if not isinstance(argument, ast.Name):
                 continue

@@ -310,11 +310,15 @@ class Backward(Writer):
             self.emit("backward-without-graph", place, steps, cut=self.word_for(cut), op=cut.op, loss=text,
                       source=cut.source.label, key=None)  # fmt: skip
         elif not causes and loss.requires_grad is False and loss.leaf_made and loss.node is None:
-            self.emit("backward-without-graph", site, [Step("made", loss.site, "made here")], cut="leaf", op="", loss=text,
-                      source=loss.label)  # fmt: skip
+            self.emit("backward-without-graph", site, [Step("made", loss.site, "made here")], self.if_untouched(), cut="leaf", op="",
+                      loss=text, source=loss.label)  # fmt: skip
         elif not causes and self.known_without_graph(loss):
             self.emit("backward-without-graph", site, [Step("made", loss.site, "made here, from tensors that need no gradient")],
-                      cut="none", op="", loss=text, source=loss.label)  # fmt: skip
+                      self.if_untouched(), cut="none", op="", loss=text, source=loss.label)  # fmt: skip
+
+    def if_untouched(self) -> str:
+        """Code that is run by itself starts from a state that other code may have changed."""
+        return "" if self.context == "script" else "nothing else sets what it is made of"
 
     def word_for(self, cut: Cut) -> str:
         """`left-off` for grad mode that a call of set_grad_enabled switched off for good; else the kind of the cut."""
@@ -483,7 +487,7 @@ class Backward(Writer):
                 continue
             seen.add(edge)
             if isinstance(edge, Node):
-                if edge.requires is not True:
+                if edge.requires is not True or edge.open:
                     return
                 todo.extend(edge.inputs)
         for out in outputs:

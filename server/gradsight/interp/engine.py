@@ -44,6 +44,7 @@ class Machine(Protocol):
         self.meetings = []
         self.averaged = {}
         self.records = {}
+        self.used = set()
         self.updates = []
         self.escapes = []
         self.scaled_nodes = set()

@@ -51,6 +51,8 @@ PER_LINE = 10
 ENTRY_BUDGET = 1_500
 ENTRY_PER_LINE = 30
 MOST_PATHS = 10
+CONSTANTS = re.compile(r"target|label|mask|ind(ex|ices)|_ids?$|^ids$|lengths?$|^y$|^y_|true|^gt|ground")
+"""Names of arguments that carry no graph: what a prediction is held against, and what selects."""
 LOSS_NAMES = ("loss", "criterion", "objective", "penalty")
 
 Finder = Callable[[str, int, str], Source | None]
@@ -411,8 +413,7 @@ class Explorer:
         receiver = self.make_receiver(machine, cls)
         if method.name == "__init__":
             return
-        for value in receiver.attributes.values():
-            forget_length(value)
+        forget_state(receiver)
         self.call_alone(
             machine,
             method,
@@ -480,6 +481,8 @@ class Explorer:
             )
         value = Unknown(f"argument {parameter.arg}")
         annotation = ast.unparse(parameter.annotation) if parameter.annotation is not None else ""
+        if CONSTANTS.search(parameter.arg):
+            return value
         if not annotation or "Tensor" in annotation:
             if "LongTensor" not in annotation and "Optional" not in annotation and "None" not in annotation:
                 value.argument = parameter.arg
@@ -489,6 +492,39 @@ class Explorer:
 
     def outer_frame(self, unit: Unit) -> Frame:
         return Frame("<module>", unit, self.namespace, Scope(self.namespace, None), 0)
+
+
+def forget_state(instance: Instance, depth: int = 0) -> None:
+    """What other methods than `__init__` assign is not known when a method runs by itself."""
+    assigned = assigned_outside_init(instance.cls)
+    for name, value in list(instance.attributes.items()):
+        if name in assigned and not (instance.module is not None and name in instance.module.registered):
+            instance.attributes[name] = Unknown(f"attribute {name}, which other methods assign")
+        elif isinstance(value, Instance) and depth < 2:
+            forget_state(value, depth + 1)
+        else:
+            forget_length(value)
+
+
+def assigned_outside_init(cls: ClassValue) -> set[str]:
+    """Names of attributes that methods of the class other than `__init__` assign."""
+    found: set[str] = set()
+    for ancestor in cls.lineage():
+        methods = ancestor.namespace.values() if isinstance(ancestor, ClassValue) else []
+        for method in methods:
+            if (
+                isinstance(method, Function)
+                and method.name != "__init__"
+                and not isinstance(method.node, ast.Lambda)
+            ):
+                found.update(
+                    inner.attr
+                    for inner in ast.walk(method.node)
+                    if isinstance(inner, ast.Attribute)
+                    and isinstance(inner.ctx, ast.Store)
+                    and isinstance(inner.value, ast.Name)
+                )
+    return found
 
 
 def forget_length(value: Any, depth: int = 0) -> None:

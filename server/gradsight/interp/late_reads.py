@@ -8,7 +8,7 @@ from typing import Any
 from gradsight.interp.backward import Backward
 from gradsight.interp.regions import overlaps, surely_overlap
 from gradsight.interp.sites import Site
-from gradsight.interp.tensors import Tensor
+from gradsight.interp.tensors import Maybe, Tensor
 from gradsight.interp.values import (
     Mapping,
     Seq,
@@ -134,6 +134,10 @@ class LateReads(Backward):
         if result.site.node is not node and function.attr not in ("to", "contiguous", "float", "double"):
             return
         if isinstance(function.value, ast.Name) and function.value.id in ("torch", "F", "nn"):
+            return
+        if function.attr in ("to", "cuda", "cpu", "float", "double", "half") and isinstance(
+            result.requires_grad, Maybe
+        ):
             return
         if result.site.node is node:
             self.emit(

@@ -125,7 +125,7 @@ class Modules(ModuleMethods):
             result.shape = shape
         elif name == "nn.Flatten" and shape:
             result.shape = (shape[0], numel(shape[1:])) if options.get("start_dim", 1) == 1 else None
-        elif result.shape is None and shape is not None and name.startswith("nn.Conv"):
+        elif result.shape is None and shape and name.startswith("nn.Conv"):
             out = options.get("out_channels")
             result.shape = (shape[0], out if isinstance(out, int) else None, *([None] * (len(shape) - 2)))
 

@@ -14,7 +14,17 @@ from gradsight.interp.replacement import Replacement
 from gradsight.interp.sites import Site
 from gradsight.interp.syntax import names_read, statement_around
 from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import Instance, Layer, Mapping, Opaque, Seq, tensors_in
+from gradsight.interp.values import (
+    AbsentGrad,
+    Function,
+    Instance,
+    Layer,
+    Mapping,
+    Opaque,
+    Seq,
+    Unknown,
+    tensors_in,
+)
 from gradsight.model.events import Step
 
 
@@ -72,17 +82,24 @@ class Ledger(Replacement):
 
     # -- read --------------------------------------------------------------------------------------------------------
 
+    used: set[Tensor]
+    """Parameters that some operator was given."""
+
     def operands_of(self, bound: dict[str, Any], node: ast.AST) -> Any:
-        if self.records:
-            for value in bound.values():
-                if type(value) is Tensor:
-                    if value.source is not None or value.grad_of is not None:
-                        self.note_gradient_operand(value, node)
-                elif type(value) is Seq:
-                    for tensor in tensors_in(value):
-                        if tensor.source is not None or tensor.grad_of is not None:
-                            self.note_gradient_operand(tensor, node)
-        return super().operands_of(bound, node)
+        unseen = False
+        for value in bound.values():
+            if type(value) is Tensor:
+                if value.is_parameter:
+                    self.used.add(value)
+                elif self.records and (value.source is not None or value.grad_of is not None):
+                    self.note_gradient_operand(value, node)
+            elif type(value) is Seq:
+                unseen = unseen or (not value.items and not value.exact)
+                for tensor in tensors_in(value) if self.records else ():
+                    if tensor.source is not None or tensor.grad_of is not None:
+                        self.note_gradient_operand(tensor, node)
+        operands, ignorant, cuts = super().operands_of(bound, node)
+        return operands, ignorant or unseen, cuts
 
     def note_gradient_operand(self, tensor: Tensor, node: ast.AST) -> None:
         leaf = gradient_owner(tensor)
@@ -235,6 +252,9 @@ class Ledger(Replacement):
         super().escape(args, kwargs)
         reached: set[int] = set()
         todo = [*args, *kwargs.values()]
+        for value in todo:
+            if isinstance(value, Function):
+                self.forget_captured(value)
         while todo and len(reached) < 100:
             value = todo.pop()
             if id(value) in reached:
@@ -251,6 +271,30 @@ class Ledger(Replacement):
                 reached.update(id(tensor) for _, tensor in self.tensors_of(value, "parameter"))
         if reached:
             self.escapes.append((self.tick, reached))
+
+    def forget_captured(self, function: Function) -> None:
+        """Unknown code may call the function: what it fills, nobody knows the length of."""
+        body = function.node.body
+        for statement in body if isinstance(body, list) else [body]:
+            for name in names_read(statement):
+                scope: Any = function.scope
+                while scope is not None and name not in scope.names:
+                    scope = scope.outer
+                value = scope.names.get(name) if scope is not None else None
+                if isinstance(value, (Seq, Mapping)) and value.kind != "tuple":
+                    value.exact = False
+
+    def read_grad(self, tensor: Tensor, node: ast.AST) -> Any:
+        value = super().read_grad(tensor, node)
+        if isinstance(value, AbsentGrad) and self.escaped_between({tensor}, 0, self.tick):
+            return Unknown("gradient of a tensor that unknown code was given")
+        return value
+
+    def autograd_backward(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        roots = args[0] if args else kwargs.get("tensors")
+        if not tensors_in(roots) or (isinstance(roots, Seq) and not roots.exact):
+            self.gradients_unknown = True
+        return super().autograd_backward(args, kwargs, node)
 
     def escaped_between(self, parameters: set[Tensor], start: int, end: int) -> bool:
         """Whether unknown code had its hands on one of these parameters in that time."""

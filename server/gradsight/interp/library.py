@@ -165,7 +165,9 @@ class Library(CustomFunctions):
             return self.call_random(name, args, kwargs, node)
         if room in ("time", "datetime", "os", "os.path", "sys", "json", "logging", "warnings", "pathlib", "argparse", "re", "shutil", "tqdm", "typing", "gc", "pprint", "pickle", "subprocess", "uuid", "hashlib", "string", "platform", "abc", "glob", "io", "matplotlib.pyplot", "wandb"):  # fmt: skip
             if name in ("tqdm", "trange"):
-                return args[0] if args and name == "tqdm" else self.builtin_range(args, {}, node)
+                if not args:
+                    return Unknown("a progress bar")
+                return args[0] if name == "tqdm" else self.builtin_range(args, {}, node)
             for value in args:
                 self.note_read(value, node)
             return Unknown(f"result of {path}")

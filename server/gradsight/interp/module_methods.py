@@ -209,9 +209,9 @@ class ModuleMethods(ModuleRegistry):
     ) -> Any:
         name = args[0] if args else kwargs.get("name")
         value = args[1] if len(args) > 1 else kwargs.get("param")
-        if isinstance(name, str):
-            module.attributes[name] = value
-            module.module.registered[name] = "parameter"
+        key = name if isinstance(name, str) else f"<{id(value)}>"
+        module.attributes[key] = value
+        module.module.registered[key] = "parameter"
         return None
 
     def module_add_module(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from gradsight.interp.freezing import Freezing
 from gradsight.interp.sites import Site
-from gradsight.interp.syntax import called_attribute
+from gradsight.interp.syntax import called_attribute, own_statements
 from gradsight.interp.tensors import Tensor
 from gradsight.interp.training import Action
 from gradsight.interp.values import Layer, Opaque
@@ -83,11 +83,25 @@ class Protocol(Freezing):
             place = self.outermost(instead, optimizer.site)
             self.parameters_not_held(optimizer, place, step.site, self.name_bound_at(place), False)
             return
-        if self.events or self.graph_escaped:
+        if self.events or self.graph_escaped or self.has_backward_not_taken(step.site):
+            return
+        if self.context != "script" and not self.backwards and not parameters & self.used:
             return
         self.emit("step-without-backward", step.site, [
             Step("made", optimizer.site or step.site, "the optimizer is made here"),
         ])  # fmt: skip
+
+    def has_backward_not_taken(self, site: Site) -> bool:
+        """Whether the text around the step holds a backward that this path went past."""
+        function = site.frame.function
+        body = function.node.body if function is not None else site.unit.tree
+        taken = {action.site.node for action in self.log if action.verb == "backward"}
+        return any(
+            isinstance(statement, ast.Expr)
+            and called_attribute(statement.value) == "backward"
+            and statement.value not in taken
+            for statement in own_statements(body if isinstance(body, list) else [])
+        )
 
     def judge_clearing(self, steps: list[Action], backwards: list[Action], parameters: set[Tensor]) -> None:
         """Two steps with backwards before each and nothing cleared between them."""

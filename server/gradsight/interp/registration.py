@@ -84,6 +84,9 @@ class Registration(Targets):
             items = value.items
         elif isinstance(value, Mapping):
             items = [*value.items.values(), *value.rest]
+        if any(id(item) in registered for item in items):
+            # Registered one by one, in a loop of which only the first rounds are executed.
+            return None
         for item in items:
             if isinstance(item, (Layer, Instance)) and item.module is not None:
                 if id(item) not in registered and item.site is not None and self.made_by(item.site, owner):

@@ -516,7 +516,8 @@ def holds_objects(item: Any) -> bool:
 
 def contains_yield(node: ast.AST) -> bool:
     """Whether the function's own body yields."""
-    todo: list[ast.AST] = list(getattr(node, "body", []))
+    body = getattr(node, "body", [])
+    todo: list[ast.AST] = list(body) if isinstance(body, list) else [body]
     while todo:
         current = todo.pop()
         if isinstance(current, (ast.Yield, ast.YieldFrom)):
