@@ -105,6 +105,20 @@ def test_a_document_that_is_no_file_is_checked_too(editor: Editor, uri: str) -> 
     assert editor.codes(editor.open(uri, HAZARD)) == [("GS101", 5)]
 
 
+def test_a_document_in_another_language_is_left_alone(editor: Editor) -> None:
+    item = {"uri": "file:///d/notes.md", "languageId": "markdown", "version": 1, "text": HAZARD}
+    editor.notify("textDocument/didOpen", {"textDocument": item})
+    assert editor.request("gradsight/text", {"uri": item["uri"]}) is None
+
+
+def test_an_excluded_file_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.gradsight]\nexclude = ['old/']\n")
+    (tmp_path / "old").mkdir()
+    with Editor(options={"debounce": 0}, folders=[tmp_path]) as editor:
+        assert editor.codes(editor.open((tmp_path / "old" / "a.py").as_uri(), HAZARD)) == []
+        assert editor.codes(editor.open((tmp_path / "new.py").as_uri(), HAZARD)) == [("GS101", 5)]
+
+
 def test_a_comment_that_silences_nothing_is_shown_as_unnecessary(editor: Editor) -> None:
     uri = editor.open(
         "file:///d/unused.py", REPAIRED.replace("x.exp()", "x.exp()  # gradsight: ignore[GS101]")

@@ -31,8 +31,10 @@ def register(server: GradSightServer) -> None:
 
 
 def did_open(ls: GradSightServer, params: types.DidOpenTextDocumentParams) -> None:
-    """A document appeared; one that is open already is opened anew."""
+    """A document appeared; one that is open already is opened anew.  What is not Python is none of our business."""
     item = params.text_document
+    if item.language_id not in ("", "python") and not item.uri.endswith((".py", ".pyw")):
+        return
     document = ls.session.open_document(item.uri, path_of(item.uri), item.version, item.text)
     ls.session.request(document, 0.0)
 

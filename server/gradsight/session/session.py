@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -350,7 +351,7 @@ class Session:
         self.housekeeper.answered()
 
     def _is_excluded(self, document: Document, settings: Settings) -> bool:
-        if not settings.exclude:
+        if not settings.exclude or not os.path.isabs(document.path):
             return False
         from gradsight.session.walking import is_excluded
 
