@@ -7,7 +7,7 @@ of that run are what an out-of-place program gives, and a change that leaves the
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from gradsight.probe.outcome import Observed, Outcome, Raised, Streams
 from gradsight.probe.request import ProbeRequest
 
 _TOLERANCE = 1e-6
+Runner = Callable[[ProbeRequest, Streams | None, Listener | None, threading.Event | None], Outcome]
 
 
 def run(
@@ -25,17 +26,18 @@ def run(
     streams: Streams | None = None,
     listen: Listener | None = None,
     cancel: threading.Event | None = None,
+    runner: Runner = host.run,
 ) -> Outcome:
     """One deep probe; the second and third run happen only when the first one asks for them."""
     with private_folder() as folder:
         gradients = str(Path(folder) / "gradients.pt")
-        first = host.run(replace(request, level="deep", gradients_to=gradients), streams, listen, cancel)
+        first = runner(replace(request, level="deep", gradients_to=gradients), streams, listen, cancel)
         if not isinstance(first, (Observed, Raised)):
             return first
         changed = [fault for fault in first.report["faults"] if fault["evidence"].get("content_changed")]
         if not changed and not isinstance(first, Raised):
             return _with_notes(first, ["contents of saved tensors were compared: none changed unnoticed"])
-        reference = host.run(
+        reference = runner(
             replace(request, level="deep", clones=True, gradients_from=gradients), None, listen, cancel
         )
         if not isinstance(reference, (Observed, Raised)):
@@ -43,7 +45,7 @@ def run(
         rows = {row["backward"]: row for row in reference.report.get("comparison") or ()}
         faults = [_judged(fault, rows) for fault in first.report["faults"]]
         kept = [fault for fault in faults if fault is not None]
-        located = [_located(fault, request, cancel) for fault in kept]
+        located = [_located(fault, request, cancel, runner) for fault in kept]
         report = {**first.report, "faults": located}
         if isinstance(first, Raised):
             return replace(first, report=_with_reference(report, reference.report))
@@ -65,12 +67,14 @@ def _judged(fault: Mapping[str, Any], rows: Mapping[int, Mapping[str, Any]]) -> 
     return {**fault, "message": message, "evidence": evidence}
 
 
-def _located(fault: dict[str, Any], request: ProbeRequest, cancel: threading.Event | None) -> dict[str, Any]:
+def _located(
+    fault: dict[str, Any], request: ProbeRequest, cancel: threading.Event | None, runner: Runner
+) -> dict[str, Any]:
     """The line that changed a content which no operator of torch wrote."""
     evidence = fault["evidence"]
     if not evidence.get("content_changed") or evidence.get("writer_known"):
         return fault
-    outcome = host.run(replace(request, level="deep", watch=evidence["saved_index"]), None, None, cancel)
+    outcome = runner(replace(request, level="deep", watch=evidence["saved_index"]), None, None, cancel)
     if not isinstance(outcome, (Observed, Raised)) or not outcome.report.get("changed_at"):
         return fault
     place = outcome.report["changed_at"]

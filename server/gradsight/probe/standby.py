@@ -78,7 +78,12 @@ class Standby:
                 self.drop()
                 return host.run(request, streams, listen, cancel)
             with conversation:
-                return conversation.follow(request.timeout, listen, cancel)
+                outcome = conversation.follow(request.timeout, listen, cancel)
+        if isinstance(outcome, CouldNotRun) and not zygote.alive:
+            # The warm interpreter died before it could fork: nothing of the program has run.
+            self.drop()
+            return host.run(request, streams, listen, cancel)
+        return outcome
 
     def drop(self) -> None:
         """Ends the warm interpreter."""

@@ -1,0 +1,173 @@
+"""The document, the SARIF log, the readable report and the exit code, for every way a probe can end."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from gradsight.probe.advice import help_for
+from gradsight.probe.document import document_of, exit_code_of, rule_names
+from gradsight.probe.outcome import Cancelled, CouldNotRun, Died, Observed, Outcome, Raised, TimedOut
+from gradsight.probe.ranks import merge
+from gradsight.probe.sarif import sarif_of
+from gradsight.probe.text import Sources, print_document
+
+PROGRAM = "import torch\nweights = torch.exp(energy)\nweights /= 2\nweights.sum().backward()\n"
+KEYS = {"outcome", "error", "faults", "parameters", "facts", "torch", "python", "seconds", "notes"}
+
+
+def place(row: int, column: int, end: int) -> dict[str, Any]:
+    return {
+        "filename": "program.py",
+        "location": {"row": row, "column": column},
+        "end_location": {"row": row, "column": end},
+    }
+
+
+def fault(code: str = "GS101", severity: str = "error") -> dict[str, Any]:
+    return {
+        "code": code,
+        "message": "`weights /= 2` overwrites the output that `exp` saved",
+        "severity": severity,
+        "certainty": "certain",
+        **place(3, 1, 13),
+        "related": [
+            {"role": "saved", "message": "output saved here by `exp`", **place(2, 11, 28)},
+            {"role": "written", "message": "written here by `div_`, version 0 → 1", **place(3, 1, 13)},
+            {"role": "needed", "message": "`Exp` needs it in this backward", **place(4, 1, 25)},
+        ],
+        "evidence": {"torch": "modified by an inplace operation"},
+    }
+
+
+def report(**changes: Any) -> dict[str, Any]:
+    plain = {
+        "error": None, "faults": [], "parameters": [], "facts": [], "notes": [], "torch": "2.13.0", "python": "3.11.7",
+        "seconds": 0.5, "stopped": "", "internal_error": "", "graph": None,
+    }  # fmt: skip
+    return {**plain, **changes}
+
+
+ERROR = {"type": "RuntimeError", "message": "modified by an inplace operation", **place(4, 1, 25)}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "word", "status"),
+    [
+        (Observed(report()), "clean", 0),
+        (Observed(report(faults=[fault()])), "faults", 1),
+        (Raised(report(error=ERROR, faults=[fault()])), "raised", 1),
+        (Raised(report(error=ERROR)), "raised", 1),
+        (TimedOut(5.0, report()), "timeout", 2),
+        (TimedOut(5.0, report(faults=[fault()])), "timeout", 1),
+        (TimedOut(5.0), "timeout", 2),
+        (Died("the process was ended by SIGSEGV"), "died", 2),
+        (Cancelled(), "died", 2),
+        (CouldNotRun("there is no file x.py"), "could-not-run", 2),
+    ],
+)
+def test_every_outcome_has_its_word_and_its_exit_code(outcome: Outcome, word: str, status: int) -> None:
+    document = document_of(outcome)
+    assert set(document) == KEYS
+    assert document["outcome"] == word
+    assert exit_code_of(document) == status
+    json.dumps(document, allow_nan=False)
+    json.dumps(sarif_of(document))
+    assert rendered(document)
+
+
+def test_fault_has_the_shape_of_a_finding() -> None:
+    (finding,) = document_of(Observed(report(faults=[fault()])))["faults"]
+    assert list(finding) == [
+        "code", "name", "message", "severity", "certainty", "filename", "location", "end_location", "related", "fix",
+        "evidence",
+    ]  # fmt: skip
+    assert finding["name"] == "inplace-on-saved"
+    assert finding["fix"] is None
+    assert [step["role"] for step in finding["related"]] == ["saved", "written", "needed"]
+
+
+def test_readable_report_shows_three_spans_why_and_help() -> None:
+    assert rendered(document_of(Raised(report(error=ERROR, faults=[fault()])))) == (
+        "error[GS101]: `weights /= 2` overwrites the output that `exp` saved\n"
+        " --> program.py:3:1\n"
+        "  |\n"
+        "2 | weights = torch.exp(energy)\n"
+        "  |           ----------------- output saved here by `exp`\n"
+        "3 | weights /= 2\n"
+        "  | ^^^^^^^^^^^^ written here by `div_`, version 0 → 1\n"
+        "4 | weights.sum().backward()\n"
+        "  | ------------------------ `Exp` needs it in this backward\n"
+        "   = torch: modified by an inplace operation\n"
+        "   = help: write out of place (`x = x * 2` instead of `x *= 2`), or clone the tensor before it is changed\n"
+        "\n"
+        "the program raised  (torch 2.13.0, Python 3.11.7, 0.5 s)\n"
+    )
+
+
+def test_error_without_a_gradient_story_is_shown_at_its_line() -> None:
+    error = {"type": "KeyError", "message": "'lost'", **place(2, 11, 28)}
+    text = rendered(document_of(Raised(report(error=error))))
+    assert "KeyError: 'lost'" in text
+    assert "2 | weights = torch.exp(energy)" in text
+
+
+def test_parameters_that_need_attention_come_first() -> None:
+    rows = [
+        {"name": "a.weight", "shape": [2, 3], "grad": "ok", "norm": 0.5},
+        {"name": "b.weight", "shape": [], "grad": "none", "norm": None},
+        {"name": "c.weight", "shape": [4], "grad": "zero", "norm": 0.0},
+    ]
+    lines = rendered(document_of(Observed(report(parameters=rows)))).splitlines()
+    assert [line.split()[0] for line in lines[:4]] == ["parameter", "b.weight", "c.weight", "a.weight"]
+    assert lines[3].split() == ["a.weight", "2×3", "ok", "0.5"]
+
+
+def test_sarif_has_the_trail_as_a_thread_flow() -> None:
+    log = sarif_of(document_of(Observed(report(faults=[fault()]))))
+    (run,) = log["runs"]
+    (result,) = run["results"]
+    assert log["version"] == "2.1.0"
+    assert result["ruleId"] == run["tool"]["driver"]["rules"][0]["id"] == "GS101"
+    region = result["locations"][0]["physicalLocation"]["region"]
+    assert region == {"startLine": 3, "startColumn": 1, "endLine": 3, "endColumn": 13}
+    steps = result["codeFlows"][0]["threadFlows"][0]["locations"]
+    assert [step["location"]["physicalLocation"]["region"]["startLine"] for step in steps] == [2, 3, 4]
+
+
+def test_ranks_that_saw_the_same_fault_are_named_together() -> None:
+    lost = {"type": "RuntimeError", "message": "connection closed by peer", "location": None}
+    merged = merge(
+        [
+            (0, report(error=lost, notes=["one"])),
+            (1, report(error=ERROR, faults=[fault()], notes=["one", "two"])),
+            (2, report(error=ERROR, faults=[fault()], seconds=2.0)),
+        ]
+    )
+    assert [entry["rank"] for entry in merged["faults"]] == [[1, 2]]
+    assert merged["error"] == ERROR
+    assert merged["notes"] == ["one", "two"]
+    assert merged["seconds"] == 2.0
+
+
+def test_every_code_of_the_agent_is_a_rule_with_advice() -> None:
+    agent = Path(__file__).resolve().parents[2] / "server" / "gradsight" / "agent"
+    spoken = {
+        code for path in agent.glob("*.py") for code in re.findall(r'"(GS\d{3})"', path.read_text("utf-8"))
+    }
+    assert len(spoken) > 40
+    assert spoken <= set(rule_names())
+    assert [code for code in sorted(spoken) if not help_for(code)] == []
+
+
+def rendered(document: dict[str, Any]) -> str:
+    stream = io.StringIO()
+    console = Console(file=stream, highlight=False, soft_wrap=True, markup=False, emoji=False, width=200)
+    print_document(document, console, Sources({"program.py": PROGRAM}))
+    return "\n".join(line.rstrip() for line in stream.getvalue().split("\n"))

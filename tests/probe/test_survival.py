@@ -1,0 +1,330 @@
+"""Whatever a program does, the probe ends with a clear outcome, the host lives, and nothing is left running."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gradsight.agent import wire
+from gradsight.probe import host
+from gradsight.probe.outcome import (
+    Cancelled,
+    CouldNotRun,
+    Died,
+    Observed,
+    Outcome,
+    Progress,
+    Raised,
+    Streams,
+    TimedOut,
+)
+from gradsight.probe.request import ProbeRequest
+from gradsight.probe.standby import Standby
+
+STEP = "import torch\nx = torch.ones(2, requires_grad=True)\n(x * x).sum().backward()\n"
+PATIENCE = 20.0
+
+
+@pytest.fixture
+def run(standby: Standby, tmp_path: Path) -> Iterator[object]:
+    """Probes a program text; afterwards the same warm interpreter must still answer."""
+
+    def probe(text: str, **options: object) -> Outcome:
+        script = tmp_path / "program.py"
+        script.write_text(text, "utf-8")
+        options = {"timeout": 30.0, **options}
+        return standby.run(ProbeRequest(sys.executable, script=str(script), **options))  # type: ignore[arg-type]
+
+    yield probe
+    assert isinstance(probe(STEP), Observed)
+
+
+def test_error_of_the_program_is_reported(run) -> None:
+    outcome = run("def f():\n    raise KeyError('lost')\nf()\n")
+    assert isinstance(outcome, Raised)
+    assert outcome.report["error"]["type"] == "KeyError"
+    assert outcome.report["error"]["location"]["row"] == 2
+    assert outcome.report["faults"] == []
+
+
+def test_syntax_error_has_its_line(run) -> None:
+    outcome = run("x = 1\nif x\n    pass\n")
+    assert isinstance(outcome, Raised)
+    assert outcome.report["error"]["type"] == "SyntaxError"
+    assert outcome.report["error"]["location"]["row"] == 2
+
+
+def test_missing_module_is_an_error_of_the_program(run) -> None:
+    outcome = run("import torch\nimport no_such_module_anywhere\n")
+    assert isinstance(outcome, Raised)
+    assert outcome.report["error"]["type"] == "ModuleNotFoundError"
+
+
+def test_endless_loop_times_out_with_what_was_seen(run) -> None:
+    outcome = run(STEP + "x.data.mul_(2)\nwhile True:\n    pass\n", timeout=1.5)
+    assert isinstance(outcome, TimedOut)
+    assert outcome.report is not None
+    assert outcome.report["parameters"][0]["name"] == "x"
+
+
+def test_endless_loop_in_native_code_times_out(run) -> None:
+    outcome = run("import re\nre.match(r'(a+)+$', 'a' * 60 + 'b')\n", timeout=1.5)
+    assert isinstance(outcome, TimedOut)
+
+
+def test_os_exit_is_a_death(run) -> None:
+    outcome = run(STEP + "import os\nos._exit(7)\n")
+    assert isinstance(outcome, Died)
+    assert "7" in outcome.reason
+
+
+def test_segmentation_fault_is_a_death(run) -> None:
+    outcome = run("import ctypes\nctypes.string_at(0)\n")
+    assert isinstance(outcome, Died)
+    assert "SIGSEGV" in outcome.reason
+
+
+def test_sys_exit_is_an_end(run) -> None:
+    outcome = run(STEP + "import sys\nsys.exit(3)\n")
+    assert isinstance(outcome, Observed)
+    assert outcome.report["exit_code"] == 3
+
+
+def test_memory_limit_fails_the_allocation(run) -> None:
+    outcome = run("import torch\ntorch.ones(4_000_000_000)\n", memory=3000)
+    assert isinstance(outcome, Raised)
+    assert outcome.report["error"]["type"] in ("RuntimeError", "MemoryError")
+
+
+def test_children_do_not_survive(run, tmp_path: Path) -> None:
+    note = tmp_path / "pids"
+    text = (
+        "import os, subprocess, sys\n"
+        f"note = open({str(note)!r}, 'w')\n"
+        "plain = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "apart = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True)\n"
+        "pid = os.fork()\n"
+        "if pid == 0:\n    import time; time.sleep(600)\n"
+        "print(plain.pid, apart.pid, pid, file=note, flush=True)\n"
+    )
+    assert isinstance(run(text), Observed)
+    pids = [int(word) for word in note.read_text().split()]
+    assert len(pids) == 3
+    wait_until(lambda: not any(is_running(pid) for pid in pids))
+
+
+def test_forked_child_does_not_report_twice(run) -> None:
+    outcome = run(
+        STEP + "import os\npid = os.fork()\nif pid == 0:\n    raise SystemExit(0)\nos.waitpid(pid, 0)\n"
+    )
+    assert isinstance(outcome, Observed)
+
+
+def test_closed_stdout_is_no_matter(run) -> None:
+    outcome = run("import os, sys\nsys.stdout.close()\nos.close(1)\nos.close(2)\n" + STEP)
+    assert isinstance(outcome, Observed)
+
+
+def test_closed_descriptors_leave_the_report_in_the_folder(run) -> None:
+    outcome = run(STEP + "import os\nos.closerange(3, 4096)\n")
+    assert isinstance(outcome, Observed)
+    assert outcome.report["parameters"][0]["grad"] == "ok"
+
+
+def test_flood_of_output_is_drained_and_capped(run) -> None:
+    text = (
+        STEP
+        + "import os\nblock = b'y' * (1 << 20)\nfor _ in range(100):\n    os.write(1, block)\nprint('the end')\n"
+    )
+    outcome = run(text)
+    assert isinstance(outcome, Observed)
+    assert outcome.output.endswith("the end\n")
+    assert len(outcome.output) <= Streams().kept
+
+
+def test_raw_bytes_on_other_descriptors_are_no_messages(run) -> None:
+    text = (
+        "import os\nfrom gradsight.agent import wire\n"
+        "for fd in range(3, 260):\n"
+        "    try:\n        os.write(fd, wire.MAGIC + b'rubbish')\n"
+        "    except OSError:\n        pass\n"
+    )
+    outcome = run(text + STEP)
+    assert isinstance(outcome, Observed)
+
+
+def test_standard_input_is_empty(run) -> None:
+    outcome = run("import sys\nassert sys.stdin.read() == ''\n" + STEP)
+    assert isinstance(outcome, Observed)
+
+
+def test_input_says_that_nobody_answers(run) -> None:
+    outcome = run("name = input('your name? ')\n")
+    assert isinstance(outcome, Raised)
+    assert "your name?" in outcome.report["error"]["message"]
+
+
+def test_patched_torch_does_not_take_the_probe_down(run) -> None:
+    text = (
+        "import torch\n"
+        "torch.Tensor.detach = lambda self: 1 / 0\n"
+        "torch.zeros = None\n"
+        "torch.nn.Module.__setattr__ = object.__setattr__\n"
+        "torch.autograd.backward = lambda *args, **kwargs: None\n"
+        "x = torch.ones(2, requires_grad=True)\n"
+        "(x * x).sum().backward()\n"
+    )
+    assert isinstance(run(text), (Observed, Raised))
+
+
+def test_program_that_swallows_everything_still_stops(run) -> None:
+    text = (
+        "import torch\nx = torch.ones(2, requires_grad=True)\n"
+        "while True:\n    try:\n        (x * x).sum().backward()\n    except BaseException:\n        pass\n"
+    )
+    outcome = run(text, steps=2)
+    assert isinstance(outcome, Observed)
+    assert "backward" in outcome.report["stopped"]
+
+
+def test_finally_blocks_run_when_the_steps_are_enough(run, tmp_path: Path) -> None:
+    note = tmp_path / "closed"
+    text = (
+        "import torch\nx = torch.ones(2, requires_grad=True)\noptimizer = torch.optim.SGD([x], lr=0.1)\n"
+        "try:\n    while True:\n        optimizer.zero_grad(); (x * x).sum().backward(); optimizer.step()\n"
+        f"finally:\n    open({str(note)!r}, 'w').close()\n"
+    )
+    outcome = run(text, steps=3)
+    assert isinstance(outcome, Observed)
+    assert outcome.report["steps"] == 3
+    assert note.exists()
+
+
+def test_thread_that_never_ends_does_not_hold_the_probe(run) -> None:
+    text = STEP + "import threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\n"
+    assert isinstance(run(text), Observed)
+
+
+def test_kill_from_outside_is_a_death(standby: Standby, tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    script = tmp_path / "program.py"
+    script.write_text(f"import os, time\nopen({str(note)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n")
+    threading.Thread(
+        target=lambda: (
+            wait_until(lambda: note.exists() and note.read_text()),
+            os.kill(int(note.read_text()), signal.SIGKILL),
+        )
+    ).start()
+    outcome = standby.run(ProbeRequest(sys.executable, script=str(script), timeout=60))
+    assert isinstance(outcome, Died)
+    assert "SIGKILL" in outcome.reason
+
+
+def test_cancelled_probe_ends(standby: Standby, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(STEP + "import time\nwhile True:\n    (x * x).sum().backward(); time.sleep(0.01)\n")
+    cancel = threading.Event()
+
+    def listen(progress: Progress) -> None:
+        if progress.backwards > 2:
+            cancel.set()
+
+    outcome = standby.run(ProbeRequest(sys.executable, script=str(script)), listen=listen, cancel=cancel)
+    assert isinstance(outcome, Cancelled)
+
+
+def test_no_orphan_when_the_host_is_killed(tmp_path: Path) -> None:
+    note, script = tmp_path / "pid", tmp_path / "program.py"
+    script.write_text(
+        f"import os, re\nopen({str(note)!r}, 'w').write(str(os.getpid()))\nre.match(r'(a+)+$', 'a' * 60 + 'b')\n"
+    )
+    host_program = (
+        "import sys\nfrom gradsight.probe import host\nfrom gradsight.probe.request import ProbeRequest\n"
+        f"host.run(ProbeRequest(sys.executable, script={str(script)!r}))\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", host_program])
+    wait_until(lambda: note.exists() and bool(note.read_text()), 60)
+    agent = int(note.read_text())
+    assert is_running(agent)
+    parent.kill()
+    parent.wait()
+    # The program holds the interpreter lock in native code: only the kernel's signal can end it.
+    wait_until(lambda: not is_running(agent))
+
+
+def test_no_interpreter_cannot_run(tmp_path: Path) -> None:
+    outcome = host.run(ProbeRequest(str(tmp_path / "python"), code="pass"))
+    assert isinstance(outcome, CouldNotRun)
+    assert "cannot be started" in outcome.reason
+
+
+def test_no_script_cannot_run(run, standby: Standby, tmp_path: Path) -> None:
+    outcome = standby.run(ProbeRequest(sys.executable, script=str(tmp_path / "absent.py")))
+    assert isinstance(outcome, CouldNotRun)
+    assert "absent.py" in outcome.reason
+
+
+def test_interpreter_without_torch_cannot_run(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise ImportError('there is no torch here')\n")
+    outcome = host.run(ProbeRequest(sys.executable, code="pass", environment={"PYTHONPATH": str(tmp_path)}))
+    assert isinstance(outcome, CouldNotRun)
+    assert "there is no torch here" in outcome.reason
+
+
+def test_old_python_is_named(tmp_path: Path) -> None:
+    program = (
+        "import runpy, sys; sys.version_info = (3, 8, 0); sys.argv = sys.argv[1:]; "
+        "runpy.run_path(sys.argv[0], run_name='__main__')"
+    )
+    outcome = host.run(
+        ProbeRequest(pretender(tmp_path, f'exec "{sys.executable}" -c "{program}" "$@"'), code="pass")
+    )
+    assert isinstance(outcome, CouldNotRun)
+    assert "too old" in outcome.reason
+
+
+def test_other_protocol_is_named(tmp_path: Path) -> None:
+    frame = wire.encode(wire.HELLO, {"pid": 1}, version=99).hex()
+    program = f"import os, sys; os.write(int(sys.argv[3]), bytes.fromhex('{frame}'))"
+    outcome = host.run(
+        ProbeRequest(pretender(tmp_path, f'exec "{sys.executable}" -c "{program}" "$@"'), code="pass")
+    )
+    assert isinstance(outcome, CouldNotRun)
+    assert "99" in outcome.reason
+
+
+def test_interpreter_that_is_none_cannot_run(tmp_path: Path) -> None:
+    outcome = host.run(ProbeRequest(pretender(tmp_path, "exit 0"), code="pass"))
+    assert isinstance(outcome, CouldNotRun)
+
+
+def pretender(folder: Path, line: str) -> str:
+    """An executable that takes the place of an interpreter."""
+    path = folder / "python"
+    path.write_text(f"#!/bin/sh\n{line}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process lives; a zombie does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def wait_until(condition, patience: float = PATIENCE) -> None:
+    end = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.02)
