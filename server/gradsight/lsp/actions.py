@@ -6,7 +6,6 @@ An edit is computed on the text as it is now, never from a range that the client
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gradsight.lsp.places import Spot, locate, span_of, spot_of
@@ -41,20 +40,31 @@ def register(server: GradSightServer) -> None:
 async def code_actions(
     ls: GradSightServer, params: types.CodeActionParams
 ) -> list[types.CodeAction | types.Command]:
-    """What can be done about a range."""
+    """What can be done about a range.
+
+    A client that asks for edits later is answered from what is known about the text as it was, where that is enough:
+    the user types on, and the edit itself will be worked out on the text as it is then.
+    """
     spot = spot_of(ls.session, params.text_document.uri)
-    if spot is None or not await ls.session.current(spot.document):
+    if spot is None:
         return []
-    context = params.context
-    asked = span_of(spot, params.range, ls.client.encoding)
-    chosen = _chosen(ls, spot, asked, context.diagnostics)
+    is_lazy = ls.client.resolves_edits
+    context, document = params.context, spot.document
     wanted = _wanted(context.only)
-    if spot.cell is not None or (context.only is None and not ls.client.resolves_edits):
+    is_fix_all_offered = "fixAll" in wanted and spot.cell is None and context.only is None and is_lazy
+    if spot.cell is not None or context.only is None:
         # In a cell a source action would run once for each cell, over the whole notebook.
         wanted.discard("fixAll")
-    is_named = context.only is not None
-    offers = await offers_for(ls, spot.document, wanted, asked, chosen, is_complete=is_named)
-    return [_action(ls, spot.document, offer, asked, context.diagnostics) for offer in offers]
+    asked = span_of(spot, params.range, ls.client.encoding)
+    plan = _plan(ls, spot, wanted, asked, context.diagnostics, is_lazy)
+    if not (is_lazy and plan.is_ready and document.report is not None):
+        if not await ls.session.current(document):
+            return []
+        plan = _plan(ls, spot, wanted, asked, context.diagnostics, is_lazy)
+    offers = await _offers(ls, document, plan)
+    if is_fix_all_offered and document.findings:
+        offers.append(Offer("fixAll", repairs.FIX_ALL, None))
+    return [_action(ls, document, offer, asked, context.diagnostics) for offer in offers]
 
 
 async def resolve(ls: GradSightServer, action: types.CodeAction) -> types.CodeAction:
@@ -83,68 +93,31 @@ async def edit_for(ls: GradSightServer, handle: dict[str, Any]) -> types.Workspa
     column = handle.get("column")
     asked = Span(line, column, line, column) if isinstance(column, int) else Span(line, 0, line, 0)
     chosen = _same_finding(ls.session.findings_of(document), handle)
-    offers = await offers_for(ls, document, {purpose}, asked, chosen, is_complete=True)
-    offer = next((offer for offer in offers if offer.title == title), None)
+    plan = repairs.make_plan(document, ls.session.offers, {purpose}, asked, chosen, is_lazy=False)
+    offer = next((offer for offer in await _offers(ls, document, plan) if offer.title == title), None)
     if offer is None or offer.edits is None:
         return None
     return workspace_edit(ls, document, offer.edits)
 
 
-async def offers_for(
+def _plan(
     ls: GradSightServer,
-    document: Document,
+    spot: Spot,
     wanted: set[Purpose],
     asked: Span,
-    chosen: Sequence[Finding],
-    is_complete: bool,
-) -> list[Offer]:
-    """The offers of the wanted kinds, worked out beside the conversation and not in it.
+    echoed: Sequence[types.Diagnostic],
+    is_lazy: bool,
+) -> repairs.Plan:
+    chosen = _chosen(ls, spot, asked, echoed)
+    return repairs.make_plan(spot.document, ls.session.offers, wanted, asked, chosen, is_lazy)
 
-    Unless they must be complete, edits that need not be known to make the offer are left for later.
-    """
-    is_lazy = ls.client.resolves_edits and not is_complete
-    workshop = ls.session.workshop(document)
-    lines = [document.line_text(line) for line in range(asked.line, asked.end_line + 1)]
-    may_rewrite = "rewrite" in wanted and repairs.may_write_in_place(lines)
-    memory = ls.session.offers
-    recalled: list[Offer] = []
-    unknown: list[tuple[object, Finding]] = []
-    for finding in chosen if "fix" in wanted else ():
-        key = repairs.offer_key(document, finding)
-        known = memory.recall(key) if is_lazy else None
-        if known is None:
-            unknown.append((key, finding))
-        else:
-            recalled += [replace(offer, finding=finding) for offer in known]
-    place = repairs.offer_key(document, asked) if may_rewrite else None
-    rewrites = memory.recall(place) if may_rewrite and is_lazy else None
-    recalled += rewrites or []
-    may_rewrite = may_rewrite and rewrites is None
 
-    def work() -> list[Offer]:
-        offers: list[Offer] = []
-        for key, finding in unknown:
-            fixes = workshop.fixes([finding])
-            memory.remember(key, fixes)
-            offers += fixes
-        if may_rewrite:
-            found = workshop.rewrites(asked)
-            memory.remember(place, found)
-            offers += found
-        if "suppress" in wanted and not is_lazy:
-            offers += workshop.suppressions(chosen)
-        if "fixAll" in wanted and not is_lazy and (everything := workshop.fix_all()) is not None:
-            offers.append(everything)
-        return offers
-
-    offers = recalled
-    if may_rewrite or unknown or (not is_lazy and wanted & {"suppress", "fixAll"}):
-        offers = recalled + await ls.session.worker.submit(Urgency.AWAITED, work)
-    if is_lazy and "suppress" in wanted:
-        offers += [repairs.suppression(finding) for finding in chosen]
-    if is_lazy and "fixAll" in wanted and document.findings:
-        offers.append(Offer("fixAll", repairs.FIX_ALL, None))
-    return offers
+async def _offers(ls: GradSightServer, document: Document, plan: repairs.Plan) -> list[Offer]:
+    """Carry a plan out, beside the conversation and not in it."""
+    if plan.is_ready:
+        return list(plan.ready)
+    workshop, memory = ls.session.workshop(document), ls.session.offers
+    return await ls.session.worker.submit(Urgency.AWAITED, lambda: plan.work(workshop, memory))
 
 
 def workspace_edit(ls: GradSightServer, document: Document, edits: Iterable[Edit]) -> types.WorkspaceEdit:

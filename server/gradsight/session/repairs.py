@@ -132,6 +132,72 @@ def _is_top(line: str) -> bool:
     return bool(line) and line[0] not in " \t)]}#"
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is offered at a place: what is known already, and what has to be worked out."""
+
+    ready: tuple[Offer, ...]
+    fixes: tuple[tuple[object, Finding], ...] = ()
+    rewrites: tuple[object, Span] | None = None
+    suppressions: tuple[Finding, ...] = ()
+    fix_all: bool = False
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether nothing has to be worked out."""
+        return not (self.fixes or self.rewrites or self.suppressions or self.fix_all)
+
+    def work(self, workshop: Workshop, memory: OfferMemory) -> list[Offer]:
+        """Work out the rest, and remember it."""
+        offers = list(self.ready)
+        for key, finding in self.fixes:
+            found = workshop.fixes([finding])
+            memory.remember(key, found)
+            offers += found
+        if self.rewrites is not None:
+            found = workshop.rewrites(self.rewrites[1])
+            memory.remember(self.rewrites[0], found)
+            offers += found
+        offers += workshop.suppressions(self.suppressions)
+        if self.fix_all and (everything := workshop.fix_all()) is not None:
+            offers.append(everything)
+        return offers
+
+
+def make_plan(
+    document: Document,
+    memory: OfferMemory,
+    wanted: set[Purpose],
+    asked: Span,
+    chosen: Sequence[Finding],
+    is_lazy: bool,
+) -> Plan:
+    """The plan for a place.  `is_lazy`: the edits are asked for later, so that titles are enough."""
+    ready: list[Offer] = []
+    fixes = []
+    for finding in chosen if "fix" in wanted else ():
+        key = offer_key(document, finding)
+        known = memory.recall(key) if is_lazy else None
+        if known is None:
+            fixes.append((key, finding))
+        else:
+            ready += [replace(offer, finding=finding) for offer in known]
+    rewrites = None
+    lines = [document.line_text(line) for line in range(asked.line, asked.end_line + 1)]
+    if "rewrite" in wanted and may_write_in_place(lines):
+        place = offer_key(document, asked)
+        known = memory.recall(place) if is_lazy else None
+        if known is None:
+            rewrites = (place, asked)
+        else:
+            ready += known
+    suppressed = tuple(chosen) if "suppress" in wanted else ()
+    if is_lazy:
+        ready += [suppression(finding) for finding in suppressed]
+        suppressed = ()
+    return Plan(tuple(ready), tuple(fixes), rewrites, suppressed, "fixAll" in wanted)
+
+
 def suppression(finding: Finding, fix: Fix | None = None) -> Offer:
     """The offer to silence a finding."""
     return Offer(

@@ -1,0 +1,92 @@
+"""Offers are worked out once for a piece of code, and edits always on the text as it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradsight.analysis import analyze
+from gradsight.model.fix import apply_edits
+from gradsight.model.settings import Settings
+from gradsight.model.source import Source, Span
+from gradsight.session.analyser import new_analyser
+from gradsight.session.buffer import Edit, Point
+from gradsight.session.documents import Document
+from gradsight.session.repairs import OfferMemory, Workshop, make_plan, may_write_in_place, offer_key
+
+TEXT = """import torch
+
+x = torch.ones(3, requires_grad=True)
+
+
+def f():
+    y = torch.exp(x)
+    y *= 3
+    y.sum().backward()
+"""
+HERE = Span(8, 4, 8, 4)
+
+
+@pytest.mark.parametrize(
+    "line", ["y *= 2", "y[0] = 1", "x.mul_(2)", "F.relu(x, inplace=True)", "torch.add(x, y, out=z)", "y @= w", "y[a] [b] =c"]
+)  # fmt: skip
+def test_a_line_that_may_write_in_place_is_not_missed(line: str) -> None:
+    assert may_write_in_place([line])
+
+
+@pytest.mark.parametrize(
+    "line", ["y = x * 2", "if y[0] == 1:", "super().__init__()", "f(a=1)", "a <= b", "a != b", ""]
+)
+def test_a_plain_line_costs_nothing(line: str) -> None:
+    assert not may_write_in_place([line])
+
+
+def test_an_offer_is_remembered_while_its_block_stays_the_same() -> None:
+    document, memory = opened(), OfferMemory()
+    [finding] = document.findings
+    plan = make_plan(document, memory, {"fix", "rewrite"}, HERE, [finding], is_lazy=True)
+    assert not plan.is_ready
+    offers = plan.work(workshop(document), memory)
+    document.edit(Edit(Point(0, 0), Point(0, 0), "import math\n"))
+    [moved] = document.findings
+    again = make_plan(document, memory, {"fix", "rewrite"}, HERE.moved(1), [moved], is_lazy=True)
+    assert again.is_ready
+    assert [offer.title for offer in again.ready] == [offer.title for offer in offers]
+    assert all(offer.edits is None for offer in again.ready)
+
+
+def test_a_changed_block_is_another_key() -> None:
+    document = opened()
+    [finding] = document.findings
+    before = offer_key(document, finding)
+    document.edit(Edit(Point(8, 0), Point(8, 0), "    z = 1\n"))
+    assert offer_key(document, document.findings[0]) != before
+
+
+def test_whoever_takes_edits_at_once_gets_them_fresh() -> None:
+    document, memory = opened(), OfferMemory()
+    [finding] = document.findings
+    for _ in range(2):
+        plan = make_plan(document, memory, {"fix", "suppress"}, HERE, [finding], is_lazy=False)
+        offers = plan.work(workshop(document), memory)
+        assert all(offer.edits for offer in offers)
+        assert apply_edits(TEXT, offers[0].edits or ()) == TEXT.replace("y *= 3", "y = y * 3")
+
+
+def test_everything_safe_at_once_is_a_few_small_edits() -> None:
+    offer = workshop(opened()).fix_all()
+    assert offer is not None
+    assert offer.edits is not None
+    assert sum(len(edit.text) for edit in offer.edits) < 20
+    assert apply_edits(TEXT, offer.edits) == TEXT.replace("y *= 3", "y = y * 3")
+
+
+def opened() -> Document:
+    """The text, open and analysed."""
+    document = Document("k", "/a.py", 1, TEXT, new_analyser())
+    document.accept(analyze(document.source), Settings(), document.edits, ())
+    return document
+
+
+def workshop(document: Document) -> Workshop:
+    report = analyze(Source(document.path, document.source.text))
+    return Workshop(document.source, Settings(), report, lambda source: analyze(source))
