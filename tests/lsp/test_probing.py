@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -289,3 +290,52 @@ def test_lenses_offer_probes_above_functions_and_main_blocks(prober: Editor) -> 
     lenses = prober.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
     offered = [(lens["command"]["title"], lens["range"]["start"]["line"] + 1) for lens in lenses]
     assert offered == [("Probe", 6), ("Probe", 12), ("Probe File", 18)]
+
+
+LIBRARY = """import torch
+from torch import nn
+
+print("side effect", file=open("ran", "w"))
+
+
+class Gate(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(width, width)
+        self.unused = nn.Linear(width, 99)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        gate = torch.sigmoid(self.linear(x))
+        gate *= 2
+        return gate * x
+
+
+def unrelated() -> None:
+    raise SystemExit(3)
+"""
+
+
+def test_a_finding_in_a_library_is_proved_without_running_the_file(prober: Editor) -> None:
+    uri = opened(prober, "library.py", LIBRARY)
+    line = LIBRARY[: LIBRARY.index("gate *= 2")].count("\n")
+    answer = run(prober, "proveFinding", uri, line)
+    assert answer["verdicts"] == [{"code": "GS101", "line": line + 1, "verdict": "confirmed"}]
+    assert not (prober.folder / "ran").exists()  # type: ignore[attr-defined]
+    [diagnostic] = prober.published[uri][-1]["diagnostics"]
+    lines = [each["location"]["range"]["start"]["line"] for each in diagnostic["relatedInformation"]]
+    assert all(each < LIBRARY.count("\n") for each in lines), "no step lies beyond the end of the file"
+    graph = run(prober, "graph", uri, line)
+    assert {"saved", "written"} <= {node["role"] for node in graph["nodes"]}
+
+
+def test_a_minimal_program_shows_the_finding_by_itself(prober: Editor, tmp_path: Path) -> None:
+    uri = opened(prober, "repro.py", LIBRARY)
+    line = LIBRARY[: LIBRARY.index("gate *= 2")].count("\n")
+    text = run(prober, "repro", uri, line)["text"]
+    assert text.startswith("# GS101: ")
+    for word in ("unused", "unrelated", "side effect"):
+        assert word not in text
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert "modified by an inplace operation" in done.stderr

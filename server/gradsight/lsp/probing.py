@@ -26,6 +26,7 @@ from gradsight.session.probe_options import ProbeOptions
 
 if TYPE_CHECKING:
     from gradsight.lsp.server import GradSightServer
+    from gradsight.probe.minimal import Minimal
     from gradsight.probe.outcome import Outcome, Progress
     from gradsight.probe.request import ProbeRequest
 
@@ -69,10 +70,55 @@ async def probe_function(ls: GradSightServer, uri: str, line: int = 0) -> Answer
 
 
 async def prove_finding(ls: GradSightServer, uri: str, line: int = 0, code: str = "") -> Answer:
-    """Run the file and judge the finding at a line."""
+    """Run a minimal program around the finding at a line, so that nothing else of the file happens."""
     spot = _spot(ls, uri)
     finding = await _finding_at(ls, spot, line, code)
-    return await _judged(ls, spot, [finding], f"Proving {finding.code}")
+    outcome, python = await _prove(ls, spot, finding, f"Proving {finding.code}")
+    return _answer(ls, [finding], outcome, python)
+
+
+async def _prove(
+    ls: GradSightServer, spot: Spot, finding: Finding, title: str, has_graph: bool = False
+) -> tuple[Outcome, str]:
+    """Try one program after the other until torch has decided about a finding; the last outcome, and who ran it."""
+    from gradsight.session.proofs import attempts
+
+    document = spot.document
+    base = replace(_request(ls, document), graph=has_graph)
+    key = (document.path, finding.code, finding.span.line)
+    known = ls.session.proven.get(key)
+    if known is not None and known.is_about(document.source.text):
+        programs = iter([known])
+    else:
+        programs = attempts(await _cut_out(ls, document, finding), finding, document.source.text)
+    number = 0
+    while True:
+        attempt = next(programs)
+        number += 1
+        is_code = base.code is not None
+        request = replace(base, code=attempt.text) if is_code else replace(base, text=attempt.text)
+        outcome = await _run(ls, request, title + (f", attempt {number}" if number > 1 else ""))
+        _publish(ls, document, [finding], outcome, is_cut=True)
+        if _verdict(ls, document, finding) in ("confirmed", "refuted"):
+            ls.session.proven[key] = attempt
+            return outcome, base.python
+        if attempt.is_last or not attempt.is_worth_another(outcome):
+            return outcome, base.python
+
+
+async def repro(ls: GradSightServer, uri: str, line: int = 0, code: str = "") -> Answer:
+    """A minimal program that shows the finding at a line: the one that was proven, or the most plausible one."""
+    from gradsight.session.proofs import attempts
+
+    spot = spot_of(ls.session, uri)
+    if spot is None:
+        raise Refused("open the file first")
+    finding = await _finding_at(ls, spot, line, code)
+    text = spot.document.source.text
+    attempt = ls.session.proven.get((spot.document.path, finding.code, finding.span.line))
+    if attempt is None or not attempt.is_about(text):
+        attempt = next(attempts(await _cut_out(ls, spot.document, finding), finding, text))
+    return {"text": f"# {finding.code}: {finding.message}\n{attempt.snippet}"}
 
 
 async def cancel_probe(ls: GradSightServer) -> Answer:
@@ -88,14 +134,14 @@ async def graph(ls: GradSightServer, uri: str, line: int = 0, code: str = "") ->
 
     spot = _spot(ls, uri)
     finding = await _finding_at(ls, spot, line, code)
-    request = replace(_request(ls, spot.document), graph=True)
-    outcome = await _run(ls, request, f"Recording the graph of {finding.code}")
-    _publish(ls, spot.document, [finding], outcome)
+    outcome, python = await _prove(
+        ls, spot, finding, f"Recording the graph of {finding.code}", has_graph=True
+    )
     report = getattr(outcome, "report", None) or {}
     faults = [fault_finding(fault) for fault in document_of(outcome)["faults"]]
     fault = next((each for each in faults if same_fault(finding, each)), None)
     if fault is None or not report.get("graph"):
-        return {"problem": f"No graph to draw: {_summary(ls, [finding], outcome, request.python)}"}
+        return {"problem": f"No graph to draw: {_summary(ls, [finding], outcome, python)}"}
     raw = document_of(outcome)["faults"][faults.index(fault)]
     drawing = draw(report["graph"], fault, str(raw["evidence"].get("operator", "")), line_reader(ls))
     return {
@@ -122,6 +168,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "gradsight.proveFinding": prove_finding,
     "gradsight.cancelProbe": cancel_probe,
     "gradsight.graph": graph,
+    "gradsight.repro": repro,
 }
 
 
@@ -133,6 +180,22 @@ def _spot(ls: GradSightServer, uri: str) -> Spot:
     if not _options(ls, spot.document).allowed:
         raise Refused(UNTRUSTED)
     return spot
+
+
+async def _cut_out(ls: GradSightServer, document: Document, finding: Finding) -> Minimal | None:
+    """The minimal program around a finding, worked out beside the conversation."""
+    from gradsight.probe.minimal import cut_out
+    from gradsight.session.schedule import Urgency
+
+    source, workshop = document.source, ls.session.workshop(document)
+    return await ls.session.worker.submit(Urgency.AWAITED, lambda: cut_out(source, finding, workshop.check))
+
+
+def _verdict(ls: GradSightServer, document: Document, finding: Finding) -> str:
+    """What is known about a finding by now."""
+    shown = ls.session.findings_of(document)
+    same = [each for each in shown if (each.code, each.span.line) == (finding.code, finding.span.line)]
+    return str(same[0].data.get("verdict", "")) if same else ""
 
 
 def _options(ls: GradSightServer, document: Document) -> ProbeOptions:
@@ -246,8 +309,9 @@ def _publish(
     findings: list[Finding],
     outcome: Outcome,
     lines: tuple[int, int] | None = None,
+    is_cut: bool = False,
 ) -> None:
-    """Keep what a run showed, and let the client see it."""
+    """Keep what a run showed, and let the client see it; a program that was cut out only tells about its finding."""
     from gradsight.probe.document import document_of
     from gradsight.session.evidence import judge
 
@@ -255,6 +319,8 @@ def _publish(
         return
     report = getattr(outcome, "report", None) or {}
     judged = judge(findings, document_of(outcome), _visited(report), document.source.text, document.path)
+    if is_cut:
+        judged = [each for each in judged if each.verdict != "seen"]
     if lines is not None:
         judged = [each for each in judged if lines[0] <= each.finding.span.line <= lines[1]]
     ls.session.evidence.record(document.path, judged)

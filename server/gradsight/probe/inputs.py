@@ -59,19 +59,38 @@ def _sizes(entry: Entry) -> list[int]:
 
 
 def _call(entry: Entry, tensor: str, runs_backward: bool) -> str:
-    function = entry.function
-    arguments = _arguments(function, tensor, skip=1 if entry.owner is not None else 0)
-    called = function.name
+    function, owner = entry.function, entry.owner
     lines = ["torch.manual_seed(0)"]
-    if entry.owner is not None:
-        subject = entry.owner.name.lower()
-        lines.append(f"{subject} = {entry.owner.name}({_constructor(entry.owner)})")
-        called = subject if function.name == "forward" else f"{subject}.{function.name}"
+    if owner is None:
+        return _run(lines, function.name, function, tensor, 0, runs_backward)
+    methods = {
+        part.name: part for part in owner.body if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))
+    }
+    if function.name in ("__init__", "setup_context", "backward"):
+        function = methods.get("forward", function)
+    if any("Function" in ast.unparse(base) for base in owner.bases):
+        return _run(lines, f"{owner.name}.apply", function, tensor, 1, runs_backward)
+    subject = owner.name.lower()
+    lines.append(f"{subject} = {owner.name}({_constructor(owner)})")
+    if function.name == "__init__":
+        return "\n".join(lines) + "\n"
+    called = subject if function.name == "forward" else f"{subject}.{function.name}"
+    return _run(lines, called, function, tensor, 1, runs_backward)
+
+
+def _run(
+    lines: list[str],
+    called: str,
+    function: ast.FunctionDef | ast.AsyncFunctionDef,
+    tensor: str,
+    skip: int,
+    runs_backward: bool,
+) -> str:
+    call = f"{called}({_arguments(function, tensor, skip)})"
     if runs_backward:
-        return "\n".join([*lines, f"{called}({arguments})"]) + "\n"
-    lines.append(f"result = {called}({arguments})")
-    lines.append(f"result{'[0]' if _returns_several(function) else ''}.sum().backward()")
-    return "\n".join(lines) + "\n"
+        return "\n".join([*lines, call]) + "\n"
+    part = "[0]" if _returns_several(function) else ""
+    return "\n".join([*lines, f"result = {call}", f"result{part}.sum().backward()"]) + "\n"
 
 
 def _returns_several(function: ast.AST) -> bool:
@@ -88,9 +107,7 @@ def _constructor(owner: ast.ClassDef) -> str:
 
 
 def _arguments(function: ast.FunctionDef | ast.AsyncFunctionDef, tensor: str, skip: int) -> str:
-    """Values for the parameters that have no default; a decorated static method has no subject to skip."""
-    if any(isinstance(each, ast.Name) and each.id == "staticmethod" for each in function.decorator_list):
-        skip = 0
+    """Values for the parameters that have no default, after those that are not ours to give."""
     parameters = [*function.args.posonlyargs, *function.args.args]
     without_default = parameters[: len(parameters) - len(function.args.defaults)][skip:]
     values = [_value(each, tensor) for each in without_default]

@@ -20,6 +20,8 @@ from gradsight.probe.scopes import Scopes
 Check = Callable[[Source], Report]
 MOST_SECONDS = 4.0
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_CALLED_BY_TORCH = ("forward", "backward", "setup_context")
+_COLLECTING = ("append", "extend", "add", "update", "insert", "setdefault", "appendleft")
 _BLOCKS = ("body", "orelse", "finalbody", "handlers")
 
 
@@ -28,20 +30,23 @@ class Minimal:
     """The lines of a file with everything left out that a finding does not need.
 
     `entry` is the function that has to be called to come there; None when the program itself leads there.
+    `fuller` are the lines with only unrelated definitions left out, for when something went that torch asks for.
     """
 
     path: str
     lines: tuple[str, ...]
     entry: Entry | None = None
+    fuller: tuple[str, ...] = ()
 
-    def text(self, call: str = "") -> str:
+    def text(self, call: str = "", *, is_fuller: bool = False) -> str:
         """The program to run: line numbers are those of the file, and the call comes after the last one."""
-        return "\n".join(self.lines).rstrip() + "\n" + (f"\n{call}" if call else "")
+        lines = self.fuller if is_fuller else self.lines
+        return "\n".join(lines) + (f"\n\n{call}" if call else "\n")
 
-    def snippet(self, call: str = "") -> str:
+    def snippet(self, call: str = "", *, is_fuller: bool = False) -> str:
         """The program to show: without the empty lines."""
         kept: list[str] = []
-        for line in self.lines:
+        for line in self.fuller if is_fuller else self.lines:
             if not line.strip():
                 continue
             starts_block = re.match(r"\s*(?:async\s+def|def|class|@|if __name__)\b", line) is not None
@@ -72,8 +77,9 @@ def cut_out(
         return None
     cutter = _Cutter(source, tree, finding, check, time.monotonic() + most_seconds)
     cutter.keep_relatives()
+    fuller = tuple(cutter.lines())
     cutter.drop_one_by_one(tree.body)
-    return Minimal(source.path, tuple(cutter.lines()), _entry(tree, finding))
+    return Minimal(source.path, tuple(cutter.lines()), _entry(tree, finding), fuller)
 
 
 class _Cutter:
@@ -144,11 +150,11 @@ class _Cutter:
 
         The engine goes on where a name is unknown; Python does not.
         """
-        if any(_is_initialisation(each) for each in statements):
+        if any(_is_foundation(each) for each in statements):
             return False
         before = self.scopes.meanings({id(each) for each in self.gone})
         after = self.scopes.meanings({id(each) for each in [*self.gone, *statements]})
-        return not (before.defined - after.defined) & after.used
+        return not after.lost_from(before)
 
     def _is_same(self, found: Finding) -> bool:
         return (
@@ -216,14 +222,22 @@ def _all_blocks(tree: ast.AST) -> Iterator[list[ast.stmt]]:
                     yield block
 
 
-def _is_initialisation(statement: ast.stmt) -> bool:
-    """`super().__init__()`: without it a module cannot hold anything."""
+def _is_foundation(statement: ast.stmt) -> bool:
+    """What others rest on without naming it: `super().__init__()`, special methods, fields, results, what is collected."""
+    if isinstance(statement, _FUNCTIONS):
+        return statement.name.startswith("__") or statement.name in _CALLED_BY_TORCH
+    if isinstance(statement, ast.Return):
+        return statement.value is not None
+    if isinstance(statement, ast.AnnAssign):
+        return statement.value is None
+    if isinstance(statement, ast.Assign):
+        return any(isinstance(target, ast.Subscript) for target in statement.targets)
     called = (
         statement.value.func
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
         else None
     )
-    return isinstance(called, ast.Attribute) and called.attr == "__init__"
+    return isinstance(called, ast.Attribute) and called.attr in ("__init__", *_COLLECTING)
 
 
 def _names_in(statements: Iterable[ast.AST]) -> set[str]:

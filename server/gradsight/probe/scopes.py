@@ -16,10 +16,24 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 @dataclass(slots=True)
 class Meanings:
-    """What is defined and what is used."""
+    """What is defined, on which line first, and what is used."""
 
-    defined: set[Meaning] = field(default_factory=set)
+    defined: dict[Meaning, int] = field(default_factory=dict)
     used: set[Meaning] = field(default_factory=set)
+
+    def define(self, meaning: Meaning, node: ast.AST) -> None:
+        """Something gets a meaning here."""
+        line = int(getattr(node, "lineno", 0))
+        self.defined[meaning] = min(line, self.defined.get(meaning, line))
+
+    def lost_from(self, before: Meanings) -> set[Meaning]:
+        """What is still used and was defined before, or defined earlier."""
+        never = 1 << 60
+        return {
+            meaning
+            for meaning, line in before.defined.items()
+            if meaning in self.used and self.defined.get(meaning, never) > line
+        }
 
 
 class Scopes:
@@ -35,14 +49,16 @@ class Scopes:
         """What the program defines and uses without the statements of these identities."""
         found = Meanings()
         for node, scope in self._walk(self.tree, 0, left_out):
-            found.defined |= {(self._home(name, scope), name) for name in _defined(node)}
+            for name in _defined(node):
+                found.define((self._home(name, scope), name), node)
             found.used |= {(self._home(name, scope), name) for name in _used(node)}
-            if isinstance(node, ast.Attribute):
-                is_stored = isinstance(node.ctx, ast.Store)
-                (found.defined if is_stored else found.used).add((ATTRIBUTES, node.attr))
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                found.define((ATTRIBUTES, node.attr), node)
+            elif isinstance(node, ast.Attribute):
+                found.used.add((ATTRIBUTES, node.attr))
             elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 # A method is asked for as an attribute.
-                found.defined.add((ATTRIBUTES, node.name))
+                found.define((ATTRIBUTES, node.name), node)
             elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Attribute):
                 found.used.add((ATTRIBUTES, node.target.attr))
         return found

@@ -14,6 +14,8 @@ from gradsight.model.finding import Finding, Related, Role
 from gradsight.model.source import Span
 
 Verdict = Literal["confirmed", "refuted", "not-reached", "seen"]
+# The places of a trail that a fault can be told at.
+CULPRITS = frozenset({"made", "written", "cut", "read"})
 # Rules that speak of an error which torch raises by itself, so that a run without it refutes them.
 RAISING = frozenset("GS101 GS102 GS103 GS106 GS401 GS402".split())
 
@@ -114,7 +116,8 @@ def judge(
 ) -> list[Evidence]:
     """What the document of a probe says about the findings of the file at `path`, whose text was run."""
     torch = str(document["torch"] or "").split("+")[0]
-    faults = [fault_finding(fault) for fault in document["faults"]]
+    last = text.count("\n") + 1
+    faults = [_within(fault_finding(fault), path, last) for fault in document["faults"]]
     matched: set[int] = set()
     judged = []
     for finding in findings:
@@ -154,6 +157,12 @@ def fault_finding(fault: Mapping[str, Any]) -> Finding:
     )
 
 
+def _within(fault: Finding, path: str, last: int) -> Finding:
+    """A fault without the steps beyond the end of the file, where a made-up call may stand."""
+    inside = tuple(step for step in fault.related if step.path != path or step.span.line <= last)
+    return replace(fault, related=inside)
+
+
 def units_of(text: str, lines: Iterable[int]) -> tuple[Unit, ...]:
     """The pieces of code that these lines lie in; none if the text does not parse."""
     functions = _functions(text)
@@ -177,8 +186,9 @@ def same_fault(finding: Finding, fault: Finding) -> bool:
         return False
     if finding.span.line <= fault.span.line <= finding.span.end_line:
         return True
-    culprits = {step.span.line for step in fault.related if step.role in ("written", "cut", "read")}
-    return finding.span.line in culprits
+    culprits = {step.span.line for step in fault.related if step.role in CULPRITS}
+    suspects = {step.span.line for step in finding.related if step.role in CULPRITS}
+    return finding.span.line in culprits or fault.span.line in suspects
 
 
 def _is_refuted(

@@ -31,6 +31,7 @@ from gradsight.session.schedule import Urgency, Worker
 
 if TYPE_CHECKING:
     from gradsight.session.prober import Prober
+    from gradsight.session.proofs import Attempt
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,8 @@ class Session:
         self.scanner = Scanner(self)
         self.offers = OfferMemory()
         self.evidence = EvidenceBook()
+        self.proven: dict[tuple[str, str, int], Attempt] = {}
+        """Programs that showed a finding, by path, code and line."""
         self.options_for: Callable[[Document], Options] = lambda document: Options()
         self.options_at: Callable[[str], Options] = lambda path: Options()
         self.on_report: Callable[[Document, set[str]], None] = lambda document, elsewhere: None
