@@ -11,11 +11,13 @@ from typing import Any
 import torch
 
 from gradsight.agent.facts.observe import (
+    TOGETHER,
     Call,
     Run,
     backward,
     can_require_grad,
     differentiable_results,
+    leaves_at,
     share_storage,
 )
 from gradsight.ops.fact import Case, OpFact, Output
@@ -168,9 +170,9 @@ def _shape_fits(told: str, tensor: torch.Tensor, run: Run, values: dict[str, Any
 
 def _requiring(run: Run) -> list[str]:
     """Places that are made to require grad, one at a time; of a list the first two."""
-    found: list[str] = []
+    found: list[str] = [TOGETHER] if f"{TOGETHER}[0]" in run.arguments else []
     for place, tensor in run.arguments.items():
-        if place not in run.constant and can_require_grad(tensor):
+        if _base(place) != TOGETHER and place not in run.constant and can_require_grad(tensor):
             if sum(_base(known) == _base(place) for known in found) < 2:
                 found.append(place)
     return found
@@ -198,15 +200,17 @@ def _gradients(case: Case, target: Any, call: Call, place: str) -> Iterator[str]
         if tensor.requires_grad != flows and not ("[" in place and flows):
             yield f"{result} requires grad because of {name}: {tensor.requires_grad}"
         if tensor.requires_grad and tensor.numel() and run.leaves:
-            yield from _zero(output, result, tensor, name, run.leaves[place])
+            yield from _zero(output, result, tensor, name, leaves_at(run, place))
     if sources and all(output.gradient != "undefined" for output in case.outputs):
         yield from _twice(case, target, call, pattern, name)
         yield from _kept(case, target, call, place)
 
 
-def _zero(output: Output, result: str, tensor: torch.Tensor, name: str, leaf: torch.Tensor) -> Iterator[str]:
+def _zero(
+    output: Output, result: str, tensor: torch.Tensor, name: str, leaves: list[torch.Tensor]
+) -> Iterator[str]:
     try:
-        (gradient,) = backward([tensor], [leaf], retain=True)
+        gradients = backward([tensor], leaves, retain=True)
     except RuntimeError as error:
         if (
             "not implemented" in str(error)
@@ -217,7 +221,7 @@ def _zero(output: Output, result: str, tensor: torch.Tensor, name: str, leaf: to
         return
     if output.gradient == "undefined" or name in output.undefined_for:
         yield f"{result} has a derivative for {name}"
-    is_zero = gradient is None or not bool(torch.any(gradient.to_dense() != 0))
+    is_zero = all(each is None or not bool(torch.any(each.to_dense() != 0)) for each in gradients)
     if (output.gradient == "zero" or name in output.zero_for) and not is_zero:
         yield f"the gradient of {result} for {name} is not zero"
 
@@ -276,7 +280,7 @@ def _told_kept(case: Case, place: str, requiring: str, run: Run) -> bool | None:
         if save.what != (name if not (case.sequence and name.startswith("result")) else "result"):
             continue
         wanted = {source}
-        if name == source and "[" in place:
+        if name == source and "[" in place and requiring != TOGETHER:
             wanted = {f"{name}:itself"} if place == requiring else {f"{name}:others"}
             wanted.add(source)
         if save.needs and not wanted & set(save.needs):

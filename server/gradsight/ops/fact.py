@@ -2,7 +2,8 @@
 
 *Argument* is a parameter name as the callable's signature has it; a method's receiver is `self`, the first argument of
 a `torch.` function is usually `input`.  For a module (`nn.Linear`), arguments of `forward` keep their names and the
-module's own tensors are written `self.weight`, `self.running_mean`.
+module's own tensors are written `self.weight`, `self.running_mean`; recurrent and transformer modules speak of their
+parameters together, as `self.parameters`.
 *Result* is `result` for a single tensor and `result.0`, `result.1`, ... for a tuple.
 A *case* holds under conditions on the arguments (their kind or value); the first case that fits a call is the fact.
 """

@@ -18,6 +18,7 @@ REASONS: tuple[tuple[str, str, str, str], ...] = (
     ("writes", r"Tensor\.(detach_|requires_grad_)", "", "changes the tensor's place in the graph; its memory and version stay"),
     ("writes", r"torch\.(native_batch_norm|batch_norm|instance_norm)", "", "running statistics are written in training mode; the schema does not say so"),
     ("views", r"Tensor\.(ccol_indices|col_indices|crow_indices|row_indices)", "", "index tensors of a sparse tensor: integers, not its values"),
+    ("views", r"Tensor\.__getitem__", "", "indexing is Python's; the schema of this name is TorchScript's, for lists"),
     ("views", r".*\.conj_physical", "", "a real tensor is returned itself"),
     ("views", r"Tensor\.data", "", "Python-level property over `detach`-like aliasing with a counter of its own"),
     ("views", r"Tensor\.(detach_|requires_grad_)", "", "returns the tensor itself"),

@@ -245,7 +245,7 @@ def _tell_dtype(output: dict[str, Any], kinds: list[tuple[str, str]]) -> None:
 
 def _preferred_shape(shapes: set[str], members: Sequence[Observation], is_argument: bool) -> str:
     likes = sorted(rule for rule in shapes if rule.startswith("like:"))
-    several = any(len([a for a in each.arguments if "." not in a]) > 1 for each in members)
+    several = any(sum("." not in place for place in each.ranks) > 1 for each in members)
     reducing = any(each.features.get("dim", ("none", ""))[0] != "none" for each in members)
     if not likes and "reduce" in shapes and reducing:
         return "reduce"

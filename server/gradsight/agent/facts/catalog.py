@@ -179,6 +179,7 @@ def initializers() -> Iterator[Entry]:
 
 def further() -> Iterator[Entry]:
     """Public callables outside `torch.overrides` that a training script meets."""
+    yield Entry("Tensor.__iter__", "torch.Tensor.__iter__", "torch.Tensor", _iterate)
     for room, holder, prefix in (
         ("torch.nn.functional", torch.nn.functional, "nn.functional."),
         ("torch.nn.utils", torch.nn.utils, "nn.utils."),
@@ -254,6 +255,11 @@ def _set_item(self: torch.Tensor, index: Any, value: Any) -> torch.Tensor:
     """`self[index] = value`; the tensor afterwards is told as the result."""
     self[index] = value
     return self
+
+
+def _iterate(self: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """`for row in self`: the rows that come out."""
+    return tuple(iter(self))
 
 
 def _getter(short: str) -> Callable[[torch.Tensor], Any]:

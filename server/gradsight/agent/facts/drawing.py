@@ -13,7 +13,7 @@ Calls = dict[str, list[Call]]
 
 def real(*shape: int) -> torch.Tensor:
     """Positive numbers between 0.1 and 0.9."""
-    return torch.rand(*shape) * 0.8 + 0.1
+    return torch.rand(shape) * 0.8 + 0.1
 
 
 def whole(limit: int, *shape: int) -> torch.Tensor:

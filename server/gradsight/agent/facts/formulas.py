@@ -33,7 +33,7 @@ def load_formulas() -> tuple[dict[str, Formula], str]:
         import torchgen
         from torchgen.packaged.autograd.load_derivatives import load_derivatives
     except ImportError as error:
-        return {}, f"torchgen cannot be imported ({error})"
+        return {}, f"the derivative formulas cannot be read ({error})"
     folder = os.path.join(os.path.dirname(torchgen.__file__), "packaged")
     try:
         loaded, _ = load_derivatives(

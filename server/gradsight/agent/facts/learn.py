@@ -15,7 +15,7 @@ from gradsight.agent.facts.measure import Atom, Feature, Observation
 Condition = tuple[str, str, str]
 # Texts that say too much to be an option.
 UNTOLD = frozenset(["equation", "device", "memory_format", "generator"])
-TELLING_NUMBERS = ("0.0", "1.0", "2.0", "inf")
+TELLING_NUMBERS = ("0.0", "1.0", "inf")
 
 
 @dataclass

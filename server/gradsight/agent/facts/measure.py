@@ -16,12 +16,14 @@ from torch import Tensor
 
 from gradsight.agent.facts.observe import (
     CAN_WALK,
+    TOGETHER,
     Call,
     Pattern,
     Run,
     backward,
     can_require_grad,
     differentiable_results,
+    leaves_at,
     only_node,
     saved_places,
     share_storage,
@@ -279,14 +281,21 @@ def _note_leaf_writes(seen: Observation, target: Any, call: Call, usable: list[s
 
 
 def _candidates(run: Run) -> list[str]:
-    found: list[str] = []
-    taken: dict[str, int] = {}
+    """Places to make require grad; of several tensors in one parameter the first, a middle and the last."""
+    by_parameter: dict[str, list[str]] = {}
     for place, tensor in run.arguments.items():
-        key = base(place)
-        if place not in run.constant and can_require_grad(tensor) and taken.get(key, 0) < LIST_ELEMENTS_TRIED:
-            taken[key] = taken.get(key, 0) + 1
-            found.append(place)
-    return found
+        if place not in run.constant and can_require_grad(tensor):
+            by_parameter.setdefault(base(place), []).append(place)
+    if TOGETHER in by_parameter:
+        by_parameter[TOGETHER] = [TOGETHER]
+    return [place for places in by_parameter.values() for place in few_of(places)]
+
+
+def few_of(places: list[str]) -> list[str]:
+    """First, middle and last."""
+    if len(places) <= LIST_ELEMENTS_TRIED:
+        return places
+    return [places[0], places[len(places) // 2], places[-1]]
 
 
 def _note_gradient(seen: Observation, run: Run, place: str, answers: Answers) -> None:
@@ -294,25 +303,25 @@ def _note_gradient(seen: Observation, run: Run, place: str, answers: Answers) ->
     key = base(place)
     for name, result in run.results.items():
         answers.setdefault(("grad", name, key), []).append(result.requires_grad)
-    sources = differentiable_results(run)
-    if not sources or place not in run.leaves:
+    sources, leaves = differentiable_results(run), leaves_at(run, place)
+    if not sources or not leaves:
         return
     for name, result in run.results.items():
         if not result.requires_grad or result.numel() == 0:
             continue
         try:
-            (gradient,) = backward([result], [run.leaves[place]], retain=True)
+            gradients = backward([result], leaves, retain=True)
         except RuntimeError as error:
             seen.hard["undefined", name, key] = "not implemented" in str(error)
             continue
-        is_zero = gradient is None or not bool(torch.any(gradient.to_dense() != 0))
+        is_zero = all(each is None or not bool(torch.any(each.to_dense() != 0)) for each in gradients)
         seen.zero[name, key] = seen.zero.get((name, key), True) and is_zero
     try:
-        backward(sources, [run.leaves[place]], retain=False)
+        backward(sources, leaves, retain=False)
     except RuntimeError:
         return
     try:
-        backward(sources, [run.leaves[place]], retain=False)
+        backward(sources, leaves, retain=False)
         held = False
     except RuntimeError as error:
         held = "second time" in str(error)
@@ -323,7 +332,10 @@ def _note_links(seen: Observation, run: Run) -> None:
     """How a result that shares storage hangs on its source: version counter, one view of many, a cut gradient."""
     for name, result in run.results.items():
         source = seen.hard.get(("alias", name))
-        argument = next((t for place, t in run.arguments.items() if base(place) == source), None)
+        argument = next(
+            (t for place, t in run.arguments.items() if base(place) == source and share_storage(result, t)),
+            None,
+        )
         if argument is None or result is argument:
             continue
         before = result._version
@@ -408,7 +420,7 @@ def refused_places(target: Any, call: Call, pattern: Pattern) -> tuple[dict[str,
         owner = [place for place, tensor in run.arguments.items() if share_storage(result, tensor)]
         if not owner or set(owner) & written:
             places.append(name)
-    places = _few_per_parameter([place for place in places if place not in written])
+    places = _few_per_parameter([place for place in places if place not in written], pattern)
     for place in places:
         tensor = run.arguments.get(place, run.results.get(place))
         if tensor is None or not bump(tensor):
@@ -423,15 +435,12 @@ def refused_places(target: Any, call: Call, pattern: Pattern) -> tuple[dict[str,
     return answers, True
 
 
-def _few_per_parameter(places: list[str]) -> list[str]:
-    taken: dict[str, int] = {}
-    kept = []
+def _few_per_parameter(places: list[str], pattern: Pattern) -> list[str]:
+    by_parameter: dict[str, list[str]] = {}
     for place in places:
-        key = base(place)
-        taken[key] = taken.get(key, 0) + 1
-        if taken[key] <= LIST_ELEMENTS_TRIED + 1:
-            kept.append(place)
-    return kept
+        by_parameter.setdefault(base(place), []).append(place)
+    kept = {place for group in by_parameter.values() for place in (*few_of(group), *group[:2])}
+    return [place for place in places if place in kept or place in pattern]
 
 
 def _note_saves(run: Run, saved: set[str], place: str, answers: Answers) -> None:
@@ -440,9 +449,9 @@ def _note_saves(run: Run, saved: set[str], place: str, answers: Answers) -> None
     kept: dict[Atom, bool] = {}
     for what in [*run.arguments, *run.results]:
         owner = base(what)
-        if owner == key and what != place:
+        if place != TOGETHER and owner == key and what != place:
             relation = "others"
-        elif owner == key and "[" in what:
+        elif place != TOGETHER and owner == key and "[" in what:
             relation = "itself"
         else:
             relation = key

@@ -17,7 +17,15 @@ import torch
 from torch import Tensor
 
 from gradsight.agent.facts.measure import CallFailed, Observation, measure
-from gradsight.agent.facts.observe import Call, Pattern, Run, fresh_arguments, named_results, seed_cpu
+from gradsight.agent.facts.observe import (
+    TOGETHER,
+    Call,
+    Pattern,
+    Run,
+    fresh_arguments,
+    named_results,
+    seed_cpu,
+)
 from gradsight.agent.facts.signatures import Signature, signature_from_text, signature_of_python
 from gradsight.agent.facts.torch_samples import seed_everything
 
@@ -30,7 +38,7 @@ STACKED = (
     torch.nn.TransformerEncoderLayer,
     torch.nn.TransformerDecoderLayer,
 )
-STACKED_OBSERVATIONS = 12
+STACKED_OBSERVATIONS = 32
 SAMPLES_PER_MODE = 8
 # The constructors of recurrent modules take `*args`.
 RECURRENT_OPTIONS = {
@@ -64,7 +72,7 @@ class ModuleTarget:
     def __post_init__(self) -> None:
         parameters = [name for name, _ in self.module.named_parameters()]
         if isinstance(self.module, STACKED):
-            self.names = {name: f"self.parameters[{index}]" for index, name in enumerate(parameters)}
+            self.names = {name: f"{TOGETHER}[{index}]" for index, name in enumerate(parameters)}
 
     def run(
         self, call: Call, pattern: Pattern, seed: int = 0, keep_contents: bool = False, as_leaf: bool = False
@@ -74,9 +82,10 @@ class ModuleTarget:
         positional, keywords, arguments, leaves = fresh_arguments(self.signature, call, pattern, as_leaf)
         for name, parameter in module.named_parameters():
             place = self.names.get(name, "self." + name)
-            parameter.requires_grad_(place in pattern)
+            requires_grad = place in pattern or (name in self.names and TOGETHER in pattern)
+            parameter.requires_grad_(requires_grad)
             arguments[place] = parameter
-            if place in pattern:
+            if requires_grad:
                 leaves[place] = parameter
         buffers = {"self." + name: buffer for name, buffer in module.named_buffers()}
         arguments.update(buffers)
@@ -99,7 +108,7 @@ def observe_module(kind: type[torch.nn.Module], constructions: list[Construction
     forward = forward_signature(kind)
     seen_options: set[str] = set()
     for construction in itertools.chain(
-        constructions, *[_variants(each, constructor) for each in constructions[:2]]
+        _spread(constructions), *[_variants(each, constructor) for each in constructions[:2]]
     ):
         arguments, options = construction.options
         for training in construction.modes:
@@ -119,6 +128,12 @@ def observe_module(kind: type[torch.nn.Module], constructions: list[Construction
             except CallFailed:
                 continue
     return found
+
+
+def _spread(constructions: list[Construction]) -> list[Construction]:
+    """The same constructions, in an order in which early ones differ most: databases vary one option at a time."""
+    step = max(1, len(constructions) // 6)
+    return [constructions[index] for start in range(step) for index in range(start, len(constructions), step)]
 
 
 def constructed_options(

@@ -144,6 +144,17 @@ def _tensors_in(value: Any) -> Iterator[Tensor]:
             yield from _tensors_in(each)
 
 
+# The parameters of a stacked module: they require grad together, as they do in a training script.
+TOGETHER = "self.parameters"
+
+
+def leaves_at(run: Run, place: str) -> list[Tensor]:
+    """The leaves behind a place; behind `self.parameters` there are many."""
+    if place == TOGETHER:
+        return [leaf for name, leaf in run.leaves.items() if name.startswith(TOGETHER + "[")]
+    return [run.leaves[place]] if place in run.leaves else []
+
+
 def can_require_grad(tensor: Tensor) -> bool:
     """Floating and complex tensors can; integers and booleans cannot."""
     return bool(tensor.is_floating_point() or tensor.is_complex())

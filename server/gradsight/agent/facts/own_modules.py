@@ -151,8 +151,8 @@ def _layers() -> Constructions:
         "Bilinear": [called(made(3, 4, 2), real(5, 3), real(5, 4))],
         "Embedding": [called(made(10, 4), whole(10, 5)), called(made(10, 4, max_norm=0.1), whole(10, 5))],
         "EmbeddingBag": [
-            called(made(10, 4), whole(10, 3, 4)),
-            called(made(10, 4, mode="sum"), whole(10, 3, 4)),
+            called(made(10, 4), whole(10, 3, 5)),
+            called(made(10, 4, mode="sum"), whole(10, 3, 5)),
         ],
     }
     for size, shape in ((1, (2, 3, 8)), (2, (2, 3, 6, 6)), (3, (2, 3, 5, 5, 5))):
@@ -195,8 +195,11 @@ def _attention() -> Constructions:
     return {
         "MultiheadAttention": [
             called(made(8, 2), query, key, value),
+            called(made(8, 2), real(5, 2, 8), key, value),
             Construction(made(8, 2), Call((query, key, value), {"need_weights": False})),
         ],
-        "TransformerDecoder": [called(made(layer, 1), real(3, 2, 8), real(3, 2, 8))],
+        "TransformerDecoder": [called(made(layer, 1), real(4, 2, 8), real(3, 2, 8))],
+        "TransformerDecoderLayer": [called(made(8, 2, 16, dropout=0.0), real(4, 2, 8), real(3, 2, 8))],
+        "Transformer": [called(made(8, 2, 1, 1, 16, dropout=0.0), real(4, 2, 8), real(3, 2, 8))],
         "TransformerEncoder": [called(made(encoder_layer, 1), real(3, 2, 8))],
     }

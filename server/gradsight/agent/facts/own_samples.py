@@ -12,6 +12,7 @@ from gradsight.agent.facts.rare_samples import (
     quantized_tensor,
     recurrent,
     sparse,
+    uneven_sizes,
 )
 
 
@@ -29,10 +30,12 @@ def own_calls(seed: int = 0) -> Calls:
         recurrent,
         attention,
         _losses_and_layers,
+        _resizing,
         sparse,
         quantized,
         _in_place,
         initializers,
+        uneven_sizes,
     ):
         for name, calls in part().items():
             found.setdefault(name, []).extend(calls)
@@ -369,20 +372,15 @@ def _functions() -> Calls:
             call(real(3, 4), 2, 1),
             call(real(3, 4), float("inf")),
         ],
-        "nn.functional.interpolate": [
-            call(real(1, 2, 8, 8), scale_factor=2.0, mode="area"),
-            call(real(1, 2, 8, 8), (1, 1), mode="area"),
-            call(real(1, 2, 8, 8), (4, 4), mode="area"),
-            call(real(1, 2, 8, 8), (4, 4), mode="nearest"),
-            call(real(1, 2, 8, 8), (4, 4), mode="bilinear"),
-        ],
         "torch.stft": [
             call(real(100), 10, return_complex=complex_result, center=center)
             for complex_result in (True, False)
             for center in (True, False)
         ],
         "Tensor.stft": [
-            call(real(100), 10, return_complex=complex_result) for complex_result in (True, False)
+            call(real(100), 10, return_complex=complex_result, center=center)
+            for complex_result in (True, False)
+            for center in (True, False)
         ],
         "nn.functional.fold": [call(real(1, 12, 12), (4, 5), (2, 2))],
         "nn.functional.unfold": [call(real(1, 2, 4, 4), 2)],
@@ -418,6 +416,15 @@ def _functions() -> Calls:
 def _losses_and_layers() -> Calls:
     signs = torch.tensor([1.0, -1.0, 1.0])
     found: Calls = {
+        "nn.functional.cross_entropy": [
+            call(real(*shape), target, label_smoothing=smoothing)
+            for shape, kinds in (
+                ((4, 3), (whole(3, 4), real(4, 3))),
+                ((2, 3, 5), (whole(3, 2, 5), real(2, 3, 5))),
+            )
+            for target in kinds
+            for smoothing in (0.0, 0.1)
+        ],
         "torch.cosine_similarity": [call(real(3, 4), real(3, 4))],
         "torch.cosine_embedding_loss": [call(real(3, 4), real(3, 4), signs)],
         "torch.hinge_embedding_loss": [call(real(3), signs)],
@@ -450,8 +457,6 @@ def _losses_and_layers() -> Calls:
         "torch.dropout": [call(real(3, 4), 0.5, True), call(real(3, 4), 0.5, False)],
         "torch.dropout_": [call(real(3, 4), 0.5, True), call(real(3, 4), 0.5, False)],
         "torch.native_dropout": [call(real(3, 4), 0.5, True)],
-        "nn.functional.dropout1d": [call(real(2, 3, 4)), call(real(2, 3, 4), training=False)],
-        "nn.functional.dropout": [call(real(3, 4), 0.0), call(real(3, 4), 0.5), call(real(3, 4), 1.0)],
         "torch.rrelu": [call(real(3) - 0.5), call(real(3) - 0.5, training=True)],
         "torch.pixel_shuffle": [call(real(1, 4, 2, 2), 2)],
         "torch.pixel_unshuffle": [call(real(1, 1, 4, 4), 2)],
@@ -460,17 +465,7 @@ def _losses_and_layers() -> Calls:
             call(real(3, 4), torch.full((3,), 0.1), torch.zeros(3, dtype=torch.int32), 0, 0, 255)
         ],
     }
-    for word, shapes in (
-        ("dropout2d", ((3, 4, 4), (2, 3, 4, 4))),
-        ("dropout3d", ((3, 4, 4, 4), (2, 3, 4, 4, 4))),
-    ):
-        found["nn.functional." + word] = [
-            call(real(*shape), p, training, in_place)
-            for shape in shapes
-            for p in (0.0, 0.5)
-            for training in (True, False)
-            for in_place in (True, False)
-        ]
+    found.update(_dropouts())
     for word in ("feature_dropout", "alpha_dropout", "feature_alpha_dropout"):
         found["torch." + word] = [call(real(2, 3, 4), 0.5, True), call(real(2, 3, 4), 0.5, False)]
         found["torch." + word + "_"] = found["torch." + word]
@@ -511,3 +506,42 @@ def _in_place() -> Calls:
     found["nn.functional.threshold_"] = [call(real(3, 4), 0.5, 0.0)]
     found["Tensor.relu"] = found["Tensor.relu_"] = [call(real(3, 4) - 0.5)]
     return found
+
+
+def _dropouts() -> Calls:
+    """Every combination of probability, training and `inplace`, batched and not."""
+    shapes = {
+        "dropout": ((3, 4), ()),
+        "dropout1d": ((3, 4), (2, 3, 4)),
+        "dropout2d": ((3, 4, 4), (2, 3, 4, 4)),
+        "dropout3d": ((3, 4, 4, 4), (2, 3, 4, 4, 4)),
+        "alpha_dropout": ((3, 4), ()),
+        "feature_alpha_dropout": ((2, 3, 4), (2, 3, 4, 4)),
+    }
+    return {
+        "nn.functional." + word: [
+            call(real(*shape), p, training, in_place)
+            for p in (0.5, 0.0, 1.0)
+            for training in (True, False)
+            for in_place in (True, False)
+            for shape in tried
+        ]
+        for word, tried in shapes.items()
+    }
+
+
+def _resizing() -> Calls:
+    """Interpolation in every mode, to a size and by a factor."""
+    modes = {
+        1: ("nearest", "linear", "area", "nearest-exact"),
+        2: ("nearest", "bilinear", "bicubic", "area", "nearest-exact"),
+        3: ("nearest", "trilinear", "area", "nearest-exact"),
+    }
+    calls = []
+    for size, names in modes.items():
+        image = real(1, 2, *[6] * size)
+        for mode in names:
+            calls.append(call(image, (4,) * size, mode=mode))
+            calls += [call(image, scale_factor=factor, mode=mode) for factor in (2.0, 0.5)]
+    calls.append(call(real(1, 2, 6, 6), (1, 1), mode="area"))
+    return {"nn.functional.interpolate": calls}

@@ -40,6 +40,8 @@ def attention() -> Calls:
             call(*heads, real(4, 4), is_causal=True),
             call(*heads, dropout_p=0.5),
             call(real(2, 4, 8), real(2, 4, 8), real(2, 4, 8)),
+            call(real(2, 2, 5, 8), real(2, 2, 4, 8), real(2, 2, 4, 8)),
+            call(real(2, 5, 8), real(2, 4, 8), real(2, 4, 8)),
         ]
     }
 
@@ -47,6 +49,7 @@ def attention() -> Calls:
 def sparse() -> Calls:
     """Parts and products of sparse tensors."""
     coordinates = torch.eye(3).to_sparse()
+    oblong = torch.eye(2, 3).to_sparse()
     rows = torch.eye(3).to_sparse_csr()
     columns = torch.eye(3).to_sparse_csc()
     found: Calls = {}
@@ -62,9 +65,12 @@ def sparse() -> Calls:
         found["torch." + word] = [call(columns)]
     found["torch.values_copy"] = found["torch.indices_copy"] = [call(coordinates)]
     for word in ("hspmm", "smm", "spmm"):
-        found["torch." + word] = [call(coordinates, real(3, 4))]
-    found["Tensor.smm"] = [call(coordinates, real(3, 4))]
-    found["torch.sspaddmm"] = found["Tensor.sspaddmm"] = [call(coordinates, coordinates, real(3, 3))]
+        found["torch." + word] = [call(coordinates, real(3, 4)), call(oblong, real(3, 4))]
+    found["Tensor.smm"] = [call(coordinates, real(3, 4)), call(oblong, real(3, 4))]
+    found["torch.sspaddmm"] = found["Tensor.sspaddmm"] = [
+        call(coordinates, coordinates, real(3, 3)),
+        call(torch.eye(2, 4).to_sparse(), oblong, real(3, 4)),
+    ]
     found["Tensor.sparse_mask"] = [call(real(3, 3), coordinates)]
     found["Tensor.sparse_resize_"] = [call(coordinates, (4, 4), 2, 0)]
     found["Tensor.sparse_resize_and_clear_"] = [call(coordinates, (4, 4), 2, 0)]
@@ -112,4 +118,58 @@ def initializers() -> Calls:
     found["nn.init.constant_"] = [call(real(3, 4), 0.5)]
     found["nn.init.sparse_"] = [call(real(3, 4), 0.5)]
     found["nn.init.dirac_"] = [call(real(3, 4, 2))]
+    return found
+
+
+def uneven_sizes() -> Calls:
+    """Calls in which no two sizes agree by chance, so that only true rules about shapes survive."""
+    found: Calls = {
+        "torch.cdist": [call(real(3, 2), real(4, 2))],
+        "torch.diff": [call(real(5)), call(real(5, 4))],
+        "torch.rot90": [call(real(3, 4))],
+        "nn.functional.grid_sample": [call(real(1, 2, 4, 4), real(1, 3, 5, 2) - 0.5)],
+        "torch.unique_consecutive": [call(torch.tensor([1, 1, 2])), call(torch.tensor([1.0, 1.0, 2.0]))],
+        "torch.unique": [call(torch.tensor([1, 1, 2])), call(torch.tensor([1.0, 1.0, 2.0]))],
+        "linalg.pinv": [call(real(3, 4))],
+        "torch.pinverse": [call(real(3, 4))],
+        "torch.cholesky_solve": [call(real(3, 2), torch.eye(3))],
+        "torch.sparse_coo_tensor": [call(torch.tensor([[0, 1], [1, 0]]), real(2), (2, 3))],
+        "torch.where": [call(torch.tensor([True, False])), call(torch.tensor([[True, False], [True, True]]))],
+        "torch.select_scatter": [call(real(3, 4), real(3), 1, 1)],
+    }
+    for name in ("torch.", "Tensor."):
+        found[name + "index_select"] = [
+            call(real(5, 4), 0, torch.tensor([0, 2])),
+            call(real(3), 0, torch.tensor([1])),
+        ]
+        found[name + "addmm"] = [
+            call(real(3, 5), real(3, 4), real(4, 5)),
+            call(real(5), real(3, 4), real(4, 5)),
+        ]
+        found[name + "baddbmm"] = [call(real(2, 3, 5), real(2, 3, 4), real(2, 4, 5))]
+        found[name + "addbmm"] = [call(real(3, 5), real(2, 3, 4), real(2, 4, 5))]
+        for word in (
+            "cdist",
+            "diff",
+            "rot90",
+            "unique_consecutive",
+            "cholesky_solve",
+            "pinverse",
+            "select_scatter",
+        ):
+            if name == "Tensor." and "torch." + word in found:
+                found[name + word] = found["torch." + word]
+    for word in "fft ifft rfft irfft hfft ihfft".split():
+        found["fft." + word] = [call(real(8)), call(real(8), 5), call(real(8), 12)]
+    for size in (1, 2, 3):
+        image, kernel, even = real(1, 2, *[6] * size), real(3, 2, *[3] * size), real(3, 2, *[2] * size)
+        calls = [
+            call(image, kernel),
+            call(image, kernel, real(3), padding="same"),
+            call(image, kernel, padding="same"),
+            call(image, kernel, padding="same", dilation=2),
+            call(image, even, padding="same"),
+            call(image, even, real(3), padding="same"),
+        ]
+        found[f"nn.functional.conv{size}d"] = found[f"torch.conv{size}d"] = calls
     return found

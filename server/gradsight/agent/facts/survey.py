@@ -24,6 +24,12 @@ from gradsight.agent.facts.variants import variants_of, with_other_layout
 CALLS_PER_LOOK = 3
 CALLS_PER_NAME = 48
 VARIED_CALLS = 3
+# Callables that choose their way by sizes and values: what was seen is told as what may happen.
+CHOOSING = {
+    "nn.functional.linear_cross_entropy": "chooses its algorithm by sizes and options",
+    "torch.histogramdd": "bin edges may be given, counted or taken from the data",
+    "nn.AdaptiveLogSoftmaxWithLoss": "uses the parameters of those clusters only that the targets fall into",
+}
 
 
 def measured_calls(target: Any, calls: Iterable[Call]) -> list[Observation]:
@@ -117,6 +123,9 @@ def told(name: str, signature: Signature, observations: list[Observation]) -> di
     """A fact as plain data."""
     fact = described(name, signature)
     fact["cases"] = cases_of(observations)
+    if name in CHOOSING:
+        fact["cases"] = [cautious(cases_of(observations))]
+        fact["note"] = CHOOSING[name]
     names = {*signature.positional, *signature.keyword_only}
     makes_leaf = "requires_grad" in names and name != "Tensor.requires_grad_"
     for case in fact["cases"]:
@@ -125,6 +134,29 @@ def told(name: str, signature: Signature, observations: list[Observation]) -> di
         if makes_leaf and case["returns"] == "tensor":
             case["outputs"][0]["leaf"] = True
     return fact
+
+
+def cautious(cases: list[dict[str, Any]]) -> dict[str, Any]:
+    """One case that says of everything seen that it may happen."""
+    kept = sorted({save[0] for case in cases for save in case.get("saves", ())})
+    wrote = sorted({name for case in cases for key in ("writes", "may_write") for name in case.get(key, ())})
+    outputs = [_cautious_output(output) for output in cases[-1].get("outputs", ())]
+    merged: dict[str, Any] = {
+        "saves": [[what, [], "sometimes"] for what in kept],
+        "outputs": outputs,
+        "returns": cases[-1]["returns"],
+        "holds_saved": "sometimes",
+    }
+    if wrote:
+        merged["may_write"] = wrote
+    return {key: value for key, value in merged.items() if value}
+
+
+def _cautious_output(output: dict[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in output.items() if key in ("alias", "dtype")}
+    if "alias" in kept:
+        kept.update(aliased="sometimes", same="sometimes")
+    return {**kept, "flows": "sometimes"}
 
 
 def described(name: str, signature: Signature) -> dict[str, Any]:

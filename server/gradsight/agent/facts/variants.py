@@ -47,6 +47,8 @@ def _one_changed(call: Call, signature: Signature) -> Iterator[Call]:
                 yield _with(call, places, name, number)
         if isinstance(value, Tensor) and default == "None":
             yield _with(call, places, name, None)
+    if sum(isinstance(value, Tensor) for value in given.values()) < 2:
+        return
     for place, value in given.items():
         if isinstance(value, Tensor) and value.is_floating_point() and "[" not in place and place != "self":
             yield _with(call, places, place, 2.0)
