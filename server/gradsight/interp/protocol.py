@@ -280,9 +280,17 @@ class Protocol(Freezing):
                 return action.verb
         return ""
 
+    def steps_inside(self, loop: Any) -> bool:
+        """Whether an optimizer stepped in some round of this run of a loop."""
+        return any(a.verb == "step" and any(run is loop for run, _ in a.loops) for a in self.log)
+
     def judge_schedulers(self) -> None:
         for index, action in enumerate(self.log):
-            if action.verb != "scheduler":
+            if action.verb != "scheduler" or action.leaves:
+                # `step(epoch)` and `step(metric)` say themselves where the schedule is.
+                continue
+            if action.loops and not self.steps_inside(action.loops[-1][0]):
+                # A loop that steps nothing else winds the schedule forward.
                 continue
             optimizer = action.subject.state.get("optimizer")
             if not isinstance(optimizer, Opaque) or optimizer.state.get("escaped"):

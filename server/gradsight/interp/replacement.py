@@ -22,22 +22,33 @@ class Replacement(Registration):
         super().attribute_assigned(owner, name, value, old, node)
         if not self.optimizers or old is value:
             return
-        fresh = [
-            tensor
-            for tensor in self.parameters_in(value)
-            if not any(cut.kind == "parameter" for cut in tensor.cuts)
-        ]
         lazy = old is None or old is MISSING
         if lazy and self.frame.function is not None and self.frame.function.name == "__init__":
             return
         gone = (
             [tensor for _, tensor in self.tensors_of(owner, "parameter")] if lazy else self.parameters_in(old)
         )
-        if not fresh or not gone:
-            return
-        for optimizer in self.optimizers:
-            held = self.parameters_of(optimizer)
-            if any(tensor is parameter for tensor in gone for parameter in held):
+        self.parameters_arrived(self.parameters_in(value), gone, name, lazy, node)
+
+    def container_method(
+        self, module: Any, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        before = [tensor for _, tensor in self.tensors_of(module, "parameter")] if self.optimizers else []
+        result = super().container_method(module, name, args, kwargs, node)
+        if before and args:
+            after = [tensor for _, tensor in self.tensors_of(module, "parameter")]
+            fresh = [tensor for tensor in after if not any(tensor is known for known in before)]
+            self.parameters_arrived(fresh, before, self.text_of_target(self.site(node)), True, node)
+        return result
+
+    def parameters_arrived(
+        self, fresh: list[Tensor], gone: list[Tensor], name: str, lazy: bool, node: ast.AST
+    ) -> None:
+        """Parameters that join or replace some that an optimizer holds; those made of a graph are another fault."""
+        fresh = [tensor for tensor in fresh if not any(cut.kind == "parameter" for cut in tensor.cuts)]
+        for optimizer in self.optimizers if fresh else []:
+            held = set(self.parameters_of(optimizer))
+            if any(tensor in held for tensor in gone):
                 self.replacements.append((optimizer, self.site(node), fresh, name, lazy))
 
     def parameters_in(self, value: Any) -> list[Tensor]:

@@ -205,7 +205,7 @@ class Training(Modes):
         self, scheduler: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
     ) -> Any:
         if name == "step":
-            self.act("scheduler", scheduler, self.site(node))
+            self.act("scheduler", scheduler, self.site(node), [*args, *kwargs.values()])
             return None
         if name in ("get_last_lr", "get_lr"):
             return Seq("list", [Number()], True)
