@@ -12,9 +12,7 @@ from gradsight.session.pages import page_url
 
 _FRAME = re.compile(r'File "(?P<path>[^"\n]+)", line (?P<line>\d+)')
 _IPYTHON_FRAME = re.compile(r"^File (?P<path>[^\n:]+\.py):(?P<line>\d+)", re.MULTILINE)
-_ERROR = re.compile(
-    r"^(?:[\w.]+\.)?(?:\w*Error|\w*Exception|\w*Warning): (?P<text>.*)", re.MULTILINE | re.DOTALL
-)
+_ERROR = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Warning): ", re.MULTILINE)
 MOST_PLACES = 8
 NOTHING_FOUND = (
     "None of the files that are open, or that the traceback names, shows the cause by itself. "
@@ -146,8 +144,9 @@ MEANINGS = (
 
 def message_of(text: str) -> str:
     """The last error in a traceback, in one line."""
-    found = list(_ERROR.finditer(text.strip()))
-    said = found[-1].group("text") if found else text.strip().splitlines()[-1] if text.strip() else ""
+    text = text.strip()
+    errors = list(_ERROR.finditer(text))
+    said = text[errors[-1].end() :] if errors else text.rpartition("\n")[2]
     return " ".join(said.split())
 
 

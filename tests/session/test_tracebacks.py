@@ -1,0 +1,162 @@
+"""Pasted tracebacks: torch's own messages are recognised, and the lines they are about are found."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from gradsight.analysis import analyze
+from gradsight.model.source import Source
+from gradsight.rules import find
+from gradsight.session.tracebacks import (
+    MEANINGS,
+    explanation,
+    frames_of,
+    meaning_of,
+    message_of,
+    suspects,
+)
+
+# Programs that make torch say each message, with the rule that is meant first.
+PROVOKED = {
+    "GS101": "y = x.exp(); y *= 2; y.sum().backward()",
+    "GS102": "x += 1",
+    "GS103": "a, b = (x * 1).unbind(0)[:2]; a *= 2",
+    "GS103 overlap": "e = torch.ones(1).expand(3); e += 1",
+    "GS401": "(x * 2).backward()",
+    "GS402": "y = x.exp().sum(); y.backward(); y.backward()",
+    "GS203": "(x.detach() * 2).sum().backward()",
+    "GS303": "torch.optim.SGD([x * 2], lr=0.1)",
+    "GS406": "z = torch.ones(3, requires_grad=True); torch.autograd.grad((x * 2).sum(), z)",
+    "GS306": "import copy; copy.deepcopy(x * 2)",
+    "GS701": "F.apply(x, 2).sum().backward()",
+    "GS204": "with torch.inference_mode():\n    t = torch.ones(3)\n(x * t).sum().backward()",
+    "GS603": "M()",
+    "GS202": "x.numpy()",
+    "GS108": "torch.exp(x, out=torch.ones(3))",
+    "GS304": "x.grad.zero_()",
+}
+PREAMBLE = """import torch, warnings
+warnings.simplefilter("ignore")
+class F(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        return a * 1
+    @staticmethod
+    def backward(ctx, g):
+        return g
+class M(torch.nn.Module):
+    def __init__(self):
+        self.layer = torch.nn.Linear(1, 1)
+"""
+RUN_ALL = """
+import json, sys, traceback
+preamble, programs = json.load(sys.stdin)
+said = {}
+for name, program in programs.items():
+    space = {}
+    exec(preamble, space)
+    exec("x = torch.ones(3, requires_grad=True)", space)
+    try:
+        exec(compile(program, "/project/train.py", "exec"), space)
+    except Exception:
+        said[name] = traceback.format_exc()
+json.dump(said, sys.stdout)
+"""
+
+
+@pytest.fixture(scope="module")
+def said() -> dict[str, str]:
+    """The tracebacks that torch really gives."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUN_ALL],
+        input=json.dumps([PREAMBLE, PROVOKED]),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("name", PROVOKED)
+def test_a_message_of_torch_is_recognised(name: str, said: dict[str, str]) -> None:
+    meaning = meaning_of(message_of(said[name]))
+    assert meaning is not None, said[name]
+    assert meaning.codes[0] == name.split()[0]
+
+
+def test_every_code_that_is_named_is_a_rule() -> None:
+    assert [code for meaning in MEANINGS for code in meaning.codes if find(code) is None] == []
+
+
+def test_other_errors_mean_nothing_here() -> None:
+    assert meaning_of(message_of("Traceback (most recent call last):\nValueError: too many values")) is None
+
+
+def test_the_last_error_of_a_chain_counts() -> None:
+    text = "ValueError: first\n\nDuring handling ...\n\nRuntimeError: second\nand more"
+    assert message_of(text) == "second and more"
+
+
+def test_a_bare_message_is_enough() -> None:
+    assert message_of("grad can be implicitly created only for scalar outputs") == (
+        "grad can be implicitly created only for scalar outputs"
+    )
+    assert message_of("") == ""
+
+
+def test_frames_of_python_and_of_notebooks() -> None:
+    text = '  File "/p/a.py", line 3, in f\n    x\nFile /p/b.py:7, in g(x)\n'
+    assert [(frame.path, frame.line) for frame in frames_of(text)] == [("/p/a.py", 3), ("/p/b.py", 7)]
+
+
+PROGRAM = """import torch
+x = torch.ones(3, requires_grad=True)
+y = x.exp()
+y *= 2
+z = x.exp()
+z *= 2
+z.sum().backward()
+y.sum().backward()
+"""
+TRACEBACK = 'File "/p/m.py", line 8, in <module>\nRuntimeError: ... modified by an inplace operation: ...'
+
+
+def test_lines_that_the_traceback_passed_through_come_first() -> None:
+    findings = analyze(Source("/p/m.py", PROGRAM)).findings
+    meaning = meaning_of(message_of(TRACEBACK))
+    assert meaning is not None
+    found = suspects(meaning, frames_of(TRACEBACK), findings)
+    assert [(each.finding.span.line, each.is_on_traceback) for each in found] == [(4, True), (6, False)]
+
+
+def test_the_explanation_links_to_the_lines() -> None:
+    findings = analyze(Source("/p/m.py", PROGRAM)).findings
+    meaning = meaning_of(message_of(TRACEBACK))
+    assert meaning is not None
+    found = suspects(meaning, frames_of(TRACEBACK), findings)
+    rows = PROGRAM.split("\n")
+    text = explanation(
+        message_of(TRACEBACK),
+        found,
+        lambda path, line: rows[line - 1],
+        lambda path, line: f"file://{path}#L{line}",
+    )
+    assert "1. [m.py:4](file:///p/m.py#L4) `y *= 2`" in text
+    assert "the traceback passed through it" in text
+    assert "[m.py:3](file:///p/m.py#L3) exp keeps its result" in text
+    assert "GS101 inplace-on-saved" in text
+
+
+def test_a_message_that_is_not_about_autograd_is_not_explained() -> None:
+    text = explanation("ValueError: x", [], lambda path, line: "", lambda path, line: "")
+    assert "nothing to add" in text
+
+
+def test_a_message_is_shown_as_it_is() -> None:
+    text = explanation("a [torch.FloatTensor [3]] <b> `c`", [], lambda p, n: "", lambda p, n: "")
+    assert r"\[torch.FloatTensor \[3\]\] \<b\> \`c\`" in text
