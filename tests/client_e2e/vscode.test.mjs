@@ -94,6 +94,29 @@ describe("a trusted workspace", () => {
     await window.picture("06-graph-keyboard");
   });
 
+  test("a minimal program goes to the clipboard", async () => {
+    await window.command("View: Focus First Editor Group");
+    await window.goto(15, 12);
+    await window.command("GradSight: Copy Minimal Repro");
+    await window.notification(/minimal program .* on the clipboard/);
+    const text = await window.page.evaluate(() => navigator.clipboard.readText());
+    assert.match(text, /# GS101: gate is changed in place/);
+    assert.ok(!text.includes("compare_gradients"), text);
+    await window.clearNotifications();
+  });
+
+  test("a copied traceback is explained, with links to the lines", async () => {
+    const traceback = `Traceback (most recent call last):
+  File "${join(folder, "first_steps.py")}", line 34, in train
+    loss.backward()
+RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation: ...`;
+    await window.page.evaluate((text) => navigator.clipboard.writeText(text), traceback);
+    await window.command("GradSight: Explain an Autograd Error");
+    const preview = await previewWith(window.page, "Likely lines");
+    assert.match(await preview.locator("body").innerText(), /first_steps\.py:15 gate \*= self\.scale/);
+    await window.picture("07-explanation");
+  });
+
   test("a quick fix is applied and saved, and its squiggle goes", async () => {
     await window.command("View: Close All Editors in Group");
     await window.command("View: Close All Editors");
@@ -102,7 +125,7 @@ describe("a trusted workspace", () => {
     await window.squiggles("error");
     await window.goto(15, 12);
     const titles = await window.quickFixes();
-    await window.picture("07-quick-fix");
+    await window.picture("08-quick-fix");
     assert.ok(
       titles.some((title) => /out of place|gate \* /.test(title)),
       titles.join(" | "),
@@ -114,7 +137,7 @@ describe("a trusted workspace", () => {
       () => readFileSync(join(folder, "first_steps.py"), "utf8").includes("gate = gate * self.scale"),
       "the repaired file",
     );
-    await window.picture("08-fixed");
+    await window.picture("09-fixed");
   });
 
   test("a probe shows its progress, and ends when it is cancelled", async () => {
@@ -129,7 +152,7 @@ describe("a trusted workspace", () => {
       return true;
     }, "the command");
     await window.notification(/Probing the file.*\d+ backward/s);
-    await window.picture("09-progress");
+    await window.picture("10-progress");
     const probes = () => editor.processes("agent/boot.py");
     await window.page
       .locator(".notification-list-item", { hasText: "Probing" })
@@ -174,7 +197,7 @@ describe("a trusted workspace", () => {
       .dblclick();
     await window.page.locator(".notebookOverlay").first().waitFor();
     await window.squiggles("error");
-    await window.picture("10-notebook");
+    await window.picture("11-notebook");
     await window.page.locator(".cell .view-line", { hasText: "y *= 2" }).click();
     await window.page.keyboard.press("Enter");
     await window.page.keyboard.press("Home");
@@ -204,7 +227,23 @@ describe("a workspace that is not trusted", () => {
     await window.goto(15, 12);
     await window.command("GradSight: Probe File");
     await window.notification(/have not trusted yet/);
-    await window.picture("11-untrusted");
+    await window.picture("12-untrusted");
     assert.deepEqual(editor.processes("agent/boot.py"), []);
   });
 });
+
+/** The frame of a preview whose text has these words. */
+async function previewWith(page, words) {
+  let found;
+  await until(async () => {
+    for (const frame of page.frames()) {
+      const text = await frame
+        .locator("body")
+        .innerText({ timeout: 1000 })
+        .catch(() => "");
+      if (frame !== page.mainFrame() && text.includes(words)) found = frame;
+    }
+    return found !== undefined;
+  }, `a preview with ${words}`);
+  return found;
+}

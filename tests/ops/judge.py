@@ -185,7 +185,7 @@ def _gradients(case: Case, target: Any, call: Call, place: str) -> Iterator[str]
         run = target.run(call, pattern)
     except Exception:
         is_complex = any(tensor.is_complex() for tensor in target.run(call, frozenset()).arguments.values())
-        if name not in case.refuses and name not in case.may_write and not is_complex:
+        if name not in case.refuses and name not in case.may_write and not is_complex and not _only_may(case):
             yield f"torch refuses {name} requiring grad"
         return
     if name in case.refuses:
@@ -204,6 +204,15 @@ def _gradients(case: Case, target: Any, call: Call, place: str) -> Iterator[str]
     if sources and all(output.gradient != "undefined" for output in case.outputs):
         yield from _twice(case, target, call, pattern, name)
         yield from _kept(case, target, call, place)
+
+
+def _only_may(case: Case) -> bool:
+    """A case that says of everything that it may happen claims nothing about refusals."""
+    return (
+        bool(case.saves)
+        and all(save.when == "sometimes" for save in case.saves)
+        and case.holds_saved == "sometimes"
+    )
 
 
 def _zero(

@@ -58,6 +58,24 @@ class Aliases(Flow):
                           write=clips[0].op, alias=tensor.label)  # fmt: skip
         super().read_after_write(tensor, node)
 
+    def make_view(self, source: Tensor, output: Any, op: str, site: Site) -> Tensor:
+        """A view, or a detached alias, of a gradient follows it as the gradient's own name does."""
+        result = super().make_view(source, output, op, site)
+        if source.snapshot == "grad":
+            result.snapshot, result.grad_of = "grad", source.grad_of
+        return result
+
+    def entries_are_one(self, tensor: Tensor, write: Any, stored: Site, node: ast.AST) -> None:
+        """What a generator yields again and again is to be copied in the generator."""
+        function = write.site.frame.function
+        if (
+            function is not None
+            and (function.attributes or {}).get("yields")
+            and function is not stored.frame.function
+        ):
+            stored = write.site
+        super().entries_are_one(tensor, write, stored, node)
+
     def operands_of(self, bound: dict[str, Any], node: ast.AST) -> Any:
         for value in bound.values():
             if type(value) is Tensor and value.storage.writes:

@@ -44,6 +44,7 @@ class Machine(Protocol):
         self.meetings = []
         self.averaged = {}
         self.records = {}
+        self.adds_to_itself = {}
         self.used = set()
         self.updates = []
         self.escapes = []

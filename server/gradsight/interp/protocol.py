@@ -205,7 +205,7 @@ class Protocol(Freezing):
         super().before_clearing(tensors, site)
         if not site.loops or self.gradients_unknown:
             return
-        run, number = site.loops[-1]
+        run, _ = site.loops[-1]
         for tensor in tensors:
             record = self.records.get(tensor)
             if record is None or not record.pending or record.state != "filled":
@@ -213,13 +213,12 @@ class Protocol(Freezing):
             filled = record.filled_at
             if filled is None or record.decisions != len(self.decisions):
                 continue
-            earlier = dict(filled.loops).get(run)
-            if earlier is None or earlier >= number or not self.steps_sometimes(run.node, site):
+            if run not in dict(filled.loops) or not self.steps_sometimes(run.node, site):
                 continue
             others = [self.records[leaf] for leaf in self.leaves_filled_at(filled) if leaf in self.records]
             if all(other.pending and not other.read for other in others):
                 self.emit("cleared-before-step", site, [
-                    Step("made", filled, "the gradient of the round before is computed here"),
+                    Step("made", filled, "the gradient is computed here"),
                 ], accumulating=True)  # fmt: skip
             return
 

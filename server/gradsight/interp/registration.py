@@ -30,7 +30,7 @@ class Registration(Targets):
             return
         registered_names = module.module.registered
         if not any(
-            isinstance(value, (Seq, Mapping, Tensor)) and name not in registered_names
+            isinstance(value, (Seq, Mapping, Tensor, Instance)) and name not in registered_names
             for name, value in module.attributes.items()
         ):
             return
@@ -70,15 +70,9 @@ class Registration(Targets):
     def hidden_in(self, value: Any, registered: set[int], owner: Instance) -> Any:
         """A module or parameter made by the owner itself, inside a plain container."""
         if isinstance(value, Tensor):
-            if (
-                value.requires_grad is True
-                and value.is_leaf
-                and value.leaf_made
-                and not value.is_parameter
-                and id(value) not in registered
-            ):
-                return value if self.made_by(value.site, owner) else None
-            return None
+            return value if not value.is_parameter and self.is_own_leaf(value, owner) else None
+        if isinstance(value, Instance) and value.module is None:
+            return self.trained_inside(value, registered, owner)
         items: list[Any] = []
         if isinstance(value, Seq):
             items = value.items
@@ -92,18 +86,27 @@ class Registration(Targets):
                 if id(item) not in registered and item.site is not None and self.made_by(item.site, owner):
                     if any(True for _ in self.tensors_of(item, "parameter")):
                         return item
-            elif (
-                isinstance(item, Tensor)
-                and item.is_parameter
-                and item not in self.made_at
-                and id(item) not in registered
-                and self.made_by(item.site, owner)
-            ):
+            elif isinstance(item, Tensor) and self.is_own_leaf(item, owner):
                 return item
             elif isinstance(item, (Seq, Mapping)):
                 found = self.hidden_in(item, registered, owner)
                 if found is not None and not isinstance(found, Tensor):
                     return found
+        return None
+
+    def is_own_leaf(self, tensor: Tensor, owner: Instance) -> bool:
+        """A leaf to be learned, made by a method of the owner and not as part of a layer."""
+        if not tensor.is_leaf or not tensor.leaf_made or tensor in self.made_at:
+            return False
+        return (tensor.is_parameter or tensor.requires_grad is True) and self.made_by(tensor.site, owner)
+
+    def trained_inside(self, value: Instance, registered: set[int], owner: Instance) -> Any:
+        """A layer inside a plain object, if gradients reach it: one that only serves is hidden there on purpose."""
+        for item in value.attributes.values():
+            if isinstance(item, (Layer, Instance)) and item.module is not None and id(item) not in registered:
+                reached = [t for _, t in self.tensors_of(item, "parameter") if t in self.live_gradient_ticks]
+                if reached and item.site is not None and self.made_by(item.site, owner):
+                    return item
         return None
 
     def made_by(self, site: Site, owner: Instance) -> bool:
@@ -166,6 +169,8 @@ def container_word(value: Any) -> str:
         return "tensor"
     if isinstance(value, Mapping):
         return "dict"
+    if isinstance(value, Instance):
+        return "object"
     return value.kind if isinstance(value, Seq) else "container"
 
 

@@ -6,32 +6,74 @@ import ast
 from typing import Any
 
 from gradsight.interp.aliases import Aliases
+from gradsight.interp.flow import LINEAR
 from gradsight.interp.sites import Site
-from gradsight.interp.tensors import Node, Tensor
+from gradsight.interp.tensors import Edge, Node, Tensor
+from gradsight.interp.values import Instance
 from gradsight.model.events import Step
 
 
 class Retention(Aliases):
     """What holds a graph after its backward has run."""
 
+    totals: list[tuple[ast.AST, Site, Tensor]]
+    stored_graphs: list[tuple[Tensor, Site, int]]
+    adds_to_itself: dict[ast.Assign, bool]
+    """Assignments of the form `total = total + loss`, told by their text once."""
+
+    # -- totals ------------------------------------------------------------------------------------------------------
+
     def before_augmented(self, node: ast.AugAssign, current: Tensor, operand: Any) -> None:
-        self.note_total(node, operand)
+        if isinstance(node.op, ast.Add):
+            self.note_total(node, operand)
 
     def accumulated(self, node: ast.AugAssign, current: Any, operand: Any, result: Any) -> None:
-        self.note_total(node, operand)
+        if isinstance(node.op, ast.Add):
+            self.note_total(node, operand)
 
-    def note_total(self, node: ast.AugAssign, operand: Any) -> None:
-        if (
-            isinstance(operand, Tensor)
-            and isinstance(node.op, ast.Add)
-            and operand.needs_grad() is True
-            and self.frame.loops
-            and operand.shape in ((), None)
-        ):
-            self.totals.append((node, self.site(node), operand, operand.edge()))
+    def do_assign(self, node: ast.Assign) -> Any:
+        status = super().do_assign(node)
+        if self.frame.loops and isinstance(node.value, (ast.BinOp, ast.IfExp)):
+            adds = self.adds_to_itself.get(node)
+            if adds is None:
+                adds = self.adds_to_itself[node] = adds_to_target(node)
+            if adds:
+                self.note_total(node, self.value_of_target(node.targets[0]))
+        return status
 
-    totals: list[Any]
-    stored_graphs: list[Any]
+    def value_of_target(self, target: ast.expr) -> Any:
+        """What a name or an attribute of a named object holds."""
+        if isinstance(target, ast.Name):
+            return self.frame.namespace.get(target.id)
+        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+            owner = self.frame.namespace.get(target.value.id)
+            return owner.attributes.get(target.attr) if isinstance(owner, Instance) else None
+        return None
+
+    def note_total(self, node: ast.AST, value: Any) -> None:
+        if isinstance(value, Tensor) and self.frame.loops and value.shape in ((), None):
+            if value.needs_grad() is True and value.node is not None:
+                self.totals.append((node, self.site(node), value))
+
+    def judge_totals(self) -> None:
+        """A running total of losses whose backward has already run."""
+        losses = self.differentiated()
+        counts: dict[ast.AST, int] = {}
+        for node, site, value in self.totals:
+            if isinstance(node, ast.Assign) and value.node in losses:
+                # The total is what is differentiated.
+                continue
+            dead = dead_graphs(value.node, losses)
+            if dead:
+                counts[node] = counts.get(node, 0) + len(dead)
+                if counts[node] >= 2:
+                    self.kept_alive_by(site, dead[0], self.target_of(site))
+
+    def target_of(self, site: Site) -> str:
+        node = site.node
+        return ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else self.text_of_target(site)
+
+    # -- lists -------------------------------------------------------------------------------------------------------
 
     def tensor_stored(self, tensor: Tensor, site: Site) -> None:
         if tensor.requires_grad is True and tensor.node is not None and site.loops:
@@ -39,41 +81,52 @@ class Retention(Aliases):
 
     def judge_stored(self) -> None:
         """Tensors put into a list after their backward has run: each keeps its dead graph alive."""
-        reached = {run.loss.edge() for run in self.backwards}
+        losses = self.differentiated()
         walked: dict[Any, int] = {}
         rounds: dict[Any, set[Any]] = {}
         for tensor, site, tick in self.stored_graphs:
             edge = tensor.node
             freed = edge.freed if edge is not None else None
-            if edge is None or freed is None:
-                continue
-            after = any(run.site is freed and run.tick < tick for run in self.backwards)
-            if after or edge in reached:
+            after = freed is not None and any(run.site is freed and run.tick < tick for run in self.backwards)
+            if after or dead_graphs(edge, losses):
                 rounds.setdefault(site.key, set()).add(site.loops[-1][1])
                 walked[site.key] = walked.get(site.key, 0) + 1
                 if len(rounds[site.key]) == 2 and walked[site.key] == 2:
-                    self.emit(
-                        "graph-kept-alive",
-                        site,
-                        [Step("made", tensor.site, "made here"), *self.call_steps(site)],
-                        target="the list",
-                        loss=tensor.label,
-                    )
+                    self.kept_alive_by(site, tensor, "the list")
 
-    def judge_totals(self) -> None:
-        """A running total of losses whose backward has already run."""
-        reached: set[Any] = set()
-        for run in self.backwards:
-            reached.add(run.loss.edge())
-        counts: dict[Any, int] = {}
-        for node, site, operand, edge in self.totals:
-            if isinstance(edge, Node) and edge.freed is not None and edge in reached:
-                counts[node] = counts.get(node, 0) + 1
-                if counts[node] == 2:
-                    self.emit(
-                        "graph-kept-alive",
-                        site,
-                        [Step("made", operand.site, "the loss is made here")],
-                        target=self.text_of_target(site),
-                        loss=operand.label,
-                    )
+    def differentiated(self) -> dict[Edge | None, Tensor]:
+        """The losses whose backward ran, by their nodes."""
+        return {run.loss.edge(): run.loss for run in self.backwards}
+
+    def kept_alive_by(self, site: Site, loss: Tensor, target: str) -> None:
+        steps = [Step("made", loss.site, "made here"), *self.call_steps(site)]
+        self.emit("graph-kept-alive", site, steps, target=target, loss=loss.label)
+
+
+def dead_graphs(start: Node | None, losses: dict[Edge | None, Tensor]) -> list[Tensor]:
+    """The losses, of those whose backward has run, that a value is a plain sum or multiple of."""
+    todo: list[Edge] = [start] if start is not None else []
+    seen: set[Node] = set()
+    found: list[Tensor] = []
+    while todo:
+        edge = todo.pop()
+        if not isinstance(edge, Node) or edge in seen:
+            continue
+        seen.add(edge)
+        if edge.freed is not None and edge in losses:
+            found.append(losses[edge])
+        elif edge.op in LINEAR:
+            todo.extend(edge.inputs)
+    return found
+
+
+def adds_to_target(node: ast.Assign) -> bool:
+    """Whether an assignment adds something to what its target held before."""
+    if len(node.targets) != 1 or not isinstance(node.targets[0], (ast.Name, ast.Attribute)):
+        return False
+    target = ast.unparse(node.targets[0])
+    reads = (inner for inner in ast.walk(node.value) if isinstance(inner, (ast.Name, ast.Attribute)))
+    adds = any(
+        isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Add) for inner in ast.walk(node.value)
+    )
+    return adds and any(ast.unparse(inner) == target for inner in reads)

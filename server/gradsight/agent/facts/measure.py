@@ -36,7 +36,7 @@ Feature = tuple[str, str]
 Answers = dict[Atom, list[bool]]
 # (node, argument that requires grad, kept places, given places) of a graph that is one node.
 SingleNode = tuple[str, str, tuple[str, ...], tuple[str, ...]]
-LIST_ELEMENTS_TRIED = 3
+LIST_ELEMENTS_TRIED = 4
 PLACES_TRIED = 10
 
 

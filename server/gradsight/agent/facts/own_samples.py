@@ -417,13 +417,14 @@ def _losses_and_layers() -> Calls:
     signs = torch.tensor([1.0, -1.0, 1.0])
     found: Calls = {
         "nn.functional.cross_entropy": [
-            call(real(*shape), target, label_smoothing=smoothing)
+            call(real(*shape), target, weight=weight, label_smoothing=smoothing)
             for shape, kinds in (
                 ((4, 3), (whole(3, 4), real(4, 3))),
                 ((2, 3, 5), (whole(3, 2, 5), real(2, 3, 5))),
             )
             for target in kinds
             for smoothing in (0.0, 0.1)
+            for weight in (None, real(3))
         ],
         "torch.cosine_similarity": [call(real(3, 4), real(3, 4))],
         "torch.cosine_embedding_loss": [call(real(3, 4), real(3, 4), signs)],

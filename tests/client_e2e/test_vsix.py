@@ -1,0 +1,165 @@
+"""The packed extension: what is in it, and that its server survives whatever the user's environment holds."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from gradsight import __version__
+from gradsight_dev.package_vsix import ABIS, TARGETS
+from tests.house.tree import ROOT
+from tests.lsp.editor import Editor
+from tests.lsp.programs import HAZARD
+
+LARGEST = 20_000_000
+MOST_LINES = 900
+
+
+@pytest.fixture(scope="session")
+def vsix() -> Path:
+    """The .vsix for this kind of machine, packed anew."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+    note = ROOT / "build" / "vsix-of-this-run"
+    note.parent.mkdir(exist_ok=True)
+    with (ROOT / "build" / "vsix.lock").open("w") as lock:
+        # Workers of one run share it: packing takes turns.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        known = note.read_text().split("\n") if note.exists() else [""]
+        if known[0] == run:
+            return Path(known[1])
+        call = [sys.executable, "-m", "gradsight_dev.package_vsix", "--target", "linux-x64"]
+        done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        made = Path(done.stdout.strip().splitlines()[-1])
+        note.write_text(f"{run}\n{made}")
+    return made
+
+
+@pytest.fixture(scope="session")
+def extension(vsix: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The extension as an editor unpacks it."""
+    folder = tmp_path_factory.mktemp("vsix")
+    with zipfile.ZipFile(vsix) as archive:
+        archive.extractall(folder)
+    return folder / "extension"
+
+
+def test_it_is_small(vsix: Path) -> None:
+    assert vsix.stat().st_size < LARGEST
+
+
+def test_it_is_for_one_platform(vsix: Path) -> None:
+    with zipfile.ZipFile(vsix) as archive:
+        manifest = archive.read("extension.vsixmanifest").decode()
+    assert 'TargetPlatform="linux-x64"' in manifest
+    assert f'Version="{__version__}"' in manifest
+
+
+def test_it_holds_what_is_needed_and_nothing_else(extension: Path) -> None:
+    names = [path.relative_to(extension).as_posix() for path in extension.rglob("*") if path.is_file()]
+    assert {name.split("/")[0] for name in names} == {
+        "LICENSE.txt", "changelog.md", "dist", "libs", "media", "package.json", "readme.md", "samples", "server",
+    }  # fmt: skip
+    strange = ("__pycache__", ".pyc", "gradsight_dev", "/tests/", "torch/", "node_modules", ".map")
+    assert [name for name in names if any(word in name for word in strange)] == []
+    assert {name.split("/")[1] for name in names if name.startswith("server/")} == {"gradsight"}
+
+
+def test_its_manifest_needs_no_other_extension(extension: Path) -> None:
+    manifest = json.loads((extension / "package.json").read_text())
+    assert "extensionDependencies" not in manifest
+    assert "devDependencies" not in manifest
+    assert "scripts" not in manifest
+
+
+def test_it_has_a_compiled_library_for_every_python(extension: Path) -> None:
+    compiled = [path.name for path in (extension / "libs" / "libcst").glob("native.*.so")]
+    assert sorted(compiled) == sorted(f"native.cpython-{abi[2:]}-x86_64-linux-gnu.so" for abi in ABIS)
+
+
+def test_the_licences_of_the_libraries_come_along(extension: Path) -> None:
+    for folder in (extension / "libs").glob("*.dist-info"):
+        assert (folder / "METADATA").exists(), folder.name
+
+
+def test_the_other_platforms_are_known() -> None:
+    assert {"linux-arm64", "alpine-x64", "darwin-arm64", "win32-x64"} <= set(TARGETS)
+
+
+def test_the_client_is_thin() -> None:
+    lines = sum(len(path.read_text().splitlines()) for path in (ROOT / "client" / "src").glob("*.ts"))
+    assert lines <= MOST_LINES
+
+
+def check(extension: Path, python: str, folder: Path, **variables: str) -> None:
+    """The carried server, started as the client starts it in a folder, finds the hazard and offers the repair."""
+    launcher = extension / "server" / "gradsight" / "lsp" / "launch.py"
+    environment = {**os.environ, **variables}
+    environment.pop("GRADSIGHT_STRICT", None)
+    command = ["env", "-C", str(folder), *(f"{name}={value}" for name, value in variables.items())]
+    with Editor(command=[*command, python, "-I", "-S", str(launcher)], folders=[folder]) as editor:
+        uri = editor.open((folder / "train.py").as_uri(), HAZARD)
+        assert editor.codes(uri) == [("GS101", 5)]
+        start = HAZARD.index("y *= 3")
+        titles = [action["title"] for action in editor.actions(uri, start)]
+        assert any("out of place" in title for title in titles), titles
+
+
+def test_the_server_needs_nothing_of_the_interpreter(extension: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path / "bare", with_pip=False)
+    check(extension, str(tmp_path / "bare" / "bin" / "python"), tmp_path)
+
+
+HOSTILE = {
+    "a module of the standard library in the workspace": ("typing.py", "raise SystemExit('shadowed')"),
+    "the server's own name in the workspace": ("gradsight/__init__.py", "raise SystemExit('shadowed')"),
+    "a library of the server in the workspace": ("attrs/__init__.py", "raise SystemExit('shadowed')"),
+    "torch in the workspace": ("torch.py", "raise SystemExit('shadowed')"),
+    "pygls in the workspace": ("pygls.py", "raise SystemExit('shadowed')"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_files_of_the_workspace_do_not_get_in_between(case: str, extension: Path, tmp_path: Path) -> None:
+    name, text = HOSTILE[case]
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    check(extension, sys.executable, tmp_path, PYTHONPATH=str(tmp_path))
+
+
+def test_packages_of_the_environment_do_not_get_in_between(extension: Path, tmp_path: Path) -> None:
+    """Old and broken versions of the server's libraries, a start-up file, and a .pth that imports them early."""
+    venv.create(tmp_path / "bad", with_pip=False)
+    [packages] = (tmp_path / "bad" / "lib").glob("python*/site-packages")
+    for name in ("attr", "attrs", "cattrs", "pygls", "lsprotocol", "typing_extensions", "libcst"):
+        (packages / f"{name}.py").write_text("raise RuntimeError('an old version')")
+    (packages / "sitecustomize.py").write_text("raise RuntimeError('started with the environment')")
+    (packages / "early.pth").write_text("import attr\n")
+    check(
+        extension, str(tmp_path / "bad" / "bin" / "python"), tmp_path, PYTHONSTARTUP=str(packages / "attr.py")
+    )
+
+
+def test_a_python_without_the_compiled_library_still_checks(extension: Path, tmp_path: Path) -> None:
+    """As on a Python that is newer than the extension: no fixes, everything else."""
+    import shutil
+
+    copy = tmp_path / "extension"
+    shutil.copytree(extension, copy)
+    for path in (copy / "libs" / "libcst").glob("native.*"):
+        path.unlink()
+    launcher = copy / "server" / "gradsight" / "lsp" / "launch.py"
+    with Editor(command=[sys.executable, "-I", "-S", str(launcher)]) as editor:
+        uri = editor.open("file:///project/train.py", HAZARD)
+        assert editor.codes(uri) == [("GS101", 5)]
+        editor.actions(uri, HAZARD.index("y *= 3"))
+        assert editor.hover(uri, HAZARD.index("y *= 3"))
