@@ -80,7 +80,7 @@ def test_json_has_the_promised_fields(project: Path) -> None:
     assert finding["filename"] == str(project / "train.py")
     assert finding["location"] == {"row": 5, "column": 1}
     assert finding["end_location"] == {"row": 5, "column": 7}
-    assert finding["fix"] is None
+    assert set(finding["fix"]) == {"message", "applicability", "edits"}
     assert finding["url"].endswith("/inplace-on-saved.md")
     roles = {step["role"]: step for step in finding["related"]}
     assert roles["saved"]["location"] == {"row": 4, "column": 5}

@@ -82,7 +82,10 @@ def run(args: argparse.Namespace) -> int:
                 f"internal error while checking {shown_path(result.path)}, a fault of gradsight\n{result.fault}"
             )
             failed = True
-    documents = Documents({task.path: task.text for task in tasks if task.text is not None})
+    documents = Documents(
+        {task.path: task.text for task in tasks if task.text is not None},
+        settings={task.path: task.settings for task in tasks},
+    )
     gathered = gather(
         results, Settings(hints=bool(args.hints) or planner.wants_hints), documents.source, planner.is_wanted
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from gradsight.model.settings import Settings
 from gradsight.model.source import Source, Span
 from gradsight.session.notebooks import JoinedCells, read_notebook
 from gradsight.session.reading import Unreadable, decode, read_bytes, split_lines
@@ -24,6 +25,8 @@ class Documents:
     given: dict[str, str] = field(default_factory=dict)
     known: dict[str, tuple[Source, JoinedCells | None] | None] = field(default_factory=dict)
     lines_of: dict[str, list[str]] = field(default_factory=dict)
+    settings: dict[str, Settings] = field(default_factory=dict)
+    """The settings that each file was checked with."""
 
     def source(self, path: str) -> Source | None:
         """The source at a path as the engine saw it."""

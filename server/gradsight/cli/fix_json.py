@@ -4,40 +4,69 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradsight.cli.documents import Documents
 from gradsight.model.finding import Finding
-from gradsight.model.fix import Fix
+from gradsight.model.fix import Edit, Fix
+from gradsight.model.report import Report
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
 from gradsight.session.reading import reader
 from gradsight.session.workspace import WorkspaceFinder, project_root
 
 
-def fix_as_json(finding: Finding, source: Source | None, settings: Settings) -> dict[str, Any] | None:
-    """The preferred fix of a finding: a message, whether it is safe, and edits whose rows and columns start at 1."""
-    fix = preferred_fix(finding, source, settings)
-    if fix is None:
-        return None
-    return {
-        "message": fix.title,
-        "applicability": fix.safety,
-        "edits": [
-            {
-                "content": edit.text,
-                "location": {"row": edit.span.line, "column": edit.span.column + 1},
-                "end_location": {"row": edit.span.end_line, "column": edit.span.end_column + 1},
-            }
-            for edit in fix.edits
-        ],
-    }
+class FixBook:
+    """The fixes of the findings of one run.  Texts that are tried one after the other are analysed by what differs."""
+
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+        self._workshops: dict[str, _Workshop | None] = {}
+
+    def fix_of(self, finding: Finding) -> dict[str, Any] | None:
+        """The preferred fix: a message, whether it is safe, and edits whose rows and columns start at 1."""
+        if finding.severity == "hint":
+            return None
+        workshop = self._workshop(finding.path)
+        fix = workshop.preferred(finding) if workshop is not None else None
+        if fix is None:
+            return None
+        edits = [self._edit(finding.path, edit) for edit in fix.edits]
+        return {"message": fix.title, "applicability": fix.safety, "edits": edits}
+
+    def _workshop(self, path: str) -> _Workshop | None:
+        if path not in self._workshops:
+            source = self._documents.source(path)
+            settings = self._documents.settings.get(path, Settings())
+            self._workshops[path] = _Workshop(source, settings) if source is not None else None
+        return self._workshops[path]
+
+    def _edit(self, path: str, edit: Edit) -> dict[str, Any]:
+        position = self._documents.position(path, edit.span)
+        place = {
+            "content": edit.text,
+            "location": {"row": position.span.line, "column": position.span.column + 1},
+            "end_location": {"row": position.span.end_line, "column": position.span.end_column + 1},
+        }
+        return place if position.cell is None else {"cell": position.cell, **place}
 
 
-def preferred_fix(finding: Finding, source: Source | None, settings: Settings) -> Fix | None:
-    """The fix that is offered first, verified in the workspace that the file belongs to."""
-    from gradsight.analysis import analyze
-    from gradsight.fixing import fixes_for
+class _Workshop:
+    """One text, verified in the workspace that its file belongs to."""
 
-    if source is None or finding.severity == "hint":
-        return None
-    finder = WorkspaceFinder(project_root(source.path), reader())
-    fixes = fixes_for(source, finding, settings, check=lambda text: analyze(text, settings, finder))
-    return fixes[0] if fixes else None
+    def __init__(self, source: Source, settings: Settings) -> None:
+        from gradsight.analysis import Analyser
+
+        self._source = source
+        self._settings = settings
+        self._finder = WorkspaceFinder(project_root(source.path), reader())
+        self._analyser = Analyser()
+        self._report = self._check(source)
+
+    def preferred(self, finding: Finding) -> Fix | None:
+        """The fix that is offered first."""
+        from gradsight.fixing import fixes_for
+
+        fixes = fixes_for(self._source, finding, self._settings, check=self._check, report=self._report)
+        return fixes[0] if fixes else None
+
+    def _check(self, source: Source) -> Report:
+        return self._analyser.analyze(source, self._settings, self._finder)

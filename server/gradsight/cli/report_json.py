@@ -6,6 +6,7 @@ import json
 from typing import Any, TextIO
 
 from gradsight.cli.documents import Documents
+from gradsight.cli.fix_json import FixBook
 from gradsight.cli.gathering import Gathered
 from gradsight.model.finding import Finding
 from gradsight.model.source import Span
@@ -15,11 +16,12 @@ from gradsight.session.pages import page_url
 
 def write(gathered: Gathered, documents: Documents, out: TextIO, color: str) -> None:
     """One array, also when there is nothing to say."""
-    json.dump([as_json(finding, documents) for finding in gathered.findings], out, indent=2)
+    fixes = FixBook(documents)
+    json.dump([as_json(finding, documents, fixes) for finding in gathered.findings], out, indent=2)
     out.write("\n")
 
 
-def as_json(finding: Finding, documents: Documents) -> dict[str, Any]:
+def as_json(finding: Finding, documents: Documents, fixes: FixBook) -> dict[str, Any]:
     """One finding; `cell` is there for notebooks only, and rows then count inside it."""
     return {
         "code": finding.code,
@@ -38,7 +40,7 @@ def as_json(finding: Finding, documents: Documents) -> dict[str, Any]:
             }
             for step in finding.related
         ],
-        "fix": None,
+        "fix": fixes.fix_of(finding),
         "url": page_url(finding.name) if find(finding.code) is not None else None,
     }
 

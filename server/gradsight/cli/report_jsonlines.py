@@ -6,11 +6,13 @@ import json
 from typing import TextIO
 
 from gradsight.cli.documents import Documents
+from gradsight.cli.fix_json import FixBook
 from gradsight.cli.gathering import Gathered
 from gradsight.cli.report_json import as_json
 
 
 def write(gathered: Gathered, documents: Documents, out: TextIO, color: str) -> None:
     """One line for each finding; nothing at all when there is nothing to say."""
+    fixes = FixBook(documents)
     for finding in gathered.findings:
-        out.write(json.dumps(as_json(finding, documents), separators=(",", ":")) + "\n")
+        out.write(json.dumps(as_json(finding, documents, fixes), separators=(",", ":")) + "\n")
