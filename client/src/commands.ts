@@ -43,7 +43,7 @@ const PROBES: Readonly<Record<string, string>> = {
   "gradsight.refreshFacts": "Measuring the operators of your torch",
 };
 const EXPLANATION = Uri.parse("gradsight:Explanation.md");
-const SAMPLE = "samples/first_steps.py";
+const SAMPLE = "client/samples/first_steps.py";
 
 export class Commands implements Disposable {
   private readonly subscriptions: Disposable[];

@@ -186,7 +186,10 @@ test("debug information names versions and settings, and nothing of the user's c
 test("the sample opens as a new text", async () => {
   await editor.run("gradsight.openSample");
   const [opened] = editor.shown[0] ?? [];
-  assert.deepEqual(opened, { language: "python", content: "text of /extension/samples/first_steps.py" });
+  assert.deepEqual(opened, {
+    language: "python",
+    content: "text of /extension/client/samples/first_steps.py",
+  });
 });
 
 test("the status names the interpreter and its torch, of the file that is looked at", async () => {

@@ -31,7 +31,7 @@ COMPILED = "libcst"
 # Python versions of the compiled library; on others the server works and offers no fixes.
 ABIS = ("cp310", "cp311", "cp312", "cp313", "cp314", "cp314t")
 LEFT_OUT = ("tests/", "codemod/", "__pycache__/", "tool.py", "py.typed")
-CARRIED = ("README.md", "CHANGELOG.md", "LICENSE", "media", "samples", "dist")
+CARRIED = ("README.md", "CHANGELOG.md", "LICENSE", "client/media", "client/samples", "dist")
 MANIFEST_LEFT_OUT = ("private", "scripts", "dependencies", "devDependencies")
 
 

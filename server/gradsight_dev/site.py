@@ -18,7 +18,7 @@ from gradsight.rules import ALL
 from gradsight.session.pages import FAMILIES
 
 ROOT = Path(__file__).parents[2]
-CONFIGURATION = ROOT / "zensical.toml"
+CONFIGURATION = ROOT / "docs" / "zensical.toml"
 # The generator looks for pages beside its configuration.
 FILLED_IN = ROOT / "build" / "site" / "zensical.toml"
 SITE = ROOT / "site"
@@ -30,7 +30,7 @@ def main() -> int:
     """Build the site; 1 with the generator's own words when something is wrong."""
     stage = FILLED_IN.parent
     shutil.rmtree(stage, ignore_errors=True)
-    shutil.copytree(ROOT / "docs", stage / "docs")
+    shutil.copytree(ROOT / "docs", stage / "docs", ignore=shutil.ignore_patterns(CONFIGURATION.name))
     for page in (stage / "docs").rglob("*.md"):
         folder = page.parent.relative_to(stage)
         page.write_text(with_home_links(page.read_text(encoding="utf-8"), folder), encoding="utf-8")

@@ -125,7 +125,7 @@ def test_sarif_of_nothing_is_valid(check: Any) -> None:
 
 
 def test_sarif_of_a_notebook_names_the_cell(check: Any) -> None:
-    shutil.copy(ROOT / "samples" / "notebook.ipynb", "n.ipynb")
+    shutil.copy(ROOT / "client" / "samples" / "notebook.ipynb", "n.ipynb")
     result = validated(check({}, "--format", "sarif")[1])["runs"][0]["results"][0]
     assert result["locations"][0]["logicalLocations"][0]["name"] == "cell 3"
 

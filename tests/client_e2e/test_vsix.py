@@ -66,8 +66,9 @@ def test_it_is_for_one_platform(vsix: Path) -> None:
 def test_it_holds_what_is_needed_and_nothing_else(extension: Path) -> None:
     names = [path.relative_to(extension).as_posix() for path in extension.rglob("*") if path.is_file()]
     assert {name.split("/")[0] for name in names} == {
-        "LICENSE.txt", "changelog.md", "dist", "libs", "media", "package.json", "readme.md", "samples", "server",
+        "LICENSE.txt", "changelog.md", "client", "dist", "libs", "package.json", "readme.md", "server",
     }  # fmt: skip
+    assert {name.split("/")[1] for name in names if name.startswith("client/")} == {"media", "samples"}
     strange = ("__pycache__", ".pyc", "gradsight_dev", "/tests/", "torch/", "node_modules", ".map")
     assert [name for name in names if any(word in name for word in strange)] == []
     assert {name.split("/")[1] for name in names if name.startswith("server/")} == {"gradsight"}

@@ -87,7 +87,7 @@ export function interpreterWithTorch() {
 /** A copy of the sample workspace that a test may change. */
 export function sampleFolder() {
   const folder = join(mkdtempSync(join(tmpdir(), "gradsight-e2e-")), "samples");
-  cpSync(join(ROOT, "samples"), folder, { recursive: true });
+  cpSync(join(ROOT, "client", "samples"), folder, { recursive: true });
   process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }

@@ -79,7 +79,7 @@ def test_links_and_pictures_of_a_page_are_there(page: str) -> None:
 def test_pictures_are_small_and_used() -> None:
     texts = (
         "".join((ROOT / page).read_text(encoding="utf-8") for page in pages())
-        + (ROOT / "zensical.toml").read_text()
+        + site.CONFIGURATION.read_text()
     )
     for picture in (ROOT / "docs" / "images").iterdir():
         assert picture.stat().st_size < LARGEST_PICTURE, picture.name
