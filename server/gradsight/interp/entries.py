@@ -153,6 +153,8 @@ class Explorer:
     nothing it rests on has changed; the outcome is the same as if everything were executed.
     """
 
+    machine: type[EntryMachine] = EntryMachine
+
     def __init__(self, program: Program, path: str, memory: Memory, units: list[Unit]) -> None:
         self.program = program
         self.path = path
@@ -287,7 +289,7 @@ class Explorer:
         module = PythonModule("__main__", self.path)
         while pending and paths < most_paths and budget > 0:
             script = pending.pop(0)
-            machine = EntryMachine(self.program, module, script, budget)
+            machine = self.machine(self.program, module, script, budget)
             machine.context = context
             if context != "script":
                 machine.isolated = True
@@ -301,6 +303,7 @@ class Explorer:
                     machine.finish()
             except RecursionError:
                 machine.gaps[("the program is nested too deeply", self.units[0], 0)] = 1
+            self.path_ended(machine)
             budget = machine.budget
             record.executed |= machine.executed
             record.asked |= machine.asked
@@ -320,6 +323,9 @@ class Explorer:
                     covered.add(flipped)
                     pending.append([d.choice for d in machine.decisions[:index]] + [not decision.choice])
         record.spent = given - max(0, budget)
+
+    def path_ended(self, machine: EntryMachine) -> None:
+        """Hook: a path was executed."""
 
     # -- functions and classes that the script did not reach ---------------------------------------------------------
 

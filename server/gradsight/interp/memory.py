@@ -19,7 +19,7 @@ Gaps = dict[tuple[str, Unit, int], int]
 class Record:
     """The outcome of one entry."""
 
-    __slots__ = ("asked", "events", "executed", "gaps", "spent", "units")
+    __slots__ = ("asked", "cards", "events", "executed", "gaps", "spent", "units")
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -29,6 +29,8 @@ class Record:
         self.spent = 0
         self.units: frozenset[Unit] = frozenset()
         """Every unit that the outcome rests on."""
+        self.cards: Any = None
+        """What was seen of tensor names, once somebody has asked."""
 
 
 class Memory:

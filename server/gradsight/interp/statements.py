@@ -49,12 +49,14 @@ class Returned:
 class LoopRun:
     """One execution of a loop statement, for what happens between its rounds."""
 
-    __slots__ = ("node", "number", "site")
+    __slots__ = ("length", "node", "number", "site")
 
-    def __init__(self, node: ast.AST, site: Any) -> None:
+    def __init__(self, node: ast.AST, site: Any, length: int | None = None) -> None:
         self.node = node
         self.number = 0
         self.site = site
+        self.length = length
+        """How many rounds the program makes, where that is known."""
 
 
 Flow = Generator[Any, Any, Any]
@@ -337,7 +339,7 @@ class Statements(Assignment):
         items, length = self.iterate(iterable)
         frame = self.frame
         outer = frame.loops
-        run = LoopRun(node, self.site(node))
+        run = LoopRun(node, self.site(node), length)
         limit = self.rounds_allowed(length)
         status: Any = None
         ended_by_break = False
