@@ -49,7 +49,11 @@ class Replacement(Registration):
         for optimizer in self.optimizers if fresh else []:
             held = set(self.parameters_of(optimizer))
             if any(tensor in held for tensor in gone):
-                self.replacements.append((optimizer, self.site(node), fresh, name, lazy))
+                # What wraps old parameters adds to them and replaces none of them.
+                new = [tensor for tensor in fresh if tensor not in held]
+                wraps = len(new) < len(fresh)
+                if new:
+                    self.replacements.append((optimizer, self.site(node), new, name, lazy or wraps))
 
     def parameters_in(self, value: Any) -> list[Tensor]:
         if isinstance(value, (Layer, Instance)) and value.module is not None:

@@ -20,7 +20,6 @@ from gradsight.interp.values import (
     Layer,
     Mapping,
     Method,
-    Native,
     Number,
     Opaque,
     Seq,
@@ -385,46 +384,7 @@ class TorchFunctions(Training):
 
     def transform(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         """torch.func and friends: not simulated; what goes in may be used in any way."""
-        if name == "grad" and args and not kwargs and len(args) == 1:
-            return self.gradient_function(args[0])
-        if name == "vmap" and len(args) == 1 and not kwargs:
-            return self.mapped_function(args[0])
         return self.unknown_result(f"torch.func.{name}", args, kwargs, node)
-
-    def mapped_function(self, function: Any) -> Any:
-        """`torch.vmap(f)`: f on each slice; what it keeps and writes is as if it were applied to the whole."""
-
-        def run(inner: list[Any], named: dict[str, Any], place: ast.AST) -> Any:
-            result = self.call(function, inner, named, place)
-            for tensor in tensors_in(result):
-                if all(tensor is not given for arg in inner for given in tensors_in(arg)):
-                    tensor.shape = None
-            return result
-
-        return Native("torch.vmap", run)
-
-    def gradient_function(self, function: Any) -> Any:
-        """`torch.func.grad(f)`: a function whose result is shaped like its first argument and stays in the graph."""
-
-        def run(inner: list[Any], named: dict[str, Any], place: ast.AST) -> Any:
-            first = inner[0] if inner else None
-            if not isinstance(first, Tensor):
-                return self.unknown_result("result of torch.func.grad", [function, *inner], named, place)
-            site = self.site(place)
-            flag = any_requires_grad([tensor.needs_grad() for arg in inner for tensor in tensors_in(arg)])
-            result = Tensor(
-                site, requires_grad=flag if self.grad_mode else False, dtype=first.dtype, shape=first.shape
-            )
-            if result.requires_grad is not False:
-                edges = [
-                    edge for arg in inner for tensor in tensors_in(arg) if (edge := tensor.edge()) is not None
-                ]
-                result.node = Node("torch.func.grad", site, edges, result.requires_grad, self.tick)
-                result.node.holds = "sometimes"
-                result.node.open = True
-            return result
-
-        return Native("torch.func.grad", run)
 
     # -- utilities ---------------------------------------------------------------------------------------------------
 

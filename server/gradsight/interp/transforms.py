@@ -1,4 +1,4 @@
-"""Functional transforms (`torch.func.grad`, `jacrev`, `autograd.functional.jacobian`, ...) of functions that ignore their input."""
+"""Functional transforms: `functional_call`, `vmap`, `grad`, and derivatives of functions that ignore their input."""
 
 from __future__ import annotations
 
@@ -8,7 +8,18 @@ from typing import Any
 from gradsight.interp.library import Library
 from gradsight.interp.sites import Frame, Site
 from gradsight.interp.syntax import names_read
-from gradsight.interp.values import Function, Method, Partial, Seq
+from gradsight.interp.tensors import Node, Tensor, any_requires_grad
+from gradsight.interp.values import (
+    Function,
+    Instance,
+    Layer,
+    Mapping,
+    Method,
+    Native,
+    Partial,
+    Seq,
+    tensors_in,
+)
 from gradsight.model.events import Step
 
 BY_POSITION = {"grad", "grad_and_value", "jacrev", "jacfwd"}
@@ -18,22 +29,167 @@ BY_INPUT = {"vjp", "jvp", "jacobian", "hvp", "vhp", "linearize"}
 
 
 class Transforms(Library):
-    """Derivatives that are zero because the function never looks at what it is differentiated by."""
+    """Modules and functions applied to other tensors than their own."""
 
     def transform(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if name == "functional_call":
+            return self.functional_call(args, kwargs, node)
         function = args[0] if args else kwargs.get("func")
         if name in BY_POSITION or name in BY_INPUT or name == "hessian":
             chosen = args[1] if len(args) > 1 and name in BY_POSITION else kwargs.get("argnums", 0)
-            self.check_differentiated(function, positions(chosen, name in BY_INPUT), name, node)
+            told = self.check_differentiated(function, positions(chosen, name in BY_INPUT), name, node)
+            if name == "grad" and positions(chosen, False) == [0]:
+                aux = kwargs.get("has_aux", args[2] if len(args) > 2 else False)
+                return self.gradient_function(function, aux is not False, self.site(node), told)
+        if name == "vmap":
+            return self.mapped_function(function, args[1] if len(args) > 1 else kwargs.get("in_dims", 0))
         return super().transform(name, args, kwargs, node)
 
-    def check_differentiated(self, function: Any, wanted: list[int] | None, name: str, node: ast.AST) -> None:
+    def nn_utility(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if name == "functional_call":
+            return self.functional_call(args, kwargs, node)
+        return super().nn_utility(name, args, kwargs, node)
+
+    # -- modules with other tensors ----------------------------------------------------------------------------------
+
+    def functional_call(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """`functional_call(module, tensors, args, kwargs)`: the module runs with these tensors in place of its own."""
+        names = ("module", "parameter_and_buffer_dicts", "args", "kwargs")
+        given = {**dict(zip(names, args)), **kwargs}
+        module, chosen = given.get("module"), given.get("parameter_and_buffer_dicts")
+        dicts = chosen.items if isinstance(chosen, Seq) else [chosen]
+        known = all(isinstance(part, Mapping) and part.exact and not part.rest for part in dicts)
+        if not isinstance(module, (Layer, Instance)) or module.module is None or not known:
+            return self.unknown_result("torch.func.functional_call", args, kwargs, node)
+        wanted = {key: value for part in dicts for key, value in part.items.items()}
+        inputs = given.get("args")
+        positional = list(inputs.items) if isinstance(inputs, Seq) and inputs.kind == "tuple" else [inputs]
+        named = given.get("kwargs")
+        undo = self.replace_tensors(module, wanted)
+        try:
+            return self.call(
+                module,
+                positional if inputs is not None else [],
+                {str(key): value for key, value in named.items.items()} if isinstance(named, Mapping) else {},
+                node,
+            )
+        finally:
+            for attributes, key, value in undo:
+                attributes[key] = value
+
+    def replace_tensors(self, module: Any, wanted: dict[Any, Any]) -> list[tuple[dict[str, Any], str, Any]]:
+        """Put other tensors in the places of a module's own, tied places too; what was there, to be put back."""
+        places = [
+            (f"{prefix}.{key}" if prefix else key, inner.attributes, key)
+            for prefix, inner in self.modules_in(module)
+            for key, kind in inner.module.registered.items()
+            if kind != "module" and key in inner.attributes
+        ]
+        tied = {id(attributes[key]): wanted[name] for name, attributes, key in places if name in wanted}
+        undo = []
+        for _, attributes, key in places:
+            old = attributes[key]
+            if isinstance(old, Tensor) and id(old) in tied:
+                undo.append((attributes, key, old))
+        for attributes, key, old in undo:
+            attributes[key] = tied[id(old)]
+        return undo
+
+    # -- functions of functions --------------------------------------------------------------------------------------
+
+    def mapped_function(self, function: Any, in_dims: Any) -> Any:
+        """`torch.vmap(f)`: f on each slice; what it keeps and writes is as if it were applied to the whole."""
+
+        def run(inner: list[Any], named: dict[str, Any], place: ast.AST) -> Any:
+            dims = in_dims.items if isinstance(in_dims, Seq) else [in_dims] * len(inner)
+            parts = [
+                arg if index < len(dims) and dims[index] is None else changed(arg, unsized)
+                for index, arg in enumerate(inner)
+            ]
+            result = self.call(function, parts, named, place)
+            for tensor in tensors_in(result):
+                if all(tensor is not given for arg in inner for given in tensors_in(arg)):
+                    tensor.shape = None
+            return result
+
+        return Native("torch.vmap", run)
+
+    def gradient_function(self, function: Any, has_aux: bool, made: Site, told: bool) -> Any:
+        """`torch.func.grad(f)`: a function whose result is shaped like its first argument and stays in the graph."""
+
+        def run(inner: list[Any], named: dict[str, Any], place: ast.AST) -> Any:
+            first = inner[0] if inner else None
+            if not tensors_in(first):
+                return self.unknown_result("result of torch.func.grad", [function, *inner], named, place)
+            inputs: list[Tensor] = []
+
+            def differentiated(tensor: Tensor) -> Tensor:
+                leaf = Tensor(tensor.site, requires_grad=True, dtype=tensor.dtype, shape=tensor.shape)
+                inputs.append(leaf)
+                part = Tensor(
+                    tensor.site, tensor.storage, tensor.counter, dtype=tensor.dtype, shape=tensor.shape
+                )
+                part.node = Node("argument", tensor.site, [leaf], True, self.tick)
+                part.requires_grad, part.label, part.cuts = True, tensor.label, tensor.cuts
+                return part
+
+            result = self.call(function, [changed(first, differentiated), *inner[1:]], named, place)
+            value = result.items[0] if has_aux and isinstance(result, Seq) and result.items else result
+            if isinstance(value, Tensor) and not told and self.grad_mode:
+                self.check_reached(value, inputs, made, place, first_parameter(function))
+            site = self.site(place)
+            flag = any_requires_grad([tensor.needs_grad() for arg in inner for tensor in tensors_in(arg)])
+            edges = [
+                edge for arg in inner for tensor in tensors_in(arg) if (edge := tensor.edge()) is not None
+            ]
+
+            def gradient(tensor: Tensor) -> Tensor:
+                grad = Tensor(site, dtype=tensor.dtype, shape=tensor.shape)
+                grad.requires_grad = flag if self.grad_mode else False
+                if grad.requires_grad is not False:
+                    grad.node = Node("torch.func.grad", site, edges, grad.requires_grad, self.tick)
+                    grad.node.holds = "sometimes"
+                    grad.node.open = True
+                return grad
+
+            gradients = changed(first, gradient)
+            return Seq("tuple", [gradients, *result.items[1:]]) if value is not result else gradients
+
+        return Native("torch.func.grad", run)
+
+    def check_reached(
+        self, value: Tensor, inputs: list[Tensor], made: Site, place: ast.AST, target: str
+    ) -> None:
+        """The function was executed on what it is differentiated by: the value must depend on it."""
+        start = value.edge()
+        todo = [start] if start is not None else []
+        seen: set[Any] = set()
+        while todo:
+            edge = todo.pop()
+            if edge in seen:
+                continue
+            seen.add(edge)
+            if any(edge is leaf for leaf in inputs):
+                return
+            if isinstance(edge, Node):
+                if edge.open or edge.requires is not True:
+                    return
+                todo.extend(edge.inputs)
+        if value.requires_grad is False and value.cuts:
+            return
+        if start is None and value.dtype == "?":
+            return
+        steps = [Step("call", self.site(place), "the function is applied here")]
+        self.emit("func-ignores-parameters", made, steps, target=target, function="", transform="grad")
+
+    def check_differentiated(self, function: Any, wanted: list[int] | None, name: str, node: ast.AST) -> bool:
+        """Tell of a function whose text never names what it is differentiated by; whether it was told."""
         skipped = 0
         while isinstance(function, (Method, Partial)):
             skipped += 1 if isinstance(function, Method) else len(function.args)
             function = function.function
         if not isinstance(function, Function):
-            return
+            return False
         syntax = function.node
         parameters = [argument.arg for argument in [*syntax.args.posonlyargs, *syntax.args.args]][skipped:]
         chosen = (
@@ -42,16 +198,47 @@ class Transforms(Library):
             else [parameters[i] for i in wanted if -len(parameters) <= i < len(parameters)]
         )
         if not chosen:
-            return
+            return False
         body = syntax.body if isinstance(syntax.body, list) else [syntax.body]
         read: set[str] = set()
         for statement in body:
             read |= names_read(statement)
         if read & {*chosen, "locals", "vars"} or not works(body):
-            return
+            return False
         place = Site(syntax, Frame(function.name, function.unit, {}, function.scope, 1))
         self.emit("func-ignores-parameters", self.site(node), [Step("made", place, f"{chosen[0]} is never used in this function")],
                   target=chosen[0], function=function.name, transform=name)  # fmt: skip
+        return True
+
+
+def changed(value: Any, change: Any, depth: int = 0) -> Any:
+    """The same structure with every tensor in it replaced."""
+    if isinstance(value, Tensor):
+        return change(value)
+    if isinstance(value, Seq) and depth < 4:
+        result = Seq(value.kind, [changed(item, change, depth + 1) for item in value.items], value.exact)
+        result.fields = value.fields
+        return result
+    if isinstance(value, Mapping) and depth < 4:
+        items = {key: changed(item, change, depth + 1) for key, item in value.items.items()}
+        return Mapping(items, value.exact, value.kind)
+    return value
+
+
+def unsized(tensor: Tensor) -> Tensor:
+    """A slice of the tensor along a dimension that is not told."""
+    part = Tensor(tensor.site, tensor.storage, tensor.counter, tensor.node, tensor.needs_grad(), tensor.dtype)
+    part.label, part.cuts, part.source = tensor.label, tensor.cuts, tensor
+    part.base, part.seen_rebases = tensor.base, tensor.seen_rebases
+    return part
+
+
+def first_parameter(function: Any) -> str:
+    """The name under which a function takes its first argument."""
+    if isinstance(function, Function):
+        syntax = function.node.args
+        return next((argument.arg for argument in [*syntax.posonlyargs, *syntax.args]), "")
+    return ""
 
 
 def positions(chosen: Any, all_inputs: bool) -> list[int] | None:
