@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 from gradsight.interp.cases import PLAIN, CaseSelection, dtype_name
+from gradsight.interp.layouts import DENSE_VIEWS, KEEPS_LAYOUT, TWISTS, leads
 from gradsight.interp.shapes import infer_shape, numel
 from gradsight.interp.sites import Site
 from gradsight.interp.tensors import (
@@ -267,6 +268,7 @@ class Recorder(CaseSelection):
                 result.dtype = dtype
                 result.cuts = cuts
                 result.shape = infer_shape(op, output, bound, operands)
+                result.dense = result.dense or (source.dense and leads(op, bound))
                 if output.overlapping and repeats(source.shape, result.shape):
                     result.overlapping = op
                 if not flows and wants is not False and source.needs_grad() is not False:
@@ -290,6 +292,9 @@ class Recorder(CaseSelection):
         if output.dtype in ("bool", "int", "complex"):
             return output.dtype
         kinds = [tensor.dtype for _, tensor in operands]
+        if self.autocast and any(kind == "float" for kind in kinds):
+            # Which operators go to the lower precision is torch's choice: a later `.float()` may copy.
+            return "autocast"
         if output.dtype == "float":
             floating = [kind for kind in kinds if kind not in INTEGRAL]
             return floating[0] if floating else "float"
@@ -551,34 +556,6 @@ def nested(structure: str, results: list[Any]) -> Seq:
     return Seq("tuple", stack[0])
 
 
-DENSE_VIEWS = {
-    "view",
-    "reshape",
-    "flatten",
-    "unflatten",
-    "unsqueeze",
-    "squeeze",
-    "detach",
-    "data",
-    "view_as",
-    "ravel",
-    "alias",
-}
-KEEPS_LAYOUT = {
-    "add",
-    "sub",
-    "mul",
-    "div",
-    "clone",
-    "relu",
-    "exp",
-    "tanh",
-    "sigmoid",
-    "dropout",
-    "neg",
-    "abs",
-}
-TWISTS = {"t", "T", "transpose", "swapaxes", "swapdims", "permute", "movedim", "mT", "H", "mH", "moveaxis"}
 FIELDS = {
     "svd": ("U", "S", "Vh"), "eigh": ("eigenvalues", "eigenvectors"), "eig": ("eigenvalues", "eigenvectors"),
     "slogdet": ("sign", "logabsdet"), "qr": ("Q", "R"), "lstsq": ("solution", "residuals", "rank", "singular_values"),

@@ -8,6 +8,7 @@ from typing import Any
 from gradsight.interp.autograd import INTEGRAL
 from gradsight.interp.cases import DUNDER, is_basic_index, parts_of
 from gradsight.interp.expressions import BINARY
+from gradsight.interp.layouts import is_leading, still_overlaps
 from gradsight.interp.regions import region_of
 from gradsight.interp.shapes import index_shape, numel
 from gradsight.interp.sites import Site
@@ -108,6 +109,9 @@ class Indexing(TensorAttributes):
         if basic:
             result = self.apply_view("index", tensor, node)
             result.shape = shape
+            result.dense = tensor.dense and is_leading(parts_of(index))
+            if result.overlapping and not still_overlaps(tensor, shape):
+                result.overlapping = ""
             result.region = region_of(index, tensor.shape) if tensor.region is None else None
             result.snapshot = "slice" if result.region is not None and result.region[0] == "index" else ""
             return result
@@ -187,7 +191,10 @@ class Indexing(TensorAttributes):
         recording = wants if self.grad_mode and not self.inference else False
         region = region_of(index, tensor.shape) if tensor.region is None else None
         self.check_item_writable(tensor, index, site, recording)
-        grad_node = self.write_tensor(tensor, "index_put_", site, others, recording, cuts, region=region)
+        overlaps = bool(tensor.overlapping) and still_overlaps(tensor, index_shape(tensor.shape, index))
+        grad_node = self.write_tensor(
+            tensor, "index_put_", site, others, recording, cuts, region=region, overlaps=overlaps
+        )
         if grad_node is not None:
             grad_node.holds = "sometimes" if is_basic_index(index) is None else "always"
             from gradsight.interp.tensors import Saved

@@ -73,10 +73,11 @@ class Writer(Recorder):
         mode: str = "",
         region: Any = None,
         bumps: bool = True,
+        overlaps: bool = True,
     ) -> Node | None:
         """Change the content of a tensor; with grad mode on, its history too.  Returns the new node, if any."""
         if not mode:
-            if target.overlapping:
+            if target.overlapping and overlaps:
                 self.overlap_written(target, op, site)
             for other in others if op not in COPIES else ():
                 if other.storage is target.storage and clash(target, other):

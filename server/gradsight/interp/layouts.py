@@ -1,0 +1,72 @@
+"""How a tensor lies in its memory: which views and results are contiguous where their source is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradsight.interp.shapes import Shape, numel
+from gradsight.interp.tensors import Tensor
+from gradsight.interp.values import Slice
+
+DENSE_VIEWS = {
+    "view",
+    "reshape",
+    "flatten",
+    "unflatten",
+    "unsqueeze",
+    "squeeze",
+    "detach",
+    "data",
+    "view_as",
+    "ravel",
+    "alias",
+}
+LEADING_VIEWS = {"select", "narrow", "unbind", "split", "chunk", "tensor_split", "split_with_sizes"}
+"""Views that take a part along `dim`: contiguous along the first dimension, with gaps along the others."""
+KEEPS_LAYOUT = {
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "clone",
+    "relu",
+    "exp",
+    "tanh",
+    "sigmoid",
+    "dropout",
+    "neg",
+    "abs",
+}
+TWISTS = {"t", "T", "transpose", "swapaxes", "swapdims", "permute", "movedim", "mT", "H", "mH", "moveaxis"}
+
+
+def leads(op: str, bound: dict[str, Any]) -> bool:
+    """Whether a view takes a run of the first dimension."""
+    return op in LEADING_VIEWS and bound.get("dim", 0) in (0, None)
+
+
+def is_leading(parts: list[Any]) -> bool:
+    """Whether a basic index takes one run of memory: numbers first, then at most one slice without a step."""
+    sliced = False
+    for part in parts:
+        if isinstance(part, Slice):
+            if part.start is None and part.stop is None and part.step is None:
+                sliced = True
+                continue
+            if sliced or part.step not in (None, 1):
+                return False
+            sliced = True
+        elif sliced or part is None or part is Ellipsis:
+            return False
+    return True
+
+
+def still_overlaps(tensor: Tensor, shape: Shape) -> bool:
+    """Whether a part of a tensor with shared elements has more elements than there is memory for."""
+    owner: Tensor | None = tensor
+    while owner is not None and owner.overlapping:
+        owner = owner.source
+    if owner is None or owner.shape is None or shape is None:
+        return False
+    held, shown = numel(owner.shape), numel(shape)
+    return held is not None and shown is not None and shown > held
