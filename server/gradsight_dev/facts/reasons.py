@@ -12,7 +12,7 @@ REASONS: tuple[tuple[str, str, str, str], ...] = (
     ("formulas", r"Tensor\.__rtruediv__", "MulBackward0", "runs as `self.reciprocal() * other`: the reciprocal is kept, not `self`"),
     ("formulas", r"Tensor\.(sparse_mask|values)", "", "sparse: the walk compares strided storages only"),
     ("formulas", r"nn\.CTCLoss", "targets", "targets are converted to another integer type first; the converted copy is kept"),
-    ("formulas", r".*\.conv[23]d", "", "with uneven padding='same' the input is padded first; the padded copy is kept"),
+    ("formulas", r".*\.conv[123]d", "", "with uneven padding='same' the input is padded first; the padded copy is kept"),
     ("formulas", r".*\.(group_norm|pdist)", "", "of a non-contiguous input a contiguous copy is kept"),
     ("formulas", r"nn\.functional\.scaled_dot_product_attention", "attn_mask", "a boolean mask is converted to numbers first; the converted copy is kept"),
     ("writes", r"Tensor\.(detach_|requires_grad_)", "", "changes the tensor's place in the graph; its memory and version stay"),
