@@ -8,7 +8,7 @@ from typing import Any
 from gradsight.interp.cases import bind
 from gradsight.interp.layers import CONTAINERS
 from gradsight.interp.module_methods import ModuleMethods
-from gradsight.interp.shapes import numel
+from gradsight.interp.shapes import by_class, numel
 from gradsight.interp.tensors import Maybe, Node, Tensor, any_requires_grad
 from gradsight.interp.values import (
     Function,
@@ -121,6 +121,8 @@ class Modules(ModuleMethods):
         elif name.endswith("Loss"):
             if options.get("reduction", "mean") in ("mean", "sum", "batchmean"):
                 result.shape = ()
+            elif name in ("nn.CrossEntropyLoss", "nn.NLLLoss") and options.get("reduction") == "none":
+                result.shape = by_class(inputs[1]) if len(inputs) > 1 else None
         elif name in SHAPE_KEEPING:
             result.shape = shape
         elif name == "nn.Flatten" and shape:

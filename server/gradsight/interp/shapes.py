@@ -108,6 +108,8 @@ def index_shape(shape: Shape, index: Any) -> Shape:
     position: int | None = None
     rest = list(shape) if shape is not None else None
     consumed = sum(1 for part in parts if part is not None and part is not Ellipsis)
+    mixed = any(isinstance(part, (Tensor, Seq, range)) for part in parts)
+    """Beside an advanced index a number is an advanced index as well."""
     for part in parts:
         if part is None:
             result.append(1)
@@ -126,20 +128,18 @@ def index_shape(shape: Shape, index: Any) -> Shape:
         consumed -= 1
         if isinstance(part, Slice):
             result.append(_slice_size(size, part))
-        elif isinstance(part, int):
+        elif isinstance(part, int) and not mixed:
             continue
-        elif isinstance(part, Tensor):
-            if part.dtype == "bool" or part.shape is None:
+        else:
+            spread = () if isinstance(part, int) else picked(part)
+            if spread is None:
                 return None
             if position is None:
                 position = len(result)
-            advanced.append(part.shape)
-        elif isinstance(part, Seq) and part.exact:
-            if position is None:
-                position = len(result)
-            advanced.append((len(part.items),))
-        else:
-            return None
+            elif len(result) != position:
+                # Indices with a slice between them: their dimensions come first.
+                position = 0
+            advanced.append(spread)
     if rest is None:
         return None
     if advanced:
@@ -148,6 +148,15 @@ def index_shape(shape: Shape, index: Any) -> Shape:
             return None
         result[position:position] = list(spread)
     return tuple(result + rest)
+
+
+def picked(part: Any) -> Shape:
+    """The dimensions that an advanced index brings."""
+    if isinstance(part, Tensor):
+        return None if part.dtype == "bool" else part.shape
+    if isinstance(part, range):
+        return (len(part),)
+    return (len(part.items),) if isinstance(part, Seq) and part.exact else None
 
 
 def _slice_size(size: Any, part: Slice) -> Any:
@@ -306,6 +315,49 @@ def _loss(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
     return None
 
 
+def _class_loss(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    if bound.get("reduction", "mean") == "none" and "reduce" not in bound:
+        return by_class(bound.get("target"))
+    return _loss(shape, bound, operands)
+
+
+def by_class(target: Any) -> Shape:
+    """The shape of a loss without reduction that is told the right classes: one number for each of them."""
+    return target.shape if isinstance(target, Tensor) and target.dtype == "int" else None
+
+
+def _cosine_similarity(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    joined = broadcast([tensor.shape for _, tensor in operands])
+    return None if joined is None else reduced(joined, {"dim": bound.get("dim", 1)})
+
+
+def _einsum(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    equation = next((value for value in bound.values() if isinstance(value, str)), "")
+    shapes = [tensor.shape for _, tensor in operands]
+    inputs, arrow, output = equation.replace(" ", "").partition("->")
+    terms = inputs.split(",")
+    if not arrow or "." in equation or len(terms) != len(shapes):
+        return None
+    sizes: dict[str, Any] = {}
+    for term, known in zip(terms, shapes):
+        if known is None or len(known) != len(term):
+            return None
+        sizes.update({letter: size for letter, size in zip(term, known) if size is not None})
+    return tuple(sizes.get(letter) for letter in output)
+
+
+def _pool(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    """Pooling and convolution keep the batch; what becomes of the rest is not worth telling."""
+    return None if shape is None or len(shape) < 3 else (shape[0], *([None] * (len(shape) - 1)))
+
+
+def _topk(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    count, dim = bound.get("k"), bound.get("dim", -1)
+    axis = dim % len(shape)
+    kept = count if isinstance(count, int) else None
+    return tuple(kept if index == axis else size for index, size in enumerate(shape))
+
+
 def _elementwise_loss(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
     if bound.get("reduction", "mean") == "none":
         return broadcast([tensor.shape for _, tensor in operands])
@@ -402,7 +454,10 @@ RULES: dict[str, Any] = {
     "permute": _permute, "unsqueeze": _unsqueeze, "squeeze": _squeeze, "flatten": _flatten, "expand": _expand, "broadcast_to": _expand, "expand_as": _expand_as, "view_as": _expand_as, "reshape_as": _expand_as,
     "stack": _stack, **dict.fromkeys(("cat", "concat", "concatenate"), _cat),
     "linear": _linear, "embedding": _embedding,
-    **dict.fromkeys(("cross_entropy", "nll_loss", "ctc_loss", "multi_margin_loss", "multilabel_margin_loss"), _loss),
+    **dict.fromkeys(("ctc_loss", "multi_margin_loss", "multilabel_margin_loss"), _loss),
+    **dict.fromkeys(("cross_entropy", "nll_loss"), _class_loss),
+    "cosine_similarity": _cosine_similarity, "einsum": _einsum, "topk": _topk,
+    **dict.fromkeys(("max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d"), _pool),
     **dict.fromkeys(("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "kl_div",
                      "binary_cross_entropy_with_logits", "poisson_nll_loss", "gaussian_nll_loss", "soft_margin_loss",
                      "hinge_embedding_loss", "margin_ranking_loss", "cosine_embedding_loss", "triplet_margin_loss"),

@@ -200,7 +200,7 @@ class Statements(Assignment):
                 if isinstance(owner, Mapping) and is_constant(index):
                     owner.items.pop(index, None)
                 elif isinstance(owner, Seq):
-                    owner.exact = False
+                    self.delete_items(owner, index)
             elif isinstance(target, ast.Attribute):
                 owner = self.evaluate(target.value)
                 if isinstance(owner, (Instance, Layer)):

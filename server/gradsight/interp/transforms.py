@@ -57,7 +57,7 @@ class Transforms(Library):
         names = ("module", "parameter_and_buffer_dicts", "args", "kwargs")
         given = {**dict(zip(names, args)), **kwargs}
         module, chosen = given.get("module"), given.get("parameter_and_buffer_dicts")
-        dicts = chosen.items if isinstance(chosen, Seq) else [chosen]
+        dicts: list[Any] = chosen.items if isinstance(chosen, Seq) else [chosen]
         known = all(isinstance(part, Mapping) and part.exact and not part.rest for part in dicts)
         if not isinstance(module, (Layer, Instance)) or module.module is None or not known:
             return self.unknown_result("torch.func.functional_call", args, kwargs, node)
