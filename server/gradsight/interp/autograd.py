@@ -353,8 +353,10 @@ class Recorder(CaseSelection):
         tensors = [result for result in results if isinstance(result, Tensor)]
         differentiable = [
             result
-            for result, output in zip(results, case.outputs or (PLAIN,))
-            if isinstance(result, Tensor) and result.requires_grad is not False and output.same != "always"
+            for result in results
+            if isinstance(result, Tensor)
+            and result.requires_grad is not False
+            and not any(result is operand for _, operand in operands)
         ]
         if not differentiable:
             return
