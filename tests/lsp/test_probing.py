@@ -339,3 +339,70 @@ def test_a_minimal_program_shows_the_finding_by_itself(prober: Editor, tmp_path:
         [sys.executable, "-c", text], capture_output=True, text=True, check=False, cwd=tmp_path
     )
     assert "modified by an inplace operation" in done.stderr
+
+
+# The engine follows both ways; this run goes one of them.
+OTHER_WAY = """import sys
+import torch
+
+x = torch.ones(3, requires_grad=True)
+y = x.exp()
+if len(sys.argv) < 9:
+    y = x * 2
+y *= 3
+y.sum().backward()
+"""
+
+
+def test_a_finding_that_torch_does_not_agree_with_is_withdrawn_to_a_hint(prober: Editor) -> None:
+    uri = opened(prober, "refuted.py", OTHER_WAY)
+    answer = run(prober, "probeFile", uri)
+    assert answer["verdicts"] == [{"code": "GS101", "line": 8, "verdict": "refuted"}]
+    [diagnostic] = prober.published[uri][-1]["diagnostics"]
+    assert diagnostic["severity"] == 4
+    assert "ran on torch" in diagnostic["message"]
+    assert "the gradient was exact" in diagnostic["message"]
+
+
+def repairs(editor: Editor, uri: str, words: str) -> list[str]:
+    """The titles of the quick fixes at some words."""
+    offered = editor.actions(uri, editor.texts[uri].index(words), only=["quickfix"])
+    return [each["title"] for each in offered if not each["title"].startswith("Ignore")]
+
+
+def test_a_repair_is_verified_on_torch_and_says_so(prober: Editor) -> None:
+    uri = opened(prober, "verified.py", IN_FUNCTION)
+    before = repairs(prober, uri, "y *= 3")
+    assert not any("verified" in title for title in before)
+    answer = run(prober, "verifyFix", uri, 7)
+    assert answer["trials"][0]["title"] == before[0]
+    assert answer["trials"][0]["verified"]
+    assert answer["trials"][0]["sentence"] == "failure gone; gradients equal to the reference"
+    titles = repairs(prober, uri, "y *= 3")
+    assert titles[0].startswith(f"{before[0]} (verified on torch ")
+    action = prober.actions(uri, IN_FUNCTION.index("y *= 3"), only=["quickfix"])[0]
+    assert "y = y * 3" in prober.applied(uri, prober.resolve(action)["edit"])
+
+
+def test_a_verified_repair_is_forgotten_with_the_code_of_its_function(prober: Editor) -> None:
+    uri = opened(prober, "forgotten.py", IN_FUNCTION)
+    run(prober, "verifyFix", uri, 7)
+    prober.replace(uri, IN_FUNCTION.replace("return 1", "return 2"))
+    prober.diagnostics(uri)
+    assert "verified on torch" in repairs(prober, uri, "y *= 3")[0]
+    prober.replace(uri, IN_FUNCTION.replace("y *= 3", "y *= 4"))
+    prober.diagnostics(uri)
+    assert "verified" not in repairs(prober, uri, "y *= 4")[0]
+
+
+def test_a_proof_verifies_the_repairs_too(prober: Editor) -> None:
+    uri = opened(prober, "proved.py", IN_FUNCTION)
+    answer = run(prober, "proveFinding", uri, 7)
+    assert "; verified: " in answer["summary"]
+    assert "verified on torch" in repairs(prober, uri, "y *= 3")[0]
+
+
+def test_a_place_without_a_repair_is_said(prober: Editor) -> None:
+    uri = opened(prober, "nothing.py", "import torch\n")
+    with pytest.raises(Refused, match="no finding"):
+        run(prober, "verifyFix", uri, 0)

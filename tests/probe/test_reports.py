@@ -19,7 +19,10 @@ from gradsight.probe.sarif import sarif_of
 from gradsight.probe.text import Sources, print_document
 
 PROGRAM = "import torch\nweights = torch.exp(energy)\nweights /= 2\nweights.sum().backward()\n"
-KEYS = {"outcome", "error", "faults", "parameters", "facts", "torch", "python", "seconds", "notes"}
+KEYS = {
+    *("outcome", "error", "faults", "parameters", "facts", "torch", "python", "seconds"),
+    *("notes", "backwards", "steps", "stopped"),
+}
 
 
 def place(row: int, column: int, end: int) -> dict[str, Any]:

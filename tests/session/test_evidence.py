@@ -7,7 +7,9 @@ from typing import Any
 
 from gradsight.model.finding import Finding, Related
 from gradsight.model.source import Span
-from gradsight.session.evidence import EvidenceBook, Verdict, judge, shown_by_probe, units_of
+from gradsight.session.evidence import EvidenceBook, Verdict, shown_by_probe
+from gradsight.session.units import units_of
+from gradsight.session.verdicts import judge
 
 PATH = "/project/model.py"
 TEXT = """import torch
@@ -44,7 +46,7 @@ def fault(code: str = "GS101", row: int = 6) -> dict[str, Any]:
 
 
 def document(outcome: str, *faults: dict[str, Any]) -> dict[str, Any]:
-    return {"outcome": outcome, "faults": list(faults), "torch": "2.13.0+cpu", "error": None}
+    return {"outcome": outcome, "faults": list(faults), "torch": "2.13.0+cpu", "error": None, "backwards": 1}
 
 
 def check(
@@ -75,7 +77,7 @@ def test_a_run_that_ended_early_refutes_nothing() -> None:
 def test_a_silent_fault_is_not_refuted_by_a_quiet_run() -> None:
     silent = replace(FINDING, code="GS302")
     [judged] = judge([silent], document("clean"), {PATH: [5, 6, 15]}, TEXT, PATH)
-    assert judged.verdict == "not-reached"
+    assert judged.verdict == "undecided"
 
 
 def test_a_fault_that_nobody_predicted_is_seen() -> None:
@@ -84,6 +86,64 @@ def test_a_fault_that_nobody_predicted_is_seen() -> None:
 
 def test_another_rule_at_the_same_line_confirms_nothing() -> None:
     check("faults", [fault("GS104")], [], [("GS101", "not-reached"), ("GS104", "seen")])
+
+
+def test_the_same_cut_in_other_words_confirms() -> None:
+    cut = replace(FINDING, code="GS206")
+    [judged] = judge([cut], document("faults", fault("GS203")), {}, TEXT, PATH)
+    assert judged.verdict == "confirmed"
+
+
+def test_a_line_behind_the_error_was_not_reached() -> None:
+    later = replace(
+        FINDING,
+        code="GS103",
+        span=Span(7, 4, 7, 12),
+        related=(Related("written", "the base is written here", PATH, Span(6, 4, 6, 10)),),
+    )
+    judged = judge([later], document("raised", fault("GS103")), {PATH: [5, 6]}, TEXT, PATH)
+    assert [each.verdict for each in judged] == ["not-reached", "seen"]
+
+
+def test_a_context_attribute_is_confirmed_by_its_own_name_only() -> None:
+    kept = replace(
+        FINDING,
+        code="GS702",
+        span=Span(2, 0, 2, 0),
+        related=(Related("call", "applied here", PATH, Span(5, 8, 5, 15)),),
+        data={"name": "x"},
+    )
+    seen = fault("GS702")
+    seen["related"].append({**seen["related"][0], "role": "saved", "location": {"row": 5, "column": 9}})
+    verdicts = []
+    for name in ("ctx.x", "ctx.weight"):
+        seen["evidence"]["saved_as"] = name
+        verdicts.append(judge([kept], document("faults", seen), {}, TEXT, PATH)[0].verdict)
+    assert verdicts == ["confirmed", "not-reached"]
+
+
+HARMLESS = replace(FINDING, code="GS190", severity="hint", message="mul_ is safe here", related=())
+
+
+def test_a_harmless_write_is_confirmed_by_an_exact_run() -> None:
+    kept = EvidenceBook()
+    kept.record(PATH, judge([HARMLESS], document("clean"), {PATH: [6]}, TEXT, PATH))
+    shown = overlaid(kept, TEXT, HARMLESS)
+    assert (shown.message, shown.severity) == (HARMLESS.message, "hint")
+    assert "the gradient was exact" in "\n".join(shown_by_probe(shown))
+
+
+def test_a_hint_of_harmlessness_vanishes_when_a_run_shows_harm() -> None:
+    kept = EvidenceBook()
+    kept.record(PATH, judge([HARMLESS], document("faults", fault("GS104")), {PATH: [6]}, TEXT, PATH))
+    assert [each.code for each in kept.overlay(PATH, TEXT, [HARMLESS])] == ["GS104"]
+
+
+def test_a_run_that_was_stopped_says_how_far_it_went() -> None:
+    kept = EvidenceBook()
+    seen = {**document("clean"), "stopped": "3 steps"}
+    kept.record(PATH, judge([FINDING], seen, {PATH: [5, 6, 15]}, TEXT, PATH))
+    assert "in its first 3 steps" in overlaid(kept, TEXT).message
 
 
 def book(verdict: Verdict) -> EvidenceBook:

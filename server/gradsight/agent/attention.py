@@ -34,7 +34,7 @@ from gradsight.agent.surface import Surface
 from gradsight.agent.threads import ThreadWatch
 from gradsight.agent.training import Training
 from gradsight.agent.transforms import Transforms
-from gradsight.agent.visits import DROP, FLOAT, NOTE, STORE, InstrumentingFinder, Visits, instrument
+from gradsight.agent.visits import DROP, FLOAT, NOTE, SEEN, STORE, InstrumentingFinder, Visits, instrument
 
 # Functions that measure how far apart their first two arguments are.
 _COMPARISONS = (
@@ -132,6 +132,7 @@ class FullInstruments(Instruments):
         setattr(builtins, STORE, self.snapshots.store)
         setattr(builtins, DROP, self.snapshots.called)
         setattr(builtins, FLOAT, self.surface.traced_float)
+        setattr(builtins, SEEN, self.visits.seen.add)
         sys.meta_path.insert(0, InstrumentingFinder())
 
     def modes(self) -> tuple[Any, ...]:
@@ -142,6 +143,9 @@ class FullInstruments(Instruments):
 
     def facts(self) -> list[dict[str, Any]]:
         return self.visits.as_json()
+
+    def visited(self) -> dict[str, list[int]]:
+        return self.visits.lines()
 
     # What is heard.
 

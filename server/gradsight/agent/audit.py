@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -22,6 +22,7 @@ from gradsight.agent.oplog import Operation, OpLog, Write, operator_label
 from gradsight.agent.sites import Stack, line_of, place_of, text_of
 
 _MOST_WRITERS = 4
+_MOST_SAVERS = 3
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,8 @@ class Clash:
     found: int
 
 
-def find_refused(nodes: Sequence[Node], log: OpLog, message: str) -> Clash | None:
-    """The saved tensor that made torch raise this message, with the writes to blame.
+def find_refused(nodes: Sequence[Node], log: OpLog, message: str) -> list[Clash]:
+    """The saved tensors that torch refuses, with the writes to blame; the one that made torch raise this message first.
 
     The engine runs nodes in falling sequence order, so among equal complaints the youngest node is the one it met.
     """
@@ -51,9 +52,40 @@ def find_refused(nodes: Sequence[Node], log: OpLog, message: str) -> Clash | Non
                 continue
             clash = _refused_clash(node, saved, log, refusal)
             clashes.append((refusal.split(" Hint:")[0] == message.split(" Hint:")[0], _number(node), clash))
-    if not clashes:
-        return None
-    return max(clashes, key=lambda entry: (entry[0], bool(entry[2].writes), entry[1]))[2]
+    clashes.sort(key=lambda entry: (entry[0], bool(entry[2].writes), entry[1]), reverse=True)
+    return [clash for _, _, clash in clashes]
+
+
+def faults_of_refused(clashes: Sequence[Clash], needed: Stack, message: str) -> list[Fault]:
+    """One fault per line that wrote: the one torch raised for first, then what it would have refused next."""
+    found: dict[tuple[str, int], Fault] = {}
+    for clash in clashes:
+        said = clash.refusal if found else message
+        fault = fault_of(clash, needed, said)
+        if fault is None:
+            continue
+        key = (fault.place.filename, fault.place.row)
+        if key not in found:
+            if len(found) < _MOST_WRITERS:
+                found[key] = fault
+        else:
+            found[key] = _with_other_saves(found[key], fault)
+    return list(found.values())
+
+
+def _with_other_saves(fault: Fault, other: Fault) -> Fault:
+    """A fault that also says where else the overwritten tensor was saved."""
+    saves = [step for step in fault.related if step.role == "saved"]
+    lines = {(step.place.filename, step.place.row) for step in saves}
+    more = tuple(
+        replace(step, message=f"also {step.message}")
+        for step in other.related
+        if step.role == "saved" and (step.place.filename, step.place.row) not in lines
+    )
+    if not more or len(saves) >= _MOST_SAVERS:
+        return fault
+    at = max(index for index, step in enumerate(fault.related) if step.role == "saved") + 1 if saves else 0
+    return replace(fault, related=(*fault.related[:at], *more, *fault.related[at:]))
 
 
 def _refused_clash(node: Node, saved: Saved, log: OpLog, refusal: str) -> Clash:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -243,10 +243,11 @@ class Backwards:
         nodes = walk(roots)
         broken: Node | None = None
         if MODIFIED in message and "is at version" in message:
-            clash = audit.find_refused(nodes, self.log, message)
-            if clash is not None:
-                broken = clash.node
-                fault = audit.fault_of(clash, stack, message)
+            clashes = audit.find_refused(nodes, self.log, message)
+            broken = clashes[0].node if clashes else None
+            faults = audit.faults_of_refused(clashes, stack, message)
+            if faults:
+                fault = replace(faults[0], others=tuple(faults[1:]))
             if fault is None:
                 fault = self._hidden_fault(message, stack)
         elif SECOND_TIME in message:
@@ -353,9 +354,7 @@ class Backwards:
         if not self.wants_graph:
             return fault
         drawing = audit.graph_around(nodes, broken, self.log)
-        return Fault(
-            fault.code, fault.message, fault.place, fault.related, fault.severity, fault.evidence, drawing
-        )
+        return replace(fault, graph=drawing)
 
 
 class _EngineProxy:

@@ -23,6 +23,8 @@ from gradsight.agent.graph import Node, base_name, checksum_of, geometry_of, ove
 from gradsight.agent.oplog import Operation, OpLog, Write
 from gradsight.agent.sites import FrameKey, Stack, capture, is_user_file, place_of, text_of
 
+_MOST_DIFFERENCES = 20
+
 
 @dataclass(frozen=True)
 class Packed:
@@ -262,18 +264,28 @@ class Gradients:
         torch.save(self.backwards, path)
 
     def compare(self, path: str) -> list[dict[str, Any]]:
-        """For each backward of the other run: the largest relative difference, and whose."""
+        """For each backward of the other run: how far each gradient is from ours, and which are only in one of them."""
         other: list[dict[str, torch.Tensor]] = torch.load(path, weights_only=True)
-        rows = []
-        for index, (theirs, ours) in enumerate(zip(other, self.backwards), start=1):
-            worst, whose = 0.0, ""
-            for name, gradient in ours.items():
-                seen = theirs.get(name)
-                if seen is None or seen.shape != gradient.shape:
-                    continue
-                scale = float(gradient.double().norm()) or 1.0
-                error = float((seen.double() - gradient.double()).norm()) / scale
-                if error > worst or error != error:
-                    worst, whose = error, name
-            rows.append({"backward": index, "error": worst, "parameter": whose})
-        return rows
+        return [
+            {"backward": index, **_difference(theirs, ours)}
+            for index, (theirs, ours) in enumerate(zip(other, self.backwards), start=1)
+        ]
+
+
+def _difference(theirs: dict[str, torch.Tensor], ours: dict[str, torch.Tensor]) -> dict[str, Any]:
+    """The relative differences, the largest first."""
+    errors = {}
+    for name, gradient in ours.items():
+        seen = theirs.get(name)
+        if seen is not None and seen.shape == gradient.shape:
+            scale = float(gradient.double().norm()) or 1.0
+            errors[name] = float((seen.double() - gradient.double()).norm()) / scale
+    # A difference that is not a number is the largest of all.
+    worst = sorted(errors, key=lambda name: (errors[name] != errors[name], errors[name]), reverse=True)
+    return {
+        "error": errors[worst[0]] if worst else 0.0,
+        "parameter": worst[0] if worst and errors[worst[0]] else "",
+        "errors": {name: errors[name] for name in worst[:_MOST_DIFFERENCES]},
+        "gained": sorted(name for name in ours if name not in theirs),
+        "lost": sorted(name for name in theirs if name not in ours),
+    }

@@ -37,6 +37,8 @@ class Fault:
     severity: str = "error"
     evidence: dict[str, Any] = field(default_factory=dict)
     graph: dict[str, Any] | None = None
+    others: tuple[Fault, ...] = ()
+    """What torch would have refused next, had it not stopped here."""
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -100,6 +100,10 @@ class Instruments:
         """What was seen per line."""
         return []
 
+    def visited(self) -> dict[str, list[int]]:
+        """The lines that ran, by file."""
+        return {}
+
     def step_begins(self, optimizer: Any, stack: Stack, has_closure: bool, is_library: bool) -> None:
         """`optimizer.step()` is about to run; a library step writes its parameters as a whole."""
 

@@ -16,7 +16,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from gradsight.agent.graph import Geometry, Node, Witness, storage_key
-from gradsight.agent.sites import Stack, line_of
+from gradsight.agent.sites import Stack
 
 _KEPT_OPERATIONS = 400_000
 _KEPT_WRITES = 48
@@ -139,21 +139,6 @@ class OpLog:
         if track is None:
             track = self._tracks[ident] = _Track(self._whole_calls)
         return track
-
-    def visited(self) -> dict[str, list[int]]:
-        """The lines from which an operation ran, by file."""
-        keys = {
-            key
-            for track in list(self._tracks.values())
-            for operations in track.operations
-            for operation in operations
-            for key in operation.stack
-        }
-        keys |= {key for writes in list(self._writes.values()) for write in writes for key in write.stack}
-        rows: dict[str, set[int]] = {}
-        for key in keys:
-            rows.setdefault(key.code.co_filename, set()).add(line_of(key))
-        return {name: sorted(lines) for name, lines in rows.items()}
 
     def maker(self, node: Node) -> Operation | None:
         """The operation that created a graph node."""

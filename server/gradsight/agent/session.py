@@ -79,8 +79,8 @@ class Session:
             if error is not None:
                 shown = _error(error)
                 fault = instruments.blame.explain(error)
-                if fault is not None:
-                    ledger.add(fault)
+                for each in (fault, *fault.others) if fault is not None else ():
+                    ledger.add(each)
             if not partial:
                 instruments.finish()
                 extra = stage.comparison()
@@ -93,6 +93,7 @@ class Session:
             "faults": [fault.as_json() for fault in faults],
             "parameters": instruments.parameters(),
             "facts": instruments.facts(),
+            "visited": instruments.visited(),
             "graph": next((fault.graph for fault in faults if fault.graph is not None), None),
             "notes": ledger.notes,
             "torch": torch.__version__,

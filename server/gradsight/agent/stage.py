@@ -54,6 +54,9 @@ class Stage:
     def _choose_hooks(self, shows_saved_data: bool) -> None:
         """Pack hooks are for the deep look, and for a torch whose graph does not show what it saved."""
         request = self.request
+        if request.get("gradients_to") or request.get("gradients_from"):
+            self.gradients = Gradients()
+            self.instruments.backwards.after.append(self._note_gradients)
         deep = bool(request.get("deep"))
         if not deep and shows_saved_data:
             return
@@ -66,9 +69,6 @@ class Stage:
             clones=bool(request.get("clones")),
             watched=-1 if watched is None else int(watched),
         )
-        if request.get("gradients_to") or request.get("gradients_from"):
-            self.gradients = Gradients()
-            self.instruments.backwards.after.append(self._note_gradients)
 
     def _note_gradients(self) -> None:
         instruments = self.instruments

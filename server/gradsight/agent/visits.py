@@ -24,6 +24,7 @@ NOTE = "__gradsight_note__"
 STORE = "__gradsight_store__"
 DROP = "__gradsight_drop__"
 FLOAT = "__gradsight_float__"
+SEEN = "__gradsight_seen__"
 _MOST_FACTS = 20_000
 # Methods of tensors that give a new tensor, and whose result a statement may have dropped by mistake; and methods of
 # NumPy arrays that change the array.
@@ -40,7 +41,7 @@ def instrument(source: str | bytes, filename: str) -> CodeType:
     tree = ast.parse(source, filename)
     if not _rebinds(tree, "float"):
         _TracedFloats().visit(tree)
-    _Instrumenter().visit(tree)
+    _Instrumenter(filename).visit(tree)
     ast.fix_missing_locations(tree)
     return compile(tree, filename, "exec", dont_inherit=True)
 
@@ -75,7 +76,10 @@ class _TracedFloats(ast.NodeTransformer):
 
 
 class _Instrumenter(ast.NodeTransformer):
-    """Adds a report after each statement that binds names, and marks tensors put into collections."""
+    """Says which statements run, reports after those that bind names, and marks tensors put into collections."""
+
+    def __init__(self, filename: str) -> None:
+        self.filename = filename
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         for name in ("body", "orelse", "finalbody"):
@@ -105,16 +109,41 @@ class _Instrumenter(ast.NodeTransformer):
             arguments = node.args
             named = [item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
             reports = _reports(node, [item for item in named if item not in ("self", "cls", "ctx")])
-            return [*statements[:start], *reports, *statements[start:]]
+            return [*statements[:start], self._seen(node), *reports, *statements[start:]]
         return statements
 
     def _statements(self, block: list[ast.stmt]) -> list[ast.stmt]:
         result: list[ast.stmt] = []
         for statement in block:
+            if not _must_come_first(statement):
+                result.append(self._seen(statement))
             self.visit(statement)
             result.append(_with_marks(statement))
             result.extend(_reports(statement, _bound_names(statement), _changes(statement)))
         return result
+
+    def _seen(self, statement: ast.stmt) -> ast.stmt:
+        """A note that this statement runs; of a statement with a block only its head does."""
+        first = statement.lineno
+        body = getattr(statement, "body", None) or getattr(statement, "cases", None)
+        if not body:
+            last = statement.end_lineno or first
+        elif isinstance(body[0], ast.stmt):
+            last = max(first, body[0].lineno - 1)
+        else:
+            last = first
+        rows = ast.Constant(value=(self.filename, first, last))
+        call = ast.Call(func=ast.Name(id=SEEN, ctx=ast.Load()), args=[rows], keywords=[])
+        return ast.copy_location(ast.Expr(value=call), statement)
+
+
+def _must_come_first(statement: ast.stmt) -> bool:
+    """Docstrings and imports of the future keep their place; a definition runs when it is called."""
+    if isinstance(statement, ast.ImportFrom):
+        return statement.module == "__future__"
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return True
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def _bound_names(statement: ast.stmt) -> list[str]:
@@ -210,6 +239,14 @@ class Visits:
     def __init__(self, with_norms: bool = True) -> None:
         self.with_norms = with_norms
         self._facts: dict[tuple[str, int, str], _Fact] = {}
+        self.seen: set[tuple[str, int, int]] = set()
+
+    def lines(self) -> dict[str, list[int]]:
+        """The lines that ran, by file."""
+        rows: dict[str, set[int]] = {}
+        for filename, first, last in self.seen:
+            rows.setdefault(filename, set()).update(range(first, last + 1))
+        return {filename: sorted(found) for filename, found in rows.items()}
 
     def note(self, key: tuple[str, int, str], value: torch.Tensor) -> None:
         """A line bound a name to this tensor."""

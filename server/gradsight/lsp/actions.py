@@ -151,17 +151,26 @@ def _action(
         "at": offer.finding.span.line if offer.finding is not None else 0,
         "message": offer.finding.message if offer.finding is not None else "",
     }
+    title = _title(ls, document, offer)
     if not ls.client.takes_action_literals:
-        return types.Command(offer.title, APPLY, arguments=[handle])
+        return types.Command(title, APPLY, arguments=[handle])
     is_lazy = ls.client.resolves_edits
     return types.CodeAction(
-        title=offer.title,
+        title=title,
         kind=KINDS[offer.purpose],
         diagnostics=_repaired(ls, document, offer, echoed),
         is_preferred=True if offer.is_preferred and ls.client.knows_preferred else None,
         edit=None if is_lazy else workspace_edit(ls, document, offer.edits or ()),
         data=handle if is_lazy else None,
     )
+
+
+def _title(ls: GradSightServer, document: Document, offer: Offer) -> str:
+    """The title of an offer, with what torch said about it when it was tried."""
+    if offer.purpose != "fix" or offer.finding is None:
+        return offer.title
+    finding, trials = offer.finding, ls.session.evidence.trials
+    return trials.titled(document.path, document.source.text, finding.code, finding.span.line, offer.title)
 
 
 def _chosen(

@@ -5,44 +5,36 @@ A probe runs only because the user asked for it, and never where the editor says
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pygls.exceptions import JsonRpcException, JsonRpcRequestCancelled
-
-from gradsight.lsp import diagnostics
-from gradsight.lsp.convert import path_of
+from gradsight.lsp import diagnostics, verifying
 from gradsight.lsp.lenses import LensCommand
 from gradsight.lsp.places import Spot, locate_at_path, spot_of
-from gradsight.lsp.progress import Reporter
+from gradsight.lsp.running import (
+    Refused,
+    finding_at,
+    findings_of,
+    function_at,
+    request_of,
+    run_shown,
+    trusted_spot,
+    with_text,
+)
 from gradsight.lsp.wire_types import types
 from gradsight.model.finding import Finding
 from gradsight.model.source import Span
 from gradsight.session.documents import Document
-from gradsight.session.probe_options import ProbeOptions
 
 if TYPE_CHECKING:
     from gradsight.lsp.server import GradSightServer
     from gradsight.probe.minimal import Minimal
-    from gradsight.probe.outcome import Outcome, Progress
-    from gradsight.probe.request import ProbeRequest
+    from gradsight.probe.outcome import Outcome
 
 Answer = dict[str, Any]
-REFUSED = -32803
-UNTRUSTED = "this workspace is not trusted, and a probe runs its code"
-
-
-class Refused(JsonRpcException):
-    """A request that was understood and cannot be carried out; the message is for the user."""
-
-    CODE = REFUSED
-    MESSAGE = "Request Failed"
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message=message, code=REFUSED)
+QUICK = 5.0
 
 
 def register(server: GradSightServer) -> None:
@@ -56,25 +48,30 @@ def register(server: GradSightServer) -> None:
 
 async def probe_file(ls: GradSightServer, uri: str, line: int = 0) -> Answer:
     """Run the whole file and judge everything that was found in it."""
-    spot = _spot(ls, uri)
-    findings = await _findings(ls, spot)
+    spot = trusted_spot(ls, uri)
+    findings = await findings_of(ls, spot)
     return await _judged(ls, spot, findings, f"Probing {_name(spot.document)}")
 
 
 async def probe_function(ls: GradSightServer, uri: str, line: int = 0) -> Answer:
     """Run the file and judge what was found in the function at a line."""
-    spot = _spot(ls, uri)
-    first, last = _function_at(spot.document, line + 1 + spot.offset)
-    findings = [each for each in await _findings(ls, spot) if first <= each.span.line <= last]
+    spot = trusted_spot(ls, uri)
+    first, last = function_at(spot.document, line + 1 + spot.offset)
+    findings = [each for each in await findings_of(ls, spot) if first <= each.span.line <= last]
     return await _judged(ls, spot, findings, f"Probing line {first} to {last}", (first, last))
 
 
 async def prove_finding(ls: GradSightServer, uri: str, line: int = 0, code: str = "") -> Answer:
     """Run a minimal program around the finding at a line, so that nothing else of the file happens."""
-    spot = _spot(ls, uri)
-    finding = await _finding_at(ls, spot, line, code)
+    spot = trusted_spot(ls, uri)
+    finding = await finding_at(ls, spot, line, code)
     outcome, python = await _prove(ls, spot, finding, f"Proving {finding.code}")
-    return _answer(ls, [finding], outcome, python)
+    answer = _answer(ls, [finding], outcome, python)
+    attempt = ls.session.proven.get((spot.document.path, finding.code, finding.span.line))
+    if attempt is not None and _verdict(ls, spot.document, finding) == "confirmed" and _was_quick(outcome):
+        await verifying.try_repairs(ls, spot.document, finding, attempt.text)
+        answer["summary"] += verifying.sentence_about(ls, spot.document, finding)
+    return answer
 
 
 async def _prove(
@@ -84,20 +81,19 @@ async def _prove(
     from gradsight.session.proofs import attempts
 
     document = spot.document
-    base = replace(_request(ls, document), graph=has_graph)
+    base = replace(request_of(ls, document), graph=has_graph)
     key = (document.path, finding.code, finding.span.line)
     known = ls.session.proven.get(key)
     if known is not None and known.is_about(document.source.text):
         programs = iter([known])
     else:
-        programs = attempts(await _cut_out(ls, document, finding), finding, document.source.text)
+        programs = attempts(await cut_out_of(ls, document, finding), finding, document.source.text)
     number = 0
     while True:
         attempt = next(programs)
         number += 1
-        is_code = base.code is not None
-        request = replace(base, code=attempt.text) if is_code else replace(base, text=attempt.text)
-        outcome = await _run(ls, request, title + (f", attempt {number}" if number > 1 else ""))
+        request = with_text(base, attempt.text)
+        outcome = await run_shown(ls, request, title + (f", attempt {number}" if number > 1 else ""))
         _publish(ls, document, [finding], outcome, is_cut=True)
         if _verdict(ls, document, finding) in ("confirmed", "refuted"):
             ls.session.proven[key] = attempt
@@ -113,11 +109,11 @@ async def repro(ls: GradSightServer, uri: str, line: int = 0, code: str = "") ->
     spot = spot_of(ls.session, uri)
     if spot is None:
         raise Refused("open the file first")
-    finding = await _finding_at(ls, spot, line, code)
+    finding = await finding_at(ls, spot, line, code)
     text = spot.document.source.text
     attempt = ls.session.proven.get((spot.document.path, finding.code, finding.span.line))
     if attempt is None or not attempt.is_about(text):
-        attempt = next(attempts(await _cut_out(ls, spot.document, finding), finding, text))
+        attempt = next(attempts(await cut_out_of(ls, spot.document, finding), finding, text))
     return {"text": f"# {finding.code}: {finding.message}\n{attempt.snippet}"}
 
 
@@ -129,11 +125,11 @@ async def cancel_probe(ls: GradSightServer) -> Answer:
 async def graph(ls: GradSightServer, uri: str, line: int = 0, code: str = "") -> Answer:
     """The autograd graph around the finding at a line, as recorded by a run."""
     from gradsight.probe.document import document_of
-    from gradsight.session.evidence import fault_finding, same_fault
     from gradsight.session.graphs import draw
+    from gradsight.session.verdicts import fault_finding, same_fault
 
-    spot = _spot(ls, uri)
-    finding = await _finding_at(ls, spot, line, code)
+    spot = trusted_spot(ls, uri)
+    finding = await finding_at(ls, spot, line, code)
     outcome, python = await _prove(
         ls, spot, finding, f"Recording the graph of {finding.code}", has_graph=True
     )
@@ -166,23 +162,14 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "gradsight.probeFile": probe_file,
     "gradsight.probeFunction": probe_function,
     "gradsight.proveFinding": prove_finding,
+    "gradsight.verifyFix": verifying.verify_fix,
     "gradsight.cancelProbe": cancel_probe,
     "gradsight.graph": graph,
     "gradsight.repro": repro,
 }
 
 
-def _spot(ls: GradSightServer, uri: str) -> Spot:
-    """What is to be probed; refuses with a sentence when it cannot be."""
-    spot = spot_of(ls.session, uri)
-    if spot is None:
-        raise Refused("open the file first: what is probed is the text that you see")
-    if not _options(ls, spot.document).allowed:
-        raise Refused(UNTRUSTED)
-    return spot
-
-
-async def _cut_out(ls: GradSightServer, document: Document, finding: Finding) -> Minimal | None:
+async def cut_out_of(ls: GradSightServer, document: Document, finding: Finding) -> Minimal | None:
     """The minimal program around a finding, worked out beside the conversation."""
     from gradsight.probe.minimal import cut_out
     from gradsight.session.schedule import Urgency
@@ -198,38 +185,6 @@ def _verdict(ls: GradSightServer, document: Document, finding: Finding) -> str:
     return str(same[0].data.get("verdict", "")) if same else ""
 
 
-def _options(ls: GradSightServer, document: Document) -> ProbeOptions:
-    return ls.session.options_for(document).probe
-
-
-async def _findings(ls: GradSightServer, spot: Spot) -> list[Finding]:
-    """What is said about the text as it is now, without what earlier probes added."""
-    await ls.session.current(spot.document)
-    return [each for each in ls.session.static_findings(spot.document) if each.path == spot.document.path]
-
-
-async def _finding_at(ls: GradSightServer, spot: Spot, line: int, code: str) -> Finding:
-    """The finding at a line, or the nearest one below the line in the same function; refuses if there is none."""
-    wanted = line + 1 + spot.offset
-    findings = [each for each in await _findings(ls, spot) if not code or each.code == code]
-    for finding in findings:
-        places = [finding.span, *(step.span for step in finding.related if step.path == finding.path)]
-        if any(span.line <= wanted <= span.end_line for span in places[:1]):
-            return finding
-    related = [
-        each
-        for each in findings
-        if any(step.span.line == wanted for step in each.related if step.path == each.path)
-    ]
-    if related:
-        return related[0]
-    first, last = _function_at(spot.document, wanted)
-    inside = [each for each in findings if first <= each.span.line <= last]
-    if len(inside) == 1:
-        return inside[0]
-    raise Refused("there is no finding here: put the cursor on an underlined line")
-
-
 async def _judged(
     ls: GradSightServer,
     spot: Spot,
@@ -238,69 +193,16 @@ async def _judged(
     lines: tuple[int, int] | None = None,
 ) -> Answer:
     """Run the file and publish what it showed about these findings."""
-    request = _request(ls, spot.document)
-    outcome = await _run(ls, request, title)
+    request = request_of(ls, spot.document)
+    outcome = await run_shown(ls, request, title)
     _publish(ls, spot.document, findings, outcome, lines)
     return _answer(ls, findings, outcome, request.python)
 
 
-def _request(ls: GradSightServer, document: Document) -> ProbeRequest:
-    """The text of a document as a program, within the user's limits."""
-    from gradsight.probe.request import ProbeRequest
-    from gradsight.session.interpreters import resolve
-
-    options = _options(ls, document)
-    common: dict[str, Any] = {
-        "arguments": options.args,
-        "directory": _directory(ls, document),
-        "steps": options.steps,
-        "timeout": options.timeout,
-        "memory": options.memory,
-        "environment": options.env,
-        "launcher": options.launcher,
-        "seed": 0,
-    }
-    text = document.source.text
-    if not os.path.isabs(document.path):
-        return ProbeRequest(resolve(options.interpreter), code=text, **common)
-    return ProbeRequest(resolve(options.interpreter), script=document.path, text=text, **common)
-
-
-def _directory(ls: GradSightServer, document: Document) -> str | None:
-    """Programs are run from the folder of the workspace that they lie in."""
-    folders = [path_of(folder) for folder in ls.choices.folders]
-    around = [folder for folder in folders if document.path.startswith(folder.rstrip("/\\") + os.sep)]
-    place = max(around, key=len, default=os.path.dirname(document.path))
-    return place if os.path.isdir(place) else None
-
-
-async def _run(ls: GradSightServer, request: ProbeRequest, title: str) -> Outcome:
-    """Run a probe with progress; a cancelled one ends the request."""
-    from gradsight.probe.outcome import Cancelled
-
-    reporter = Reporter(ls, ls.protocol.progress_token)
-    await reporter.begin(title)
-    ls.progress_shown = reporter.token
-
-    def hear(progress: Progress) -> None:
-        reporter.report(_so_far(progress))
-
-    try:
-        outcome = await ls.session.prober.run(request, hear)
-    except asyncio.CancelledError:
-        reporter.end("cancelled")
-        raise
-    if isinstance(outcome, Cancelled):
-        reporter.end("cancelled")
-        raise JsonRpcRequestCancelled()
-    reporter.end("done")
-    return outcome
-
-
-def _so_far(progress: Progress) -> str:
-    faults = f", {progress.faults} fault{'' if progress.faults == 1 else 's'}" if progress.faults else ""
-    steps = f", {progress.steps} step{'' if progress.steps == 1 else 's'}" if progress.steps else ""
-    return f"{progress.backwards} backward{steps}{faults}, {progress.seconds:.1f} s"
+def _was_quick(outcome: Outcome) -> bool:
+    """Whether a program is short enough to be run a few times more without being asked."""
+    report = getattr(outcome, "report", None) or {}
+    return float(report.get("seconds") or QUICK) < QUICK
 
 
 def _publish(
@@ -313,12 +215,12 @@ def _publish(
 ) -> None:
     """Keep what a run showed, and let the client see it; a program that was cut out only tells about its finding."""
     from gradsight.probe.document import document_of
-    from gradsight.session.evidence import judge
+    from gradsight.session.verdicts import judge, visited_lines
 
     if ls.session.open.documents.get(document.key) is not document:
         return
     report = getattr(outcome, "report", None) or {}
-    judged = judge(findings, document_of(outcome), _visited(report), document.source.text, document.path)
+    judged = judge(findings, document_of(outcome), visited_lines(report), document.source.text, document.path)
     if is_cut:
         judged = [each for each in judged if each.verdict != "seen"]
     if lines is not None:
@@ -326,14 +228,6 @@ def _publish(
     ls.session.evidence.record(document.path, judged)
     diagnostics.show(ls, document, set())
     ls.refresh()
-
-
-def _visited(report: Any) -> dict[str, set[int]]:
-    """The lines that ran, as far as the agent noticed: those with operations, and those that bound a tensor."""
-    visited = {name: set(rows) for name, rows in (report.get("visited") or {}).items()}
-    for fact in report.get("facts") or ():
-        visited.setdefault(str(fact["filename"]), set()).add(int(fact["line"]))
-    return visited
 
 
 def _answer(ls: GradSightServer, findings: list[Finding], outcome: Outcome, python: str) -> Answer:
@@ -397,17 +291,6 @@ def _summary(ls: GradSightServer, findings: list[Finding], outcome: Outcome, pyt
     subject = f"{findings[0].code}: " if len(findings) == 1 else ""
     where = f" (torch {torch})" if torch else ""
     return f"GradSight {subject}{', '.join(parts)}{ending}{where}"
-
-
-def _function_at(document: Document, line: int) -> tuple[int, int]:
-    """The first and last line of the outermost function around a line; the whole file outside of functions."""
-    from gradsight.session.evidence import units_of
-
-    text = document.source.text
-    for unit in units_of(text, [line]):
-        if not unit.is_module:
-            return unit.lines[0], unit.lines[-1]
-    return 1, text.count("\n") + 1
 
 
 def _name(document: Document) -> str:

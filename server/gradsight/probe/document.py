@@ -42,6 +42,9 @@ def document_of(outcome: Outcome) -> Document:
         "torch": report.get("torch"),
         "python": report.get("python"),
         "seconds": report.get("seconds"),
+        "backwards": report.get("backwards"),
+        "steps": report.get("steps"),
+        "stopped": report.get("stopped") or None,
         "notes": notes,
     }
 

@@ -1,0 +1,152 @@
+"""How the editor's probes are run: what may run, within which limits, with progress, and refused with a sentence."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pygls.exceptions import JsonRpcException, JsonRpcRequestCancelled
+
+from gradsight.lsp.convert import path_of
+from gradsight.lsp.places import Spot, spot_of
+from gradsight.lsp.progress import Reporter
+from gradsight.model.finding import Finding
+from gradsight.session.documents import Document
+from gradsight.session.probe_options import ProbeOptions
+
+if TYPE_CHECKING:
+    from gradsight.lsp.server import GradSightServer
+    from gradsight.probe.outcome import Outcome, Progress
+    from gradsight.probe.request import ProbeRequest
+
+REFUSED = -32803
+UNTRUSTED = "this workspace is not trusted, and a probe runs its code"
+
+
+class Refused(JsonRpcException):
+    """A request that was understood and cannot be carried out; the message is for the user."""
+
+    CODE = REFUSED
+    MESSAGE = "Request Failed"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message=message, code=REFUSED)
+
+
+def trusted_spot(ls: GradSightServer, uri: str) -> Spot:
+    """What is to be probed; refuses with a sentence when it cannot be."""
+    spot = spot_of(ls.session, uri)
+    if spot is None:
+        raise Refused("open the file first: what is probed is the text that you see")
+    if not probe_options(ls, spot.document).allowed:
+        raise Refused(UNTRUSTED)
+    return spot
+
+
+def probe_options(ls: GradSightServer, document: Document) -> ProbeOptions:
+    return ls.session.options_for(document).probe
+
+
+async def findings_of(ls: GradSightServer, spot: Spot) -> list[Finding]:
+    """What is said about the text as it is now, without what earlier probes added."""
+    await ls.session.current(spot.document)
+    return [each for each in ls.session.static_findings(spot.document) if each.path == spot.document.path]
+
+
+async def finding_at(ls: GradSightServer, spot: Spot, line: int, code: str) -> Finding:
+    """The finding at a line, or the nearest one below the line in the same function; refuses if there is none."""
+    wanted = line + 1 + spot.offset
+    findings = [each for each in await findings_of(ls, spot) if not code or each.code == code]
+    for finding in findings:
+        places = [finding.span, *(step.span for step in finding.related if step.path == finding.path)]
+        if any(span.line <= wanted <= span.end_line for span in places[:1]):
+            return finding
+    related = [
+        each
+        for each in findings
+        if any(step.span.line == wanted for step in each.related if step.path == each.path)
+    ]
+    if related:
+        return related[0]
+    first, last = function_at(spot.document, wanted)
+    inside = [each for each in findings if first <= each.span.line <= last]
+    if len(inside) == 1:
+        return inside[0]
+    raise Refused("there is no finding here: put the cursor on an underlined line")
+
+
+def request_of(ls: GradSightServer, document: Document) -> ProbeRequest:
+    """The text of a document as a program, within the user's limits."""
+    from gradsight.probe.request import ProbeRequest
+    from gradsight.session.interpreters import resolve
+
+    options = probe_options(ls, document)
+    common: dict[str, Any] = {
+        "arguments": options.args,
+        "directory": _directory(ls, document),
+        "steps": options.steps,
+        "timeout": options.timeout,
+        "memory": options.memory,
+        "environment": options.env,
+        "launcher": options.launcher,
+        "seed": 0,
+    }
+    text = document.source.text
+    if not os.path.isabs(document.path):
+        return ProbeRequest(resolve(options.interpreter), code=text, **common)
+    return ProbeRequest(resolve(options.interpreter), script=document.path, text=text, **common)
+
+
+def with_text(request: ProbeRequest, text: str) -> ProbeRequest:
+    """The same program with another text."""
+    return replace(request, code=text) if request.code is not None else replace(request, text=text)
+
+
+def _directory(ls: GradSightServer, document: Document) -> str | None:
+    """Programs are run from the folder of the workspace that they lie in."""
+    folders = [path_of(folder) for folder in ls.choices.folders]
+    around = [folder for folder in folders if document.path.startswith(folder.rstrip("/\\") + os.sep)]
+    place = max(around, key=len, default=os.path.dirname(document.path))
+    return place if os.path.isdir(place) else None
+
+
+async def run_shown(ls: GradSightServer, request: ProbeRequest, title: str) -> Outcome:
+    """Run a probe with progress; a cancelled one ends the request."""
+    from gradsight.probe.outcome import Cancelled
+
+    reporter = Reporter(ls, ls.protocol.progress_token)
+    await reporter.begin(title)
+    ls.progress_shown = reporter.token
+
+    def hear(progress: Progress) -> None:
+        reporter.report(_so_far(progress))
+
+    try:
+        outcome = await ls.session.prober.run(request, hear)
+    except asyncio.CancelledError:
+        reporter.end("cancelled")
+        raise
+    if isinstance(outcome, Cancelled):
+        reporter.end("cancelled")
+        raise JsonRpcRequestCancelled()
+    reporter.end("done")
+    return outcome
+
+
+def _so_far(progress: Progress) -> str:
+    faults = f", {progress.faults} fault{'' if progress.faults == 1 else 's'}" if progress.faults else ""
+    steps = f", {progress.steps} step{'' if progress.steps == 1 else 's'}" if progress.steps else ""
+    return f"{progress.backwards} backward{steps}{faults}, {progress.seconds:.1f} s"
+
+
+def function_at(document: Document, line: int) -> tuple[int, int]:
+    """The first and last line of the outermost function around a line; the whole file outside of functions."""
+    from gradsight.session.units import units_of
+
+    text = document.source.text
+    for unit in units_of(text, [line]):
+        if not unit.is_module:
+            return unit.lines[0], unit.lines[-1]
+    return 1, text.count("\n") + 1

@@ -1,0 +1,171 @@
+"""What a run says about the findings of a file: which it confirms, which it refutes, which it says nothing about."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gradsight.model.finding import Finding, Related, Role
+from gradsight.model.source import Span
+from gradsight.session.evidence import HARMLESS, Evidence, Verdict, evidence_of
+
+Visited = Mapping[str, Collection[int]]
+# The places of a trail that a fault can be told at.
+CULPRITS = frozenset({"made", "written", "cut", "read"})
+# Rules that speak of an error which torch raises by itself, so that a run without it refutes them.
+RAISING = frozenset("GS101 GS102 GS103 GS106 GS401 GS402".split())
+# Rules that tell one fault in different words: seen on one line, either is the other.
+ALIKE = tuple(
+    frozenset(group.split())
+    for group in (
+        "GS102 GS103",
+        "GS201 GS202 GS203 GS204 GS205 GS206 GS207",
+        "GS209 GS704",
+        "GS504 GS604",
+    )
+)
+# Faults of a write: they contradict a hint that calls the write harmless.
+_OF_WRITES = ("GS10", "GS702", "GS703")
+
+
+def judge(
+    findings: Sequence[Finding], document: Mapping[str, Any], visited: Visited, text: str, path: str
+) -> list[Evidence]:
+    """What the document of a probe says about the findings of the file at `path`, whose text was run."""
+    torch = str(document["torch"] or "").split("+")[0]
+    extent = f"in its first {document['stopped']}" if document.get("stopped") else ""
+    last = text.count("\n") + 1
+    faults = [_within(fault_finding(fault), path, last) for fault in document["faults"]]
+    said = [str(fault["evidence"].get("torch") or "") for fault in document["faults"]]
+    matched: set[int] = set()
+    judged = []
+    for finding in findings:
+        if finding.code in HARMLESS:
+            verdict = _harmless(finding, faults, document, visited)
+            judged.append(evidence_of(verdict, finding, torch, text, extent=extent))
+            continue
+        match = next(
+            (index for index, fault in enumerate(faults) if same_fault(finding, fault, visited)), None
+        )
+        if match is not None:
+            matched.add(match)
+            proven = replace(finding, related=faults[match].related or finding.related)
+            judged.append(evidence_of("confirmed", proven, torch, text, said[match]))
+        else:
+            judged.append(
+                evidence_of(_unmatched(finding, document, visited), finding, torch, text, extent=extent)
+            )
+    judged += [
+        evidence_of("seen", fault, torch, text, said[index])
+        for index, fault in enumerate(faults)
+        if index not in matched and fault.path == path
+    ]
+    return judged
+
+
+def visited_lines(report: Mapping[str, Any]) -> dict[str, set[int]]:
+    """The lines that ran, as far as the agent noticed: those with operations, and those that bound a tensor."""
+    visited = {str(name): set(rows) for name, rows in (report.get("visited") or {}).items()}
+    for fact in report.get("facts") or ():
+        visited.setdefault(str(fact["filename"]), set()).add(int(fact["line"]))
+    return visited
+
+
+def fault_finding(fault: Mapping[str, Any]) -> Finding:
+    """A fault that a probe saw, as a finding."""
+    related = []
+    for step in fault["related"]:
+        role: Role = step["role"]
+        related.append(Related(role, _plain(step["message"]), str(step["filename"]), _span(step)))
+    # How the places were reached comes after what happened there.
+    related.sort(key=lambda step: step.role == "call")
+    return Finding(
+        code=str(fault["code"]),
+        name=str(fault.get("name") or ""),
+        message=_plain(fault["message"]),
+        severity=fault["severity"],
+        certainty="certain",
+        path=str(fault["filename"]),
+        span=_span(fault),
+        related=tuple(_distinct(related)),
+        data={"saved_as": str(fault["evidence"].get("saved_as") or "")},
+    )
+
+
+def same_fault(finding: Finding, fault: Finding, visited: Visited | None = None) -> bool:
+    """Whether a fault is the one that was predicted: the same rule, at the same place or with the same cause."""
+    if finding.path != fault.path:
+        return False
+    if finding.span.line <= fault.span.line <= finding.span.end_line:
+        return finding.code == fault.code or any({finding.code, fault.code} <= group for group in ALIKE)
+    if finding.code != fault.code:
+        return False
+    if finding.code == "GS702":
+        # The finding is where the context gets the tensor, the fault where the tensor is overwritten.
+        kept = f"ctx.{finding.data.get('name', '')}" == fault.data.get("saved_as")
+        return kept and bool(_lines(finding, {"call"}) & _lines(fault, {"saved"}))
+    if finding.span.line in _lines(fault, CULPRITS):
+        return True
+    # A place behind the one where torch stopped was never reached.
+    reached = {*_lines(fault), *(visited or {}).get(finding.path, ())}
+    return fault.span.line in _lines(finding, CULPRITS) and finding.span.line in reached
+
+
+def _unmatched(finding: Finding, document: Mapping[str, Any], visited: Visited) -> Verdict:
+    """The verdict on a finding that no fault belongs to."""
+    if document["outcome"] not in ("clean", "faults") or not _went_through(finding, visited):
+        return "not-reached"
+    return "refuted" if finding.code in RAISING else "undecided"
+
+
+def _harmless(
+    finding: Finding, faults: Sequence[Finding], document: Mapping[str, Any], visited: Visited
+) -> Verdict:
+    """The verdict on a hint that calls a write harmless."""
+    for fault in faults:
+        if fault.path == finding.path and fault.code.startswith(_OF_WRITES):
+            if finding.span.line in {fault.span.line, *_lines(fault, {"written"})}:
+                return "refuted"
+    is_over = document["outcome"] in ("clean", "faults") and bool(document.get("backwards"))
+    return "confirmed" if is_over and _went_through(finding, visited) else "not-reached"
+
+
+def _went_through(finding: Finding, visited: Visited) -> bool:
+    """Whether a run came to every place that a finding speaks of."""
+    places = [(finding.path, finding.span), *((step.path, step.span) for step in finding.related)]
+    return all(
+        any(span.line <= row <= span.end_line for row in visited.get(path, ())) for path, span in places
+    )
+
+
+def _lines(finding: Finding, roles: Collection[str] | None = None) -> set[int]:
+    """The lines of a trail in the finding's own file, of some roles or of all."""
+    return {
+        step.span.line
+        for step in finding.related
+        if step.path == finding.path and (roles is None or step.role in roles)
+    }
+
+
+def _within(fault: Finding, path: str, last: int) -> Finding:
+    """A fault without the steps beyond the end of the file, where a made-up call may stand."""
+    inside = tuple(step for step in fault.related if step.path != path or step.span.line <= last)
+    return replace(fault, related=inside)
+
+
+def _span(place: Mapping[str, Any]) -> Span:
+    start, end = place["location"], place["end_location"]
+    return Span(start["row"], start["column"] - 1, end["row"], end["column"] - 1)
+
+
+def _plain(text: object) -> str:
+    """Editors show messages as they are: code in them is not marked."""
+    return str(text).replace("`", "")
+
+
+def _distinct(steps: Iterable[Related]) -> list[Related]:
+    seen: dict[tuple[str, str, Span], Related] = {}
+    for step in steps:
+        seen.setdefault((step.role, step.path, step.span), step)
+    return list(seen.values())
