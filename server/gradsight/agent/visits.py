@@ -132,7 +132,9 @@ class _Instrumenter(ast.NodeTransformer):
             last = max(first, body[0].lineno - 1)
         else:
             last = first
-        rows = ast.Constant(value=(self.filename, first, last))
+        # The compiler makes one constant of it.
+        parts: list[ast.expr] = [ast.Constant(value=part) for part in (self.filename, first, last)]
+        rows = ast.Tuple(elts=parts, ctx=ast.Load())
         call = ast.Call(func=ast.Name(id=SEEN, ctx=ast.Load()), args=[rows], keywords=[])
         return ast.copy_location(ast.Expr(value=call), statement)
 
