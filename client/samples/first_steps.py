@@ -1,4 +1,4 @@
-"""Your first minutes with GradSight: two faults wait in this file, and torch names the line of neither."""
+"""Your first minutes with GradSight: two faults wait in this file; torch names neither line."""
 
 import torch
 from torch import nn

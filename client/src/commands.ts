@@ -1,5 +1,6 @@
 // What the palette, the lenses and the status entry offer.  Each command asks the server and shows its answer.
 
+import { isAbsolute, relative } from "node:path";
 import {
   commands,
   type Disposable,
@@ -139,7 +140,7 @@ export class Commands implements Disposable {
     if (!text) return;
     const answer = await this.ask<{ markdown: string }>("gradsight.explainError", [text]);
     if (!answer) return;
-    this.explanation = answer.markdown;
+    this.explanation = followable(answer.markdown, workspace.workspaceFolders?.[0]?.uri.fsPath);
     this.explained.fire(EXPLANATION);
     await commands.executeCommand("markdown.showPreview", EXPLANATION);
   }
@@ -266,6 +267,14 @@ export class Commands implements Disposable {
   private uri(): string {
     return window.activeTextEditor?.document.uri.toString() ?? "";
   }
+}
+
+/** A preview follows no `file:` links, but paths that begin at the first folder of the workspace. */
+export function followable(markdown: string, root: string | undefined): string {
+  return markdown.replace(/\[([^\]]*)\]\((file:[^)\s#]+)([^)\s]*)\)/g, (_whole, label, uri, line) => {
+    const path = root === undefined ? "" : relative(root, Uri.parse(uri).fsPath).replace(/\\/g, "/");
+    return path === "" || isAbsolute(path) ? label : `[${label}](</${path}${line}>)`;
+  });
 }
 
 function isPython({ document }: TextEditor): boolean {

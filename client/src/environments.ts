@@ -1,4 +1,4 @@
-// The interpreter that a folder's code runs with: what the user set, what an extension for Python says, or what lies there.
+// The interpreter that a folder's code runs with: what an extension for Python has chosen, what is set, or what lies there.
 
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
@@ -26,7 +26,7 @@ interface EnvironmentsAnswer {
 /** The parts of the Python extension that are used here. */
 interface PythonApi {
   environments: {
-    getActiveEnvironmentPath(scope: Uri | undefined): { path: string };
+    getActiveEnvironmentPath(scope: Uri | undefined): { id?: string; path: string };
     resolveEnvironment(path: { path: string }): Promise<PythonAnswer | undefined>;
     onDidChangeActiveEnvironmentPath(listener: () => void): Disposable;
   };
@@ -59,8 +59,6 @@ export class Environments implements Disposable {
 
   /** The interpreter for a folder: a path, or a name on the PATH. */
   async interpreterFor(folder: Uri | undefined): Promise<string> {
-    const set = workspace.getConfiguration("gradsight", folder).get<string>("interpreter", "");
-    if (set.trim() !== "") return expandPath(set, surroundingsOf(folder));
     for (const source of await this.known()) {
       try {
         const path = await source.interpreter(folder);
@@ -69,13 +67,13 @@ export class Environments implements Disposable {
         this.log.warn(`${source.name} does not tell its interpreter: ${error}`);
       }
     }
-    return this.lyingIn(folder) ?? namesOnPath(process.platform === "win32")[0] ?? "python3";
+    return setIn(folder)[0] ?? this.lyingIn(folder) ?? onPath()[0] ?? "python3";
   }
 
   /** Everything that may run the server, the most specific first. */
   async candidates(): Promise<string[]> {
-    const chosen = await this.interpreterFor(workspace.workspaceFolders?.[0]?.uri);
-    return [chosen, ...namesOnPath(process.platform === "win32")];
+    const folder = workspace.workspaceFolders?.[0]?.uri;
+    return [await this.interpreterFor(folder), ...setIn(folder), ...onPath()];
   }
 
   dispose(): void {
@@ -127,6 +125,16 @@ export function surroundingsOf(folder: Uri | undefined): Surroundings {
   return { workspaceFolder: around?.fsPath, home: homedir(), env: process.env };
 }
 
+/** What the user has set, if anything. */
+function setIn(folder: Uri | undefined): string[] {
+  const set = workspace.getConfiguration("gradsight", folder).get<string>("interpreter", "");
+  return set.trim() === "" ? [] : [expandPath(set, surroundingsOf(folder))];
+}
+
+function onPath(): string[] {
+  return namesOnPath(process.platform === "win32");
+}
+
 function fromEnvironments(api: EnvironmentsApi): Source {
   return {
     name: ENVIRONMENTS,
@@ -140,6 +148,8 @@ function fromPython({ environments }: PythonApi): Source {
     name: PYTHON,
     async interpreter(scope) {
       const active = environments.getActiveEnvironmentPath(scope);
+      // Nobody has chosen anything: it would name whatever `python` is.
+      if (active.id === "DEFAULT_PYTHON") return undefined;
       return (await environments.resolveEnvironment(active))?.executable?.uri?.fsPath;
     },
     onChange: (listener) => environments.onDidChangeActiveEnvironmentPath(listener),

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 import type { ExtensionContext } from "vscode";
+import { followable } from "../src/commands";
 import { activate, deactivate } from "../src/extension";
 import { servers } from "./fake-languageclient";
 import { emptyFolder, writePython } from "./fake-python";
@@ -160,6 +161,14 @@ test("a selected traceback is explained before a copied one, and a copied one be
   );
   assert.equal(editor.providers.get("gradsight")?.provideTextDocumentContent(), "# Why");
   assert.equal(editor.executed[0]?.[0], "markdown.showPreview");
+});
+
+test("lines in an explanation lead to files, below the first folder and beside it", () => {
+  const text =
+    "[a.py:3](file:///project/a%20b.py#L3) and [b](file:///other/b.py#L1), [rule](https://x.org/y)";
+  const led = "[a.py:3](</a b.py#L3>) and [b](</../other/b.py#L1>), [rule](https://x.org/y)";
+  assert.equal(followable(text, "/project"), led);
+  assert.equal(followable(text, undefined), "a.py:3 and b, [rule](https://x.org/y)");
 });
 
 test("fixing all asks the editor for the server's own kind of action", async () => {

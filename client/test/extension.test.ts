@@ -191,10 +191,30 @@ test("the Python extension is asked where the newer one is missing or fails", as
   assert.equal((await settingsFor("/project")).interpreter, "/old/python");
 });
 
-test("what the user set holds before what an extension says", async () => {
-  editor.extensions.set("ms-python.python", { environments: {} });
+test("what the user set is used where the extension has no choice of its own, and may run the server", async () => {
+  let active = { id: "DEFAULT_PYTHON", path: "python" };
+  editor.extensions.set("ms-python.python", {
+    environments: {
+      getActiveEnvironmentPath: () => active,
+      resolveEnvironment: async () => ({ executable: { uri: { fsPath: "/chosen/python" } } }),
+      onDidChangeActiveEnvironmentPath: () => {},
+    },
+  });
   await activate(context);
   assert.equal((await settingsFor("/project")).interpreter, python);
+  active = { id: "/chosen/python", path: "/chosen/python" };
+  assert.equal((await settingsFor("/project")).interpreter, "/chosen/python");
+  await editor.run("gradsight.restart");
+  assert.equal(servers.started.at(-1)?.command, python);
+});
+
+test("each folder of a workspace has its own interpreter, and so has its file", async () => {
+  const [one, two] = [emptyFolder(), emptyFolder()];
+  editor.folders = [{ uri: Uri.file(one) }, { uri: Uri.file(two) }];
+  editor.settings.set("gradsight.interpreter", "env/bin/python");
+  await activate(context);
+  assert.equal((await settingsFor(one)).interpreter, join(one, "env/bin/python"));
+  assert.equal((await settingsFor(two)).interpreter, join(two, "env/bin/python"));
 });
 
 test("without an extension the environment in the folder is used, if the folder is trusted", async () => {

@@ -108,7 +108,7 @@ export class Uri {
   ) {}
   static parse(text: string): Uri {
     const [scheme = "", rest = ""] = text.split(/:(?:\/\/)?/);
-    return new Uri(scheme, rest);
+    return new Uri(scheme, decodeURIComponent(rest));
   }
   static file(path: string): Uri {
     return new Uri("file", path);

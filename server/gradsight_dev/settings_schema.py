@@ -48,8 +48,9 @@ class Words:
 WORDS: dict[str, Words] = {
     "enable": Words("Check Python files for places where gradients break."),
     "interpreter": Words(
-        "The Python that has your torch: probes run in it. It need not have GradSight. Empty: the interpreter that the "
-        f"Python extension has chosen, else `.venv` in the folder, else the one on the `PATH`. {EXPANDED}",
+        "The Python that has your torch: probes run in it. It need not have GradSight. It is used where no extension for "
+        "Python has chosen an interpreter; empty: `.venv` in the folder, else the one on the `PATH`. "
+        f"{EXPANDED}",
         scope="machine-overridable",
         is_restricted=True,
     ),

@@ -1,10 +1,10 @@
 // The extension in a real VS Code: what a user sees, from the first squiggle to the graph.
 
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, afterEach, before, describe, test } from "node:test";
-import { Editor, interpreterWithTorch, sampleFolder, until } from "./workbench.mjs";
+import { Editor, interpreterWithTorch, pathWithOldPython, sampleFolder, until } from "./workbench.mjs";
 
 const ENDLESS = `import torch
 
@@ -12,6 +12,16 @@ weight = torch.ones(3, requires_grad=True)
 while True:
     weight.pow(2).sum().backward()
 `;
+const TWO_FAULTS = `import torch
+
+x = torch.ones(3, requires_grad=True)
+y = x.exp()
+y *= 2
+z = y.tanh()
+z += 1
+z.sum().backward()
+`;
+const FIXED = TWO_FAULTS.replace("y *= 2", "y = y * 2").replace("z += 1", "z = z + 1");
 
 describe("a trusted workspace", () => {
   let editor;
@@ -19,8 +29,17 @@ describe("a trusted workspace", () => {
   let window;
 
   before(async () => {
-    editor = await Editor.start({ settings: { "gradsight.interpreter": interpreterWithTorch() } });
+    editor = await Editor.start({
+      // A probe ends when its program does: one of the programs here never ends.
+      settings: {
+        "gradsight.interpreter": interpreterWithTorch(),
+        "gradsight.probe.steps": 0,
+        "gradsight.probe.timeout": 0,
+      },
+    });
     folder = sampleFolder();
+    writeFileSync(join(folder, "endless.py"), ENDLESS);
+    writeFileSync(join(folder, "two_faults.py"), TWO_FAULTS);
     window = await editor.open(folder, "first_steps.py");
   });
   afterEach(async (context) => {
@@ -48,18 +67,18 @@ describe("a trusted workspace", () => {
 
   test("the status entry names the interpreter and its torch", async () => {
     const page = window.page;
-    await page.locator("#status\\.languageStatus").click();
     const detail = page.locator(".hover-language-status", { hasText: "GradSight" });
-    await until(async () => /torch 2\./.test(await detail.innerText()), "torch in the status");
-    assert.match(await detail.innerText(), /Python 3\.\d+\.\d+ · torch 2\./);
+    await until(async () => {
+      if (!(await detail.isVisible())) await page.locator("#status\\.languageStatus").click();
+      return /Python 3\.\d+\.\d+ · torch 2\./.test(await detail.innerText());
+    }, "torch in the status");
     await window.picture("02-status");
     await page.keyboard.press("Escape");
   });
 
   test("hovering tells why", async () => {
     await window.goto(15, 12);
-    const text = await window.hover();
-    assert.match(text, /GS101/);
+    assert.match(await window.hover(), /GS101/);
     await window.picture("03-hover");
     await window.page.keyboard.press("Escape");
   });
@@ -73,6 +92,15 @@ describe("a trusted workspace", () => {
     await window.clearNotifications();
   });
 
+  test("a lens above a function probes it", async () => {
+    await window.command("View: Toggle Panel Visibility");
+    const lenses = window.page.locator(".codelens-decoration a", { hasText: "Probe" });
+    await lenses.nth(2).click();
+    await window.notification(/compare_gradients|GS302/);
+    await window.picture("05-lens");
+    await window.clearNotifications();
+  });
+
   test("the graph is drawn, and a node leads to its line", async () => {
     await window.goto(15, 12);
     await window.command("GradSight: Show Autograd Graph");
@@ -83,15 +111,15 @@ describe("a trusted workspace", () => {
     assert.equal(await frame.locator(".node.written").count(), 1);
     assert.equal(await frame.locator(".node.needed").count(), 1);
     await window.clearNotifications();
-    await window.picture("05-graph");
+    await window.picture("06-graph");
     await saved.click();
     const line = window.page.locator("#status\\.editor\\.selection");
     await until(async () => /Ln 14/.test(await line.innerText()), "the cursor in line 14");
     await frame.locator('[tabindex="0"].node').focus();
     await window.page.keyboard.press("ArrowDown");
     await window.page.keyboard.press("Enter");
-    await until(async () => !/Ln 14,/.test(await line.innerText()), "the cursor in another line");
-    await window.picture("06-graph-keyboard");
+    await until(async () => /Ln 16/.test(await line.innerText()), "the cursor in the line below the write");
+    await window.picture("07-graph-keyboard");
   });
 
   test("a minimal program goes to the clipboard", async () => {
@@ -105,7 +133,7 @@ describe("a trusted workspace", () => {
     await window.clearNotifications();
   });
 
-  test("a copied traceback is explained, with links to the lines", async () => {
+  test("a copied traceback is explained, and its lines can be followed", async () => {
     const traceback = `Traceback (most recent call last):
   File "${join(folder, "first_steps.py")}", line 34, in train
     loss.backward()
@@ -113,23 +141,31 @@ RuntimeError: one of the variables needed for gradient computation has been modi
     await window.page.evaluate((text) => navigator.clipboard.writeText(text), traceback);
     await window.command("GradSight: Explain an Autograd Error");
     const preview = await previewWith(window.page, "Likely lines");
-    assert.match(await preview.locator("body").innerText(), /first_steps\.py:15 gate \*= self\.scale/);
-    await window.picture("07-explanation");
+    assert.match(await preview.locator("body").innerText(), /first_steps\.py:15\s+gate \*= self\.scale/);
+    await window.picture("08-explanation");
+    await preview.locator("a", { hasText: "first_steps.py:15" }).first().click();
+    const line = window.page.locator("#status\\.editor\\.selection");
+    await until(async () => /Ln 15/.test(await line.innerText()), "the cursor in line 15");
+  });
+
+  test("debug information goes to the clipboard", async () => {
+    await window.command("GradSight: Copy Debug Information");
+    await window.notification(/debug information is on the clipboard/);
+    const text = await window.page.evaluate(() => navigator.clipboard.readText());
+    const told = JSON.parse(text.replace(/```(json)?/g, ""));
+    assert.match(told.server.torch, /^2\./);
+    assert.equal(told.trusted, true);
+    await window.clearNotifications();
   });
 
   test("a quick fix is applied and saved, and its squiggle goes", async () => {
-    await window.command("View: Close All Editors in Group");
     await window.command("View: Close All Editors");
-    await window.close();
-    window = await editor.open(folder, "first_steps.py");
+    await window.show("first_steps.py");
     await window.squiggles("error");
     await window.goto(15, 12);
     const titles = await window.quickFixes();
-    await window.picture("08-quick-fix");
-    assert.ok(
-      titles.some((title) => /out of place|gate \* /.test(title)),
-      titles.join(" | "),
-    );
+    await window.picture("09-quick-fix");
+    assert.match(titles[0], /Write gate out of place/);
     await window.page.keyboard.press("Enter");
     await window.squiggles("error", false);
     await window.save();
@@ -137,46 +173,47 @@ RuntimeError: one of the variables needed for gradient computation has been modi
       () => readFileSync(join(folder, "first_steps.py"), "utf8").includes("gate = gate * self.scale"),
       "the repaired file",
     );
-    await window.picture("09-fixed");
+    await window.picture("10-fixed");
+  });
+
+  test("all of a file is repaired by one command", async () => {
+    await window.show("two_faults.py");
+    await window.squiggles("error");
+    await until(async () => {
+      await window.command("GradSight: Fix All");
+      await window.save();
+      return readFileSync(join(folder, "two_faults.py"), "utf8") === FIXED;
+    }, "the repaired file");
+    await window.squiggles("error", false);
   });
 
   test("a probe shows its progress, and ends when it is cancelled", async () => {
-    writeFileSync(join(folder, "endless.py"), ENDLESS);
-    editor.configure({ "gradsight.probe.steps": 0, "gradsight.probe.timeout": 0 });
-    await window.close();
-    window = await editor.open(folder, "endless.py");
-    await until(() => editor.log().includes("starting"), "a started server");
-    await window.page.locator(".view-line", { hasText: "backward" }).first().click();
-    await until(async () => {
-      await window.command("GradSight: Probe File");
-      return true;
-    }, "the command");
+    const probing = window.page.locator(".notification-list-item", { hasText: "Probing" });
+    const isOver = async () => (await probing.count()) === 0 && editor.processes("agent/boot.py").length <= 1;
+    await window.show("endless.py");
+    await window.command("GradSight: Probe File");
     await window.notification(/Probing the file.*\d+ backward/s);
-    await window.picture("10-progress");
-    const probes = () => editor.processes("agent/boot.py");
-    await window.page
-      .locator(".notification-list-item", { hasText: "Probing" })
-      .locator("text=Cancel")
-      .click();
-    await until(
-      async () =>
-        (await window.page.locator(".notification-list-item", { hasText: "Probing" }).count()) === 0,
-      "no progress",
-    );
-    await until(() => probes().length <= 1, "no process but the warm interpreter");
+    await window.picture("11-progress");
+    await probing.locator("text=Cancel").click();
+    await until(isOver, "no progress, and no process but the warm interpreter");
+    await window.command("GradSight: Probe File");
+    await window.notification(/Probing the file.*\d+ backward/s);
+    await window.command("GradSight: Cancel Probe");
+    await until(isOver, "no progress, and no process but the warm interpreter");
   });
 
   test("a changed setting takes effect at once", async () => {
-    await window.close();
-    window = await editor.open(folder, "first_steps.py");
+    await window.show("first_steps.py");
     await window.squiggles("warning");
     editor.configure({ "gradsight.ignore": ["GS302"] });
     await window.squiggles("warning", false);
-    editor.configure({ "gradsight.ignore": [] });
+    editor.configure({ "gradsight.ignore": [], "gradsight.codeLens": false });
     await window.squiggles("warning");
+    const lenses = window.page.locator(".codelens-decoration a", { hasText: "Probe" });
+    await until(async () => (await lenses.count()) === 0, "no lens");
   });
 
-  test("a server that is killed comes back", async () => {
+  test("a server that is killed comes back, without a word", async () => {
     const [pid] = editor.servers();
     process.kill(pid, "SIGKILL");
     await until(() => editor.servers().length === 1 && editor.servers()[0] !== pid, "another server");
@@ -187,20 +224,25 @@ RuntimeError: one of the variables needed for gradient computation has been modi
     assert.equal(await window.page.locator(".notification-list-item").count(), 0);
   });
 
+  test("the server is restarted by its command", async () => {
+    const [pid] = editor.servers();
+    await window.command("GradSight: Restart Server");
+    await until(() => editor.servers().length === 1 && editor.servers()[0] !== pid, "another server");
+    await window.squiggles("warning");
+  });
+
   test("a cell of a notebook is underlined and repaired", async () => {
-    await window.close();
-    window = await editor.open(folder);
-    await window.page.locator(".explorer-folders-view").waitFor();
-    await window.page.waitForTimeout(4000);
-    await window.page
-      .locator(".explorer-folders-view .monaco-list-row", { hasText: "notebook.ipynb" })
-      .dblclick();
+    await window.show("notebook.ipynb");
     await window.page.locator(".notebookOverlay").first().waitFor();
     await window.squiggles("error");
-    await window.picture("11-notebook");
-    await window.page.locator(".cell .view-line", { hasText: "y *= 2" }).click();
-    await window.page.keyboard.press("Enter");
-    await window.page.keyboard.press("Home");
+    await window.picture("12-notebook");
+    const line = window.page.locator(".cell .view-line", { hasText: "y *= 2" });
+    const focused = window.page.locator(".cell .monaco-editor.focused", { hasText: "y *= 2" });
+    await until(async () => {
+      await line.click({ position: { x: 4, y: 8 } });
+      await focused.waitFor({ timeout: 5_000 });
+      return true;
+    }, "the cursor in the cell");
     await window.quickFixes();
     await window.page.keyboard.press("Enter");
     await window.squiggles("error", false);
@@ -209,26 +251,77 @@ RuntimeError: one of the variables needed for gradient computation has been modi
       () => readFileSync(join(folder, "notebook.ipynb"), "utf8").includes("y = y * 2"),
       "the repaired notebook",
     );
+    await window.picture("13-notebook-fixed");
   });
 });
 
 describe("a workspace that is not trusted", () => {
   let editor;
+  let folder;
   let window;
 
   before(async () => {
-    editor = await Editor.start({ trusted: false });
-    window = await editor.open(sampleFolder(), "first_steps.py");
+    editor = await Editor.start({ trusted: false, settings: { "gradsight.probe.timeout": 0 } });
+    folder = sampleFolder();
+    mkdirSync(join(folder, ".vscode"));
+    const named = JSON.stringify({ "gradsight.interpreter": "${workspaceFolder}/python" });
+    writeFileSync(join(folder, ".vscode", "settings.json"), named);
+    const traitor = `#!/bin/sh\ntouch '${join(folder, "was-run")}'\nexec '${interpreterWithTorch()}' "$@"\n`;
+    writeFileSync(join(folder, "python"), traitor, { mode: 0o755 });
+    window = await editor.open(folder, "first_steps.py");
   });
   after(() => editor?.stop());
+  afterEach(async (context) => {
+    if (!context.passed && window) await window.picture(`failed ${context.name.replace(/\W+/g, "-")}`);
+  });
 
-  test("files are checked, and nothing is probed", async () => {
+  test("files are checked, and nothing of it is run", async () => {
     await window.squiggles("error");
     await window.goto(15, 12);
     await window.command("GradSight: Probe File");
     await window.notification(/have not trusted yet/);
-    await window.picture("12-untrusted");
+    await window.picture("14-untrusted");
     assert.deepEqual(editor.processes("agent/boot.py"), []);
+    assert.ok(!existsSync(join(folder, "was-run")));
+  });
+
+  test("trusting it brings the probe, with the interpreter that it names", async () => {
+    await window.clearNotifications();
+    await window.command("Workspaces: Manage Workspace Trust");
+    await window.page
+      .locator(".workspace-trust-editor")
+      .getByRole("button", { name: "Trust", exact: true })
+      .click();
+    await until(() => existsSync(join(folder, "was-run")), "the interpreter of the workspace");
+    await window.show("first_steps.py");
+    await window.goto(15, 12);
+    await window.command("GradSight: Prove This Finding");
+    await window.notification(/GS101: confirmed/);
+    await window.picture("15-trusted");
+  });
+});
+
+describe("a machine whose only Python is too old", () => {
+  let editor;
+  let window;
+
+  before(async () => {
+    editor = await Editor.start({ path: pathWithOldPython() });
+    window = await editor.open(sampleFolder(), "first_steps.py");
+  });
+  after(() => editor?.stop());
+  afterEach(async (context) => {
+    if (!context.passed && window) await window.picture(`failed ${context.name.replace(/\W+/g, "-")}`);
+  });
+
+  test("is told so once, and everything works when another one is named", async () => {
+    await window.notification(/needs Python 3\.10 or newer to run, and python3 is Python 3\.8/);
+    await window.picture("16-old-python");
+    assert.equal(await window.page.locator(".notification-list-item").count(), 1);
+    assert.deepEqual(editor.servers(), []);
+    editor.configure({ "gradsight.interpreter": interpreterWithTorch() });
+    await window.squiggles("error");
+    assert.equal(editor.servers().length, 1);
   });
 });
 

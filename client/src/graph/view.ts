@@ -33,8 +33,10 @@ function show(graph: Graph): void {
   stage.replaceChildren(svg);
   const first =
     layout.boxes.find(({ node: { role } }) => role === "written" || role === "cut") ?? layout.boxes[0];
-  if (first !== undefined) shapeOf(first)?.setAttribute("tabindex", "0");
   fit();
+  if (first === undefined) return;
+  shapeOf(first)?.setAttribute("tabindex", "0");
+  shapeOf(first)?.scrollIntoView({ block: "center", inline: "nearest" });
 }
 
 function node(box: Box): SVGElement {
