@@ -12,6 +12,7 @@ from gradsight.interp.entries import explore_module
 from gradsight.interp.machine import Program
 from gradsight.interp.memory import Memory, Record
 from gradsight.interp.parsing import parse_text, reparse
+from gradsight.model.card import TensorCard
 from gradsight.model.events import SEVERITY_ORDER, Event
 from gradsight.model.finding import Finding
 from gradsight.model.report import Gap, Report, SyntaxProblem
@@ -54,6 +55,26 @@ class Analyser:
         """The report on one source, reusing what is remembered of its path."""
         with collector_paused():
             return self._analyze(source, settings, finder)
+
+    def cards(
+        self,
+        source: Source,
+        first_line: int,
+        last_line: int,
+        settings: Settings | None = None,
+        finder: Finder | None = None,
+    ) -> tuple[TensorCard, ...]:
+        """What is known about the tensor names on some lines; nothing is executed for it before it is asked for."""
+        memory = self._memories.get(source.path)
+        if memory is None or memory.text != source.text:
+            self.analyze(source, settings, finder)
+            memory = self._memories.get(source.path)
+            if memory is None:
+                return ()
+        program = Program(load())
+        program.finder = finder
+        with collector_paused():
+            return tuple(_cards(program, source, memory, first_line, last_line))
 
     def _analyze(self, source: Source, settings: Settings | None, finder: Finder | None) -> Report:
         settings = settings if settings is not None else Settings()
@@ -159,6 +180,18 @@ def _guarded(work: Callable[[], list[Record]], path: str) -> list[Record]:
         if os.environ.get("GRADSIGHT_STRICT"):
             raise
         log.exception("the machine failed on %s", path)
+        return []
+
+
+def _cards(program: Program, source: Source, memory: Memory, first: int, last: int) -> list[TensorCard]:
+    from gradsight.interp.cards import cards_between
+
+    try:
+        return cards_between(program, source.path, memory, first, last)
+    except Exception:
+        if os.environ.get("GRADSIGHT_STRICT"):
+            raise
+        log.exception("the machine failed to tell of %s", source.path)
         return []
 
 

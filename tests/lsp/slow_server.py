@@ -13,11 +13,11 @@ from gradsight.analysis import Finder
 from gradsight.lsp import starting
 from gradsight.lsp.server import GradSightServer
 from gradsight.lsp.serving import leave, serve_stdio
+from gradsight.model.card import TensorCard
 from gradsight.model.report import Report
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
 from gradsight.session.analyser import Stop
-from gradsight.session.knowledge import TensorCard
 from gradsight.session.session import Session
 
 SECONDS = 300
@@ -36,7 +36,9 @@ class Slow:
     def forget(self) -> None:
         pass
 
-    def cards(self, report: Report, first_line: int, last_line: int) -> Sequence[TensorCard]:
+    def cards(
+        self, source: Source, settings: Settings, finder: Finder | None, first_line: int, last_line: int
+    ) -> Sequence[TensorCard]:
         return ()
 
 

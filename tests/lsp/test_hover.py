@@ -55,6 +55,27 @@ def test_what_is_not_torch_is_passed_over(editor: Editor, place: str) -> None:
     assert editor.hover(uri, TEXT.index(place)) is None
 
 
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("x = torch.ones", ["a leaf, requires grad", "made in line 5", "never written in place"]),
+        ("y = x.clone", ["not a leaf, requires grad", "made by `clone` in line 6 (grad_fn Clone)"]),
+        ("z = y.detach", ["a leaf, does not require grad", "a view of `y`"]),
+        ("w = F.softmax", ["kept for backward by `softmax` in line 8", "grad_fn Softmax"]),
+        ("v = torch.exp", ["kept for backward by `exp` in line 9"]),
+        ("z.mul_", ["a view of `y`"]),
+    ],
+)
+def test_a_tensor_name_is_told_as_it_is_there(editor: Editor, place: str, words: list[str]) -> None:
+    check(editor, TEXT, place, words)
+
+
+def test_a_name_that_differs_from_round_to_round_says_so(editor: Editor) -> None:
+    text = "import torch\n\nw = torch.ones(3, requires_grad=True)\nh = torch.zeros(3)\nfor _ in range(9):\n    h = h + w\nh.sum().backward()\n"
+    check(editor, text, "h + w", ["not certain: it differs from round to round of the loop"])
+    check(editor, text, "h.sum", ["made by `add` in line 6"])
+
+
 def test_a_finding_is_told_with_its_trail_and_its_rule(editor: Editor) -> None:
     words = ["GS101 inplace-on-saved", "1. line 4: exp keeps its result", "2. line 6", "inplace-on-saved.md"]
     check(editor, HAZARD, "*= 3", words)

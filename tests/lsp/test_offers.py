@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 
 from gradsight.lsp.hints import inlay_hints
 from gradsight.lsp.lenses import LensCommand, code_lenses
 from gradsight.lsp.server import GradSightServer
 from gradsight.lsp.wire_types import types
-from gradsight.model.report import Report
-from gradsight.model.source import Span
-from gradsight.session.analyser import Incremental
-from gradsight.session.knowledge import TensorCard
 from gradsight.session.options import Options
 from gradsight.session.session import Session
 
@@ -42,19 +37,6 @@ if __name__ == "__main__":
 """
 
 
-class Knowing(Incremental):
-    """An analyser that knows two names."""
-
-    def cards(self, report: Report, first_line: int, last_line: int) -> Sequence[TensorCard]:
-        known = [
-            TensorCard("x", Span(3, 0, 3, 1), is_leaf=True, requires_grad=True, version=0, is_assigned=True),
-            TensorCard(
-                "é", Span(4, 0, 4, 1), is_leaf=False, requires_grad=True, made_by="Exp", is_assigned=True
-            ),
-        ]
-        return [card for card in known if first_line <= card.span.line <= last_line]
-
-
 def test_hints_are_off_unless_the_user_wants_them() -> None:
     assert hints(Options()) == []
 
@@ -74,7 +56,7 @@ def test_a_tensor_name_is_explained_by_what_the_engine_knows() -> None:
         document = server.session.open.documents[URI]
         await server.session.current(document)
         place = types.HoverParams(types.TextDocumentIdentifier(URI), types.Position(2, 0))
-        return hover(server, place)
+        return await hover(server, place)
 
     assert "a leaf, requires grad" in run(ask, Options()).contents.value
 
@@ -119,7 +101,7 @@ def run(ask: Any, options: Options) -> Any:
     """Ask a server that has the text open."""
 
     async def tell() -> Any:
-        server = GradSightServer(Session(Knowing))
+        server = GradSightServer(Session())
         server.session.options_for = lambda document: options
         server.session.open_document(URI, "/o/a.py", 1, TEXT)
         return await ask(server)

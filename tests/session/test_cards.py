@@ -7,10 +7,11 @@ import sys
 
 import pytest
 
+from gradsight.model.card import Saved, TensorCard
 from gradsight.model.source import Span
 from gradsight.ops.table import load
 from gradsight.session.fact_card import fact_card
-from gradsight.session.knowledge import Saved, TensorCard, hint_label, tensor_card
+from gradsight.session.knowledge import hint_label, tensor_card
 from gradsight.session.myths import ALL, PREAMBLE, Myth
 
 RUN_ALL = "import sys\nfor proof in sys.stdin.read().split('\\0'):\n    exec(proof, {})\n    print('ran')\n"
@@ -78,16 +79,16 @@ def test_every_operator_of_the_table_has_a_card() -> None:
 
 def test_a_tensor_card_tells_leaf_maker_saver_and_writes() -> None:
     card = TensorCard(
-        "y", Span(3, 0, 3, 1), is_leaf=False, requires_grad=True, made_by="Exp", made_line=3, view_of="base",
-        version=2, saved=(Saved("exp", 3),), writes=(5, 7),
+        "y", Span(3, 0, 3, 1), is_leaf=False, requires_grad=True, made_by="exp", grad_fn="Exp", made_line=3,
+        view_of="base", version=2, saved=(Saved(3, "exp"),), writes=(5, 7),
     )  # fmt: skip
     text = tensor_card(card)
     for word in (
         "not a leaf, requires grad",
-        "made by `Exp` in line 3",
+        "made by `exp` in line 3 (grad_fn Exp)",
         "view of `base`",
         "by `exp` in line 3",
-        "2 times (line 5, 7)",
+        "2 times (lines 5, 7)",
     ):
         assert word in text
 
@@ -96,8 +97,8 @@ def test_a_tensor_card_tells_leaf_maker_saver_and_writes() -> None:
     ("card", "label"),
     [
         (TensorCard("x", Span(1, 0, 1, 1), is_leaf=True, requires_grad=True), "leaf"),
-        (TensorCard("x", Span(1, 0, 1, 1), is_leaf=False, requires_grad=True, made_by="Exp"), "grad_fn=Exp"),
-        (TensorCard("x", Span(1, 0, 1, 1), is_leaf=False, requires_grad=True, made_by="Mul", version=1), "grad_fn=Mul v1"),
+        (TensorCard("x", Span(1, 0, 1, 1), is_leaf=False, requires_grad=True, grad_fn="Exp"), "grad_fn=Exp"),
+        (TensorCard("x", Span(1, 0, 1, 1), is_leaf=False, requires_grad=True, grad_fn="Mul", version=1), "grad_fn=Mul v1"),
         (TensorCard("x", Span(1, 0, 1, 1), requires_grad=False), "no grad"),
         (TensorCard("x", Span(1, 0, 1, 1)), ""),
     ],

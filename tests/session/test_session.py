@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from gradsight.analysis import Finder
+from gradsight.model.card import TensorCard
 from gradsight.model.finding import Finding
 from gradsight.model.report import Report, SyntaxProblem
 from gradsight.model.settings import Settings
@@ -15,7 +16,6 @@ from gradsight.model.source import Source, Span
 from gradsight.session.analyser import Stop
 from gradsight.session.buffer import Edit, Point
 from gradsight.session.documents import Document
-from gradsight.session.knowledge import TensorCard
 from gradsight.session.options import Options
 from gradsight.session.session import Session
 
@@ -48,7 +48,9 @@ class Marks:
     def forget(self) -> None:
         pass
 
-    def cards(self, report: Report, first_line: int, last_line: int) -> Sequence[TensorCard]:
+    def cards(
+        self, source: Source, settings: Settings, finder: Finder | None, first_line: int, last_line: int
+    ) -> Sequence[TensorCard]:
         return ()
 
 

@@ -26,7 +26,7 @@ async def inlay_hints(ls: GradSightServer, params: types.InlayHintParams) -> lis
     await ls.session.current(document)
     asked = span_of(spot, params.range, ls.client.encoding)
     hints = []
-    for card in ls.session.cards(document, asked.line, asked.end_line):
+    for card in await ls.session.cards(document, asked.line, asked.end_line):
         label = hint_label(card) if card.is_assigned else ""
         if label:
             _, place = locate(document, card.span, ls.client.encoding)

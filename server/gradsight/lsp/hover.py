@@ -16,8 +16,8 @@ def register(server: GradSightServer) -> None:
     server.feature(types.TEXT_DOCUMENT_HOVER)(hover)
 
 
-def hover(ls: GradSightServer, params: types.HoverParams) -> types.Hover | None:
-    """What there is to say about a place; the last report is enough, so that nobody waits."""
+async def hover(ls: GradSightServer, params: types.HoverParams) -> types.Hover | None:
+    """What there is to say about a place; the last report is enough, so that nobody waits for the next."""
     from gradsight.session.hovering import card_at, plain_text
 
     spot = spot_of(ls.session, params.text_document.uri)
@@ -25,7 +25,7 @@ def hover(ls: GradSightServer, params: types.HoverParams) -> types.Hover | None:
         return None
     place = span_of(spot, types.Range(params.position, params.position), ls.client.encoding)
     document = spot.document
-    cards = ls.session.cards(document, place.line, place.line)
+    cards = await ls.session.cards(document, place.line, place.line)
     card = card_at(document, ls.session.findings_of(document), place.line, place.column, cards)
     if card is None:
         return None

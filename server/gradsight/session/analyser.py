@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from gradsight.model.card import TensorCard
 from gradsight.model.report import Report
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
-from gradsight.session.knowledge import TensorCard
 
 if TYPE_CHECKING:
     from gradsight.analysis import Analyser as Engine
@@ -32,8 +32,10 @@ class Analyser(Protocol):
         """What is remembered does not hold any more: a file that the document imports has changed."""
         ...
 
-    def cards(self, report: Report, first_line: int, last_line: int) -> Sequence[TensorCard]:
-        """What is known about tensor names on these lines of the text that the report is about."""
+    def cards(
+        self, source: Source, settings: Settings, finder: Finder | None, first_line: int, last_line: int
+    ) -> Sequence[TensorCard]:
+        """What is known about tensor names on these lines of a text."""
         ...
 
 
@@ -56,9 +58,12 @@ class Incremental:
     def forget(self) -> None:
         self._engine = None
 
-    def cards(self, report: Report, first_line: int, last_line: int) -> Sequence[TensorCard]:
-        known: Sequence[TensorCard] = getattr(report, "cards", ())
-        return [card for card in known if first_line <= card.span.line <= last_line]
+    def cards(
+        self, source: Source, settings: Settings, finder: Finder | None, first_line: int, last_line: int
+    ) -> Sequence[TensorCard]:
+        if self._engine is None:
+            self.analyze(source, settings, finder, lambda: False)
+        return self._engine.cards(source, first_line, last_line, settings, finder) if self._engine else ()
 
 
 def new_analyser() -> Analyser:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gradsight.model.card import TensorCard
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule
 from gradsight.model.source import Span
@@ -14,7 +15,7 @@ from gradsight.session import naming
 from gradsight.session.documents import Document
 from gradsight.session.evidence import shown_by_probe
 from gradsight.session.fact_card import fact_card
-from gradsight.session.knowledge import TensorCard, tensor_card
+from gradsight.session.knowledge import tensor_card
 from gradsight.session.myths import Myth, by_name
 from gradsight.session.pages import page_url
 

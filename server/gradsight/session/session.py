@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from gradsight.model.card import TensorCard
 from gradsight.model.finding import Finding
 from gradsight.model.report import Report
 from gradsight.model.settings import Settings
@@ -23,7 +24,6 @@ from gradsight.session.documents import Document, Notebook, Open
 from gradsight.session.evidence import EvidenceBook
 from gradsight.session.files import Files
 from gradsight.session.housekeeping import Housekeeper
-from gradsight.session.knowledge import TensorCard
 from gradsight.session.options import Options
 from gradsight.session.repairs import OfferMemory, Workshop
 from gradsight.session.scanning import Scanner
@@ -245,11 +245,17 @@ class Session:
         own.sort(key=lambda finding: (finding.span.line, finding.span.column, finding.code))
         return tuple(finding for finding in own if settings.hints or finding.severity != "hint")
 
-    def cards(self, document: Document, first_line: int, last_line: int) -> tuple[TensorCard, ...]:
+    async def cards(self, document: Document, first_line: int, last_line: int) -> Sequence[TensorCard]:
         """What the engine knows about the tensor names of some lines, as long as it has seen the text as it is now."""
-        if document.report is None or not document.is_fresh:
+        if document.report is None or not document.is_fresh or "torch" not in document.source.text:
             return ()
-        return tuple(document.analyser.cards(document.report, first_line, last_line))
+        settings, source, analyser = self.settings_for(document), document.source, document.analyser
+        finder = self.files.finder_for(document.path)
+
+        def work() -> Sequence[TensorCard]:
+            return analyser.cards(source, settings, finder, first_line, last_line)
+
+        return await self.worker.submit(Urgency.AWAITED, work)
 
     def workshop(self, document: Document) -> Workshop:
         """What is needed to repair a document whose report is fresh; changed texts are tried as it itself is checked."""

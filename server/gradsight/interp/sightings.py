@@ -1,0 +1,214 @@
+"""A machine that notes what it sees of every tensor name, for cards; its events are not wanted.
+
+*Sighting*: a name stood for a tensor at one moment of one path.  What can change later is noted at that moment; who keeps
+the tensor for backward is gathered until the path ends.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.entries import EntryMachine
+from gradsight.interp.grad_fns import WRITTEN_INSIDE
+from gradsight.interp.sites import Frame, Unit
+from gradsight.interp.statements import LoopRun
+from gradsight.interp.tensors import IGNORANT, Counter, Maybe, Node, Storage, Tensor, Write
+from gradsight.interp.values import Function, Native, Seq, Unknown, is_constant, tensors_in
+
+MOST_PER_NAME = 24
+"""So many moments tell whether a name always stands for the same kind of tensor."""
+
+
+class Sighting:
+    """One name at one moment."""
+
+    __slots__ = ("escaped", "frame", "is_assigned", "loops", "node", "requires", "syntax", "tensor", "unit", "version",
+                 "writes")  # fmt: skip
+
+    def __init__(self, syntax: Any, frame: Frame, tensor: Tensor, is_assigned: bool) -> None:
+        self.syntax = syntax
+        self.unit: Unit = frame.unit
+        self.frame = frame
+        self.loops = frame.loops
+        self.tensor = tensor
+        self.is_assigned = is_assigned
+        self.requires: bool | Maybe = tensor.needs_grad()
+        self.node: Node | None = tensor.node
+        self.version = tensor.counter.version
+        self.writes = len(tensor.storage.writes)
+        self.escaped = ""
+
+
+class Watching(EntryMachine):
+    """Executes an entry like any machine, and remembers sightings by syntax node."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.sightings: dict[Any, list[Sighting]] = {}
+        self.keepers: dict[Storage, list[Node]] = {}
+        self.makers: dict[Tensor, str] = {}
+        self.handed_out: dict[Storage, str] = {}
+        self.unfinished: set[LoopRun] = set()
+        """Loops that are over and of which not every round was executed."""
+        self.counted: set[Counter] = set()
+        """Version counters that began at 0 when their tensor was made."""
+        self.functions: set[Node] = set()
+        """What `apply` of a custom Function recorded."""
+        self.blind = 0
+        """Inside code whose tensors are not what they seem: a Function's own forward, a transformed function."""
+
+    def see(self, syntax: Any, value: Any, is_assigned: bool = False) -> None:
+        """Note that a name stands for a tensor now."""
+        tensor = value.tensor if type(value) is Unknown else value
+        if type(tensor) is not Tensor or self.blind:
+            return
+        known = self.sightings.setdefault(syntax, [])
+        sighting = Sighting(syntax, self.frame, tensor, is_assigned)
+        sighting.escaped = self.handed_out.get(tensor.storage, "")
+        if len(known) < MOST_PER_NAME:
+            known.append(sighting)
+        else:
+            known[-1] = sighting
+
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    def load_name(self, node: ast.Name) -> Any:
+        value = super().load_name(node)
+        self.see(node, value)
+        return value
+
+    def attribute(self, node: ast.Attribute) -> Any:
+        value = super().attribute(node)
+        self.see(node, value)
+        return value
+
+    def assign(self, target: ast.expr, value: Any) -> None:
+        super().assign(target, value)
+        if type(target) is ast.Name or type(target) is ast.Attribute:
+            self.see(target, value, True)
+
+    def set_attribute(
+        self, owner: Any, name: str, value: Any, node: ast.AST, augmented: bool = False
+    ) -> None:
+        super().set_attribute(owner, name, value, node, augmented)
+        if augmented:
+            self.see(node, value, True)
+
+    def bind_arguments(self, function: Function, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+        names = super().bind_arguments(function, args, kwargs)
+        signature = function.node.args
+        caller = self.frame
+        inside = Frame(function.name, function.unit, names, None, caller.depth + 1)
+        inside.loops, inside.call_site = caller.loops, None
+        self.frame = inside
+        try:
+            for parameter in (*signature.posonlyargs, *signature.args, *signature.kwonlyargs):
+                self.see(parameter, names.get(parameter.arg))
+        finally:
+            self.frame = caller
+        return names
+
+    # -- what happens to tensors -------------------------------------------------------------------------------------
+
+    def make_result(self, op: str, *given: Any) -> Any:
+        result = super().make_result(op, *given)
+        if isinstance(result, Tensor):
+            self.makers.setdefault(result, op)
+            operands: list[tuple[str, Tensor]] = given[2]
+            certain: bool = given[-1]
+            if certain and self.begins_unwritten(op, result, operands):
+                self.counted.add(result.counter)
+        return result
+
+    def begins_unwritten(self, op: str, result: Tensor, operands: list[tuple[str, Tensor]]) -> bool:
+        """Whether the operator made memory of its own and did not write to it twice."""
+        if result.counter.version or any(
+            tensor.storage is result.storage or tensor.inference_site is not None for _, tensor in operands
+        ):
+            return False
+        if op in ("Linear", "linear", "matmul"):
+            # Vectors are taken for matrices with one row, which is squeezed away in place.
+            return all(
+                tensor.shape is not None and len(tensor.shape) > 1
+                for name, tensor in operands
+                if not name.endswith("bias")
+            )
+        return op not in WRITTEN_INSIDE
+
+    def new_leaf(self, *given: Any) -> Tensor:
+        leaf: Tensor = super().new_leaf(*given)
+        self.counted.add(leaf.counter)
+        return leaf
+
+    def keep_saved(self, grad_node: Node, *given: Any) -> None:
+        before = len(grad_node.saved)
+        super().keep_saved(grad_node, *given)
+        for saved in grad_node.saved[before:]:
+            if saved.certain:
+                self.keepers.setdefault(saved.storage, []).append(grad_node)
+
+    def escape(self, args: list[Any], kwargs: dict[str, Any]) -> None:
+        super().escape(args, kwargs)
+        for value in (*args, *kwargs.values()):
+            for tensor in tensors_in(value):
+                self.handed_out[tensor.storage] = "unknown code was given it"
+
+    def get_item(self, owner: Any, index: Any, node: ast.AST) -> Any:
+        """One item of a list stands for another only where all of them are alike."""
+        value = super().get_item(owner, index, node)
+        if type(owner) is not Seq or type(value) is not Tensor or (owner.exact and is_constant(index)):
+            return value
+        tensors = [item for item in owner.items if type(item) is Tensor]
+        alike = {(tensor.node is None, tensor.needs_grad() is True) for tensor in tensors}
+        if owner.exact and len(tensors) == len(owner.items) and len(alike) == 1:
+            return value
+        some = Tensor(value.site, requires_grad=IGNORANT, dtype=value.dtype)
+        some.node = Node("item", self.site(node), [], IGNORANT, self.tick)
+        return some
+
+    def augment_item(self, node: ast.AugAssign, owner: Tensor, index: Any, operand: Any) -> None:
+        """`y[0] += 1` writes twice: once through the view that it reads, and once when that view is put back."""
+        before = len(owner.storage.writes)
+        super().augment_item(node, owner, index, operand)
+        writes = owner.storage.writes
+        if len(writes) > before and writes[-1].op != "index_put_":
+            owner.counter.version += 1
+
+    def apply_custom_function(self, *given: Any) -> Any:
+        self.blind += 1
+        try:
+            result = super().apply_custom_function(*given)
+        finally:
+            self.blind -= 1
+        for tensor in tensors_in(result):
+            self.counted.discard(tensor.counter)
+            if tensor.node is not None:
+                self.functions.add(tensor.node)
+        return result
+
+    def transform(self, *given: Any) -> Any:
+        transformed = super().transform(*given)
+        if not isinstance(transformed, Native):
+            return transformed
+        inner = transformed.call
+
+        def call(*arguments: Any) -> Any:
+            self.blind += 1
+            try:
+                return inner(*arguments)
+            finally:
+                self.blind -= 1
+
+        return Native(transformed.name, call)
+
+    def loop_ended(self, run: LoopRun) -> None:
+        super().loop_ended(run)
+        if run.length is None or run.number < run.length:
+            self.unfinished.add(run)
+
+    def is_counted(self, write: Write, sighting: Sighting) -> bool:
+        """Whether the write is one write in torch too: no optimizer's, and not in rounds that were left out."""
+        return write.mode != "optimizer" and all(
+            run not in self.unfinished or (run, number) in sighting.loops for run, number in write.site.loops
+        )

@@ -1,0 +1,41 @@
+"""What the engine knows about a tensor under one name at one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gradsight.model.source import Span
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Saved:
+    """An operator that keeps the tensor for backward, and where."""
+
+    line: int
+    op: str
+
+
+@dataclass(frozen=True, slots=True)
+class TensorCard:
+    """A tensor under one name at one place; None, zero and empty fields are not known.
+
+    `span` is the name itself.  `made_by` is the operator as the program calls it (`exp`, `nn.Linear`), empty for a leaf;
+    `grad_fn` is the name that torch gives the recorded operation (`Exp`), where it is always the same; `view_of` is the
+    tensor whose memory it shares.  `version` is torch's counter, `writes` the lines that wrote the memory until here,
+    `saved` who keeps it for backward, before or after.  `doubt` says why something is not known.
+    """
+
+    name: str
+    span: Span
+    is_leaf: bool | None = None
+    requires_grad: bool | None = None
+    made_by: str = ""
+    grad_fn: str = ""
+    made_line: int = 0
+    view_of: str = ""
+    version: int | None = None
+    saved: tuple[Saved, ...] = ()
+    writes: tuple[int, ...] = ()
+    is_assigned: bool = False
+    """The name is bound here: the place where a hint belongs."""
+    doubt: str = ""

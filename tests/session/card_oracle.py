@@ -1,0 +1,159 @@
+"""Asks torch what cards claim: a program runs with every tensor name observed, and each observation is held against them.
+
+A name that is read is observed as it is read, a name that is bound right after the statement that binds it.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import random
+import re
+import sys
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from gradsight.model.card import TensorCard
+
+Place = tuple[int, int]
+"""A line and the byte column at which a name begins (for an attribute, ends)."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What torch says about a tensor at one moment."""
+
+    is_leaf: bool
+    requires_grad: bool
+    grad_fn: str
+    version: int | None
+
+
+@dataclass
+class Observer:
+    """Gathers observations by place while a program runs."""
+
+    seen: dict[Place, set[Observation]] = field(default_factory=dict)
+
+    def see(self, value: Any, line: int, column: int) -> Any:
+        """Note a value, and hand it on."""
+        if isinstance(value, torch.Tensor) and not torch._C._functorch.is_functorch_wrapped_tensor(value):
+            with contextlib.suppress(RuntimeError):
+                self.seen.setdefault((line, column), set()).add(observe(value))
+        return value
+
+
+def observe(tensor: torch.Tensor) -> Observation:
+    """One tensor as it is now."""
+    function = tensor.grad_fn
+    name = re.sub(r"Backward\d*$", "", function.name().rpartition("::")[2]) if function is not None else ""
+    version = None if tensor.is_inference() else int(tensor._version)
+    return Observation(tensor.is_leaf, tensor.requires_grad, name, version)
+
+
+class Watched(ast.NodeTransformer):
+    """Puts an observation around every name that is read and behind every name that is bound."""
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self._seen(node, node.col_offset) if isinstance(node.ctx, ast.Load) else node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load):
+            return node
+        return self._seen(node, node.end_col_offset or 0, node.end_lineno)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> list[ast.stmt]:
+        self.generic_visit(node)
+        return [node, *self._bound(node.targets)]
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> list[ast.stmt]:
+        self.generic_visit(node)
+        return [node, *self._bound([node.target])]
+
+    def visit_For(self, node: ast.For) -> ast.stmt:
+        self.generic_visit(node)
+        node.body[:0] = self._bound([node.target])
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+        for index, statement in enumerate(node.body):
+            made = self.visit(statement)
+            node.body[index] = made if isinstance(made, ast.stmt) else ast.If(ast.Constant(True), made, [])
+        parameters = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        node.body[:0] = [
+            ast.Expr(self._call(ast.Name(one.arg, ast.Load()), one.lineno, one.col_offset))
+            for one in parameters
+        ]
+        return node
+
+    def _bound(self, targets: Iterable[ast.expr]) -> Iterable[ast.stmt]:
+        for target in targets:
+            if isinstance(target, ast.Name):
+                yield ast.Expr(self._call(ast.Name(target.id, ast.Load()), target.lineno, target.col_offset))
+            elif isinstance(target, (ast.Tuple, ast.List)):
+                yield from self._bound(target.elts)
+
+    def _seen(self, node: ast.expr, column: int, line: int | None = None) -> ast.expr:
+        return self._call(node, line or node.lineno, column)
+
+    def _call(self, value: ast.expr, line: int, column: int) -> ast.Call:
+        return ast.Call(
+            ast.Name("__see__", ast.Load()), [value, ast.Constant(line), ast.Constant(column)], []
+        )
+
+
+def observations(text: str, path: str) -> dict[Place, set[Observation]]:
+    """What torch says about every tensor name of a program, until it ends or raises."""
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    random.seed(0)
+    tree = ast.fix_missing_locations(Watched().visit(ast.parse(text)))
+    observer = Observer()
+    namespace: dict[str, Any] = {"__name__": "__main__", "__file__": path, "__see__": observer.see}
+    limit = sys.getrecursionlimit()
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            exec(compile(tree, path, "exec"), namespace)
+        except (Exception, SystemExit):
+            pass
+        finally:
+            torch.set_grad_enabled(True)
+            torch.set_default_dtype(torch.float32)
+            sys.setrecursionlimit(limit)
+    return observer.seen
+
+
+@dataclass
+class Verdict:
+    """How many claims were held against torch, and those that torch denies."""
+
+    claims: int = 0
+    lies: list[str] = field(default_factory=list)
+
+
+def compare(cards: Iterable[TensorCard], seen: dict[Place, set[Observation]], lines: list[str]) -> Verdict:
+    """Hold every claim of every card against every observation of the same name."""
+    verdict = Verdict()
+    for card in cards:
+        column = card.span.end_column if "." in card.name else card.span.column
+        text = lines[card.span.line - 1] if "." not in card.name else lines[card.span.end_line - 1]
+        place = (card.span.line, len(text[:column].encode()))
+        for observed in seen.get(place, ()):
+            for name in ("is_leaf", "requires_grad", "grad_fn", "version"):
+                claimed, true = getattr(card, name), getattr(observed, name)
+                if claimed is None or claimed == "":
+                    continue
+                verdict.claims += 1
+                if claimed != true:
+                    verdict.lies.append(f"{card.span.line}: {card.name}.{name} is {true!r}, not {claimed!r}")
+    return verdict

@@ -1,0 +1,36 @@
+"""What cards say about tensor names is what torch says, on every program of the collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gradsight.analysis import Analyser
+from gradsight.model.source import Source
+from tests.session.card_oracle import compare, observations
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+FOLDERS = ("programs", "references", "differential", "truths")
+PROGRAMS = sorted(path for folder in FOLDERS for path in (FIXTURES / folder).glob("*.py"))
+BATCH = 40
+
+
+def check(path: Path) -> tuple[int, list[str]]:
+    """The number of claims that were held against torch, and those that torch denies."""
+    text = path.read_text(encoding="utf-8")
+    lines = text.split("\n")
+    cards = Analyser().cards(Source(str(path), text), 1, len(lines))
+    verdict = compare(cards, observations(text, str(path)), lines)
+    return verdict.claims, [f"{path.name}:{lie}" for lie in verdict.lies]
+
+
+@pytest.mark.parametrize("first", range(0, len(PROGRAMS), BATCH))
+def test_no_card_says_what_torch_denies(first: int) -> None:
+    claims, lies = 0, []
+    for path in PROGRAMS[first : first + BATCH]:
+        made, denied = check(path)
+        claims += made
+        lies += denied
+    assert lies == []
+    assert claims > 5 * BATCH or first + BATCH > len(PROGRAMS)
