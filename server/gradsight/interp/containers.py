@@ -36,6 +36,8 @@ class Containers(Iteration):
             if owner.exact:
                 if -len(items) <= index < len(items):
                     return items[index]
+                if owner.partial and items:
+                    return items[-1]
                 return self.gap("index out of range", node)
             if items:
                 return items[index % len(items)] if -len(items) <= index < len(items) else items[-1]
@@ -99,7 +101,7 @@ class Containers(Iteration):
             return
         del owner.items[place]
         if place == slice(None, None, None):
-            owner.exact = True
+            owner.exact, owner.partial = True, False
 
     def sequence_method(
         self, receiver: Seq, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
@@ -139,7 +141,7 @@ class Containers(Iteration):
             return items[-1]
         if name == "clear":
             receiver.items = []
-            receiver.exact = True
+            receiver.exact, receiver.partial = True, False
             return None
         if name == "copy":
             return Seq(receiver.kind, list(items), receiver.exact, self.site(node))
@@ -174,6 +176,8 @@ class Containers(Iteration):
         for tensor in tensors_in(value, 3):
             self.stored(tensor, receiver, node)
         receiver.items.append(value)
+        if self.frame.loops:
+            self.note_growth(receiver)
         if receiver.maxlen is not None and len(receiver.items) > receiver.maxlen:
             receiver.items.pop(0)
         if len(receiver.items) > 256:

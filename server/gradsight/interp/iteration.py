@@ -119,7 +119,7 @@ class Iteration(Calls):
         """`len(value)`: known, or a number."""
         if isinstance(value, (str, bytes, range)):
             return len(value)
-        if isinstance(value, Seq) and value.exact:
+        if isinstance(value, Seq) and value.exact and not value.partial:
             return len(value.items)
         if isinstance(value, Mapping) and value.exact:
             return len(value.items)

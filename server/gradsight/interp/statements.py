@@ -6,10 +6,9 @@ Executing a block returns a *status*: None (went through), BREAK, CONTINUE or a 
 from __future__ import annotations
 
 import ast
-from collections.abc import Generator
 from typing import Any
 
-from gradsight.interp.assignment import Assignment
+from gradsight.interp.loops import BREAK, CONTINUE, Flow, LoopRun, Loops, leaves_block
 from gradsight.interp.machine import PathEnded, RaisedError
 from gradsight.interp.tensors import Tensor
 from gradsight.interp.values import (
@@ -23,18 +22,12 @@ from gradsight.interp.values import (
     Mapping,
     Method,
     Native,
-    Number,
     Opaque,
     Scope,
     Seq,
     Unknown,
     is_constant,
 )
-
-BREAK = "break"
-CONTINUE = "continue"
-UNKNOWN_ROUNDS = 2
-FULL_UNROLL = 12
 
 
 class Returned:
@@ -46,23 +39,7 @@ class Returned:
         self.value = value
 
 
-class LoopRun:
-    """One execution of a loop statement, for what happens between its rounds."""
-
-    __slots__ = ("length", "node", "number", "site")
-
-    def __init__(self, node: ast.AST, site: Any, length: int | None = None) -> None:
-        self.node = node
-        self.number = 0
-        self.site = site
-        self.length = length
-        """How many rounds the program makes, where that is known."""
-
-
-Flow = Generator[Any, Any, Any]
-
-
-class Statements(Assignment):
+class Statements(Loops):
     """Execution of statements."""
 
     def execute(self, body: list[ast.stmt]) -> Any:
@@ -153,6 +130,8 @@ class Statements(Assignment):
 
     def do_assign(self, node: ast.Assign) -> Any:
         value = self.evaluate(node.value)
+        if type(value) is int and self.frame.loops:
+            self.note_recount(node, value)
         for target in node.targets:
             self.assign(target, value)
         if self.after_assign is not None:
@@ -171,13 +150,15 @@ class Statements(Assignment):
         operand = self.evaluate(node.value)
         if isinstance(target, ast.Name):
             current = self.load_name(target)
-            self.assign(target, self.augment(node, current, operand))
+            result = self.augment(node, current, operand)
+            self.assign(target, result)
+            self.note_count(self.frame.namespace, target.id, current, result)
         elif isinstance(target, ast.Attribute):
             owner = self.evaluate(target.value)
             current = self.get_attribute(owner, target.attr, target)
-            self.set_attribute(
-                owner, target.attr, self.augment(node, current, operand), target, augmented=True
-            )
+            result = self.augment(node, current, operand)
+            self.set_attribute(owner, target.attr, result, target, augmented=True)
+            self.note_count(owner, target.attr, current, result)
         elif isinstance(target, ast.Subscript):
             owner = self.evaluate(target.value)
             index = self.evaluate_index(target.slice)
@@ -286,6 +267,8 @@ class Statements(Assignment):
         condition = self.evaluate(node.test)
         known = self.truth(condition)
         if known is not None and self.guarded_by(condition) is None:
+            if self.frame.loops:
+                self.arm_chosen(node, known)
             return (yield from self.block(node.body if known else node.orelse))
         default = not (leaves_block(node.body) and not node.orelse)
         choice = self.decide(condition, node, default)
@@ -331,102 +314,6 @@ class Statements(Assignment):
             if isinstance(inner, (ast.MatchAs, ast.MatchStar)) and name:
                 self.bind(name, self.gap("bound by a structural pattern"))
         return self.gap("structural pattern")
-
-    # -- loops -------------------------------------------------------------------------------------------------------
-
-    def do_for(self, node: Any) -> Flow:
-        iterable = self.evaluate(node.iter)
-        items, length = self.iterate(iterable)
-        frame = self.frame
-        outer = frame.loops
-        run = LoopRun(node, self.site(node), length)
-        limit = self.rounds_allowed(length)
-        status: Any = None
-        ended_by_break = False
-        spent_before = self.budget
-        try:
-            for item in items:
-                number = run.number
-                if number >= limit:
-                    if holds_objects(item):
-                        self.truncated = True
-                    if length is None or limit < UNKNOWN_ROUNDS:
-                        break
-                    item = self.some_item(iterable, item)
-                run.number += 1
-                frame.loops = (*outer, (run, number))
-                self.assign(node.target, item)
-                status = yield from self.block(node.body)
-                if status is CONTINUE:
-                    status = None
-                elif status is BREAK:
-                    ended_by_break = True
-                    status = None
-                    break
-                elif status is not None:
-                    return status
-                if number >= limit:
-                    break
-                if number == 0 and length is not None and limit > UNKNOWN_ROUNDS:
-                    cost = max(1, spent_before - self.budget)
-                    limit = max(UNKNOWN_ROUNDS, min(limit, self.budget // (3 * cost)))
-        finally:
-            frame.loops = outer
-            self.loop_ended(run)
-        if not ended_by_break and node.orelse:
-            return (yield from self.block(node.orelse))
-        return None
-
-    truncated: bool = False
-    """A loop over distinct tensors or modules was left before all of them had their round."""
-
-    def rounds_allowed(self, length: int | None) -> int:
-        """How often the body is executed: all rounds of a short loop, the first ones of a long or unknown one."""
-        if length is None:
-            return UNKNOWN_ROUNDS
-        return length if length <= FULL_UNROLL else UNKNOWN_ROUNDS + 1
-
-    def some_item(self, iterable: Any, item: Any) -> Any:
-        """What a later round of a long loop gets: like `item`, its value no longer known."""
-        if isinstance(item, (int, float)) and not isinstance(item, bool):
-            return Number()
-        if isinstance(item, Seq) and item.kind == "tuple":
-            return Seq("tuple", [self.some_item(iterable, inner) for inner in item.items])
-        return item
-
-    def do_while(self, node: ast.While) -> Flow:
-        frame = self.frame
-        outer = frame.loops
-        run = LoopRun(node, self.site(node))
-        ended_by_break = False
-        try:
-            while True:
-                number = run.number
-                known = self.truth(self.evaluate(node.test))
-                if known is False:
-                    break
-                limit = (
-                    FULL_UNROLL if known and not isinstance(node.test, ast.Constant) else UNKNOWN_ROUNDS + 1
-                )
-                if number >= limit:
-                    break
-                run.number += 1
-                frame.loops = (*outer, (run, number))
-                status = yield from self.block(node.body)
-                if status is BREAK:
-                    ended_by_break = True
-                    break
-                if status is not None and status is not CONTINUE:
-                    return status
-        finally:
-            frame.loops = outer
-            self.loop_ended(run)
-        if not ended_by_break and node.orelse:
-            return (yield from self.block(node.orelse))
-        return None
-
-    def loop_ended(self, run: LoopRun) -> None:
-        """Hook: a loop is over."""
 
     # -- with and try ------------------------------------------------------------------------------------------------
 
@@ -507,15 +394,6 @@ class Statements(Assignment):
         return None
 
 
-def holds_objects(item: Any) -> bool:
-    """Whether a loop variable stands for a parameter or module of its own."""
-    if isinstance(item, Seq):
-        return any(holds_objects(inner) for inner in item.items[:8])
-    if isinstance(item, Tensor):
-        return item.is_leaf and item.requires_grad is not False
-    return isinstance(item, (Layer, Instance))
-
-
 def contains_yield(node: ast.AST) -> bool:
     """Whether the function's own body yields."""
     body = getattr(node, "body", [])
@@ -528,12 +406,6 @@ def contains_yield(node: ast.AST) -> bool:
             continue
         todo.extend(ast.iter_child_nodes(current))
     return False
-
-
-def leaves_block(body: list[ast.stmt]) -> bool:
-    """Whether a block ends by leaving: a guard clause."""
-    last = body[-1] if body else None
-    return isinstance(last, (ast.Return, ast.Raise, ast.Continue, ast.Break))
 
 
 __all__ = [

@@ -101,7 +101,7 @@ class Array:
 class Seq:
     """A list, tuple, set or deque.  If not `exact`, its items stand for an unknown number of such items."""
 
-    __slots__ = ("exact", "fields", "items", "kind", "maxlen", "site")
+    __slots__ = ("exact", "fields", "items", "kind", "maxlen", "partial", "site")
 
     def __init__(self, kind: str, items: list[Any], exact: bool = True, site: Site | None = None) -> None:
         self.kind = kind
@@ -110,6 +110,8 @@ class Seq:
         self.site = site
         self.fields: tuple[str, ...] | None = None
         self.maxlen: int | None = None
+        self.partial = False
+        """Whether a loop that was not executed to its end would have put more of the kind into it."""
 
 
 class Mapping:
@@ -351,6 +353,17 @@ class Super:
         self.receiver = receiver
 
 
+class Names(dict[str, Any]):
+    """The namespace of an imported module; `waiting` are names whose statements nobody has needed yet."""
+
+    __slots__ = ("module", "waiting")
+
+    def __init__(self, module: PythonModule) -> None:
+        super().__init__()
+        self.module = module
+        self.waiting: dict[str, list[Any]] = {}
+
+
 class PythonModule:
     """A module of the analysed workspace."""
 
@@ -359,7 +372,7 @@ class PythonModule:
     def __init__(self, name: str, path: str) -> None:
         self.name = name
         self.path = path
-        self.namespace: dict[str, Any] = {}
+        self.namespace = Names(self)
         self.loaded = False
         self.source: Any = None
         """The text to execute when something of the module is first needed."""
