@@ -96,7 +96,9 @@ describe("a trusted workspace", () => {
     await window.command("View: Toggle Panel Visibility");
     const lenses = window.page.locator(".codelens-decoration a", { hasText: "Probe" });
     await lenses.nth(2).click();
-    await window.notification(/compare_gradients|GS302/);
+    await window.notification(/GS302: .*torch 2\./);
+    const probing = window.page.locator(".notification-list-item", { hasText: "Probing" });
+    await until(async () => (await probing.count()) === 0, "no progress");
     await window.picture("05-lens");
     await window.clearNotifications();
   });
@@ -165,7 +167,7 @@ RuntimeError: one of the variables needed for gradient computation has been modi
     await window.goto(15, 12);
     const titles = await window.quickFixes();
     await window.picture("09-quick-fix");
-    assert.match(titles[0], /Write gate out of place/);
+    assert.ok(titles.includes("Write gate out of place"), titles.join(" | "));
     await window.page.keyboard.press("Enter");
     await window.squiggles("error", false);
     await window.save();
@@ -207,10 +209,8 @@ RuntimeError: one of the variables needed for gradient computation has been modi
     await window.squiggles("warning");
     editor.configure({ "gradsight.ignore": ["GS302"] });
     await window.squiggles("warning", false);
-    editor.configure({ "gradsight.ignore": [], "gradsight.codeLens": false });
+    editor.configure({ "gradsight.ignore": [] });
     await window.squiggles("warning");
-    const lenses = window.page.locator(".codelens-decoration a", { hasText: "Probe" });
-    await until(async () => (await lenses.count()) === 0, "no lens");
   });
 
   test("a server that is killed comes back, without a word", async () => {

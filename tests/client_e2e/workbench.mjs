@@ -163,7 +163,8 @@ export class Editor {
 
   environment() {
     const { PYTHONPATH: _unused, VIRTUAL_ENV: _also, ...env } = process.env;
-    return { ...env, PATH: this.path ?? env.PATH, EXTENSIONS_GALLERY: NO_GALLERY };
+    // VSCODE_CLI: the environment is this one, and not what a login shell would make of it.
+    return { ...env, PATH: this.path ?? env.PATH, VSCODE_CLI: "1", EXTENSIONS_GALLERY: NO_GALLERY };
   }
 
   call(...args) {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -217,3 +218,51 @@ def test_make_stops_at_what_is_missing(machine: Machine) -> None:
 def test_continuous_integration_without_make_says_so(machine: Machine) -> None:
     (machine.programs / "make").unlink()
     check_refusal(machine.run("bash", ".ci/run"), "needs make")
+
+
+REPORT = '<testsuites><testsuite><testcase name="works"/></testsuite></testsuites>'
+MAKE = f"""#!/bin/sh
+echo "$*" >>make.log
+mkdir -p build/reports
+case "$*" in
+    '-k test') for name in client python; do echo '{REPORT}' >build/reports/$name.xml; done ;;
+    test-vscode) echo '{REPORT}' >build/reports/vscode.xml ;;
+esac
+[ ! -e broken ]
+"""
+
+
+@pytest.fixture
+def continuous(machine: Machine) -> Machine:
+    """A machine on which everything is set up and every test passes."""
+    (machine.programs / "make").unlink()
+    machine.install("make", MAKE)
+    shutil.copy(ROOT / ".ci" / "counts.py", machine.folder / ".ci")
+    python = machine.folder / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to(sys.executable)
+    editor = machine.folder / ".ci" / "vscode"
+    editor.write_text("#!/bin/sh\n[ ! -e closed ] || { echo 'no VS Code here' >&2; exit 2; }\n")
+    editor.chmod(0o755)
+    return machine
+
+
+def test_continuous_integration_counts_all_three_suites(continuous: Machine) -> None:
+    outcome = continuous.run("sh", ".ci/run")
+    assert outcome.returncode == 0
+    assert outcome.stdout.splitlines()[-1] == "total: 3 passed, 0 failed, 0 skipped"
+
+
+def test_continuous_integration_fails_when_a_suite_fails(continuous: Machine) -> None:
+    (continuous.folder / "broken").touch()
+    assert continuous.run("sh", ".ci/run").returncode == 1
+    assert "test-vscode" in (continuous.folder / "make.log").read_text().splitlines()
+
+
+def test_continuous_integration_says_when_there_is_no_editor(continuous: Machine) -> None:
+    (continuous.folder / "closed").touch()
+    outcome = continuous.run("sh", ".ci/run")
+    assert outcome.returncode == 0
+    assert "no VS Code here" in outcome.stderr
+    assert "vscode: not run; the reason is above" in outcome.stdout
+    assert outcome.stdout.splitlines()[-1] == "total: 2 passed, 0 failed, 0 skipped"
