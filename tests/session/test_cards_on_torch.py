@@ -34,3 +34,17 @@ def test_no_card_says_what_torch_denies(first: int) -> None:
         lies += denied
     assert lies == []
     assert claims > 5 * BATCH or first + BATCH > len(PROGRAMS)
+
+
+@pytest.mark.parametrize("path", PROGRAMS[::25], ids=lambda path: path.stem)
+def test_cards_after_edits_are_those_of_a_fresh_analysis(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    analyser = Analyser()
+    places = [at for at in range(len(text)) if text.startswith("\n", at)]
+    for step, place in enumerate(places[:: max(1, len(places) // 6)]):
+        inserted = ("\n", "\n# é", "\nextra = 1", "\n\n")[step % 4]
+        edited = text[:place] + inserted + text[place:]
+        length = edited.count("\n") + 1
+        source = Source(str(path), edited)
+        analyser.analyze(source)
+        assert analyser.cards(source, 1, length) == Analyser().cards(source, 1, length)
