@@ -16,6 +16,7 @@ import {
   ErrorAction,
   LanguageClient,
   type LanguageClientOptions,
+  RevealOutputChannelOn,
 } from "vscode-languageclient/node";
 import { type Environments, surroundingsOf } from "./environments";
 import { expandPath, expandVariables } from "./expansion";
@@ -153,6 +154,8 @@ export class Server implements Disposable {
     return {
       documentSelector: SELECTOR,
       outputChannel: this.log,
+      // A request that fails is a matter for the log: the user did not ask for anything.
+      revealOutputChannelOn: RevealOutputChannelOn.Never,
       initializationOptions: await this.resolved(settings, undefined),
       errorHandler: {
         error: () => ({ action: ErrorAction.Continue }),

@@ -125,6 +125,11 @@ test("a server that keeps dying is restarted four times, then left alone with a 
   assert.match(editor.errors[0] ?? "", /ended 5 times in a row/);
 });
 
+test("a request that fails raises no message of its own", async () => {
+  await activate(context);
+  assert.equal(servers.options[0]?.revealOutputChannelOn, 4);
+});
+
 test("what the editor knows is added to the settings that the server asks for", async () => {
   editor.trusted = false;
   await activate(context);

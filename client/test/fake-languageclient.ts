@@ -7,6 +7,7 @@ interface StartedServer {
 }
 interface Options {
   initializationOptions: Record<string, unknown>;
+  revealOutputChannelOn: number;
   errorHandler: { closed(): { action: number; handled: boolean } };
   middleware: {
     executeCommand(name: string, args: unknown[], next: (name: string, args: unknown[]) => unknown): unknown;
@@ -43,6 +44,7 @@ export const servers = {
 
 export const State = { Stopped: 1, Running: 2, Starting: 3 };
 export const CloseAction = { DoNotRestart: 1, Restart: 2 };
+export const RevealOutputChannelOn = { Never: 4 };
 export const ErrorAction = { Continue: 1, Shutdown: 2 };
 export const ExecuteCommandRequest = { type: "workspace/executeCommand" };
 export const DidChangeConfigurationNotification = { type: "workspace/didChangeConfiguration" };

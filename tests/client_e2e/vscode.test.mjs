@@ -251,6 +251,7 @@ RuntimeError: one of the variables needed for gradient computation has been modi
       () => readFileSync(join(folder, "notebook.ipynb"), "utf8").includes("y = y * 2"),
       "the repaired notebook",
     );
+    assert.equal(await window.page.locator(".notification-list-item").count(), 0);
     await window.picture("13-notebook-fixed");
   });
 });
