@@ -40,7 +40,10 @@ class Assignment(MachineState):
             outermost = frame.scope
             while outermost.outer is not None:
                 outermost = outermost.outer
-            outermost.names[name] = value
+            if self.isolated:
+                self.private[id(outermost.names), name] = value
+            else:
+                outermost.names[name] = value
             return
         nonlocals = getattr(frame.function, "attributes", None)
         if nonlocals and name in nonlocals.get("nonlocal", ()):

@@ -263,6 +263,10 @@ class Calls(Expressions):
             ("dataclass", "dataclasses.dataclass", "attr.s", "define")
         ):
             value.kind = "data" if value.kind == "plain" else value.kind
+        elif isinstance(decorated, (Function, Method)):
+            # A registry takes note of the class and hands it back.
+            result = self.call(decorated, [value], {}, decorator)
+            return result if isinstance(result, ClassValue) else value
         return value
 
     # -- classes -----------------------------------------------------------------------------------------------------

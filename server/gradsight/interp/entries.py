@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from gradsight.interp.engine import Machine
+from gradsight.interp.importing import Importing
 from gradsight.interp.machine import PathEnded, Program, RaisedError
 from gradsight.interp.memory import Memory, Record, binders_of, names_bound, only_defines, rests_on
 from gradsight.interp.parsing import parse_text
@@ -55,20 +55,13 @@ CONSTANTS = re.compile(r"target|label|mask|ind(ex|ices)|_ids?$|^ids$|lengths?$|^
 """Names of arguments that carry no graph: what a prediction is held against, and what selects."""
 LOSS_NAMES = ("loss", "criterion", "objective", "penalty")
 
-Finder = Callable[[str, int, str], Source | None]
 
-
-class EntryMachine(Machine):
+class EntryMachine(Importing):
     """A machine that knows the workspace and what may be assumed about arguments."""
 
     def __init__(self, program: Program, module: PythonModule, script: list[bool], budget: int) -> None:
         super().__init__(program, module, script, budget)
-        self.modules: dict[str, PythonModule] = {}
         self.assuming = False
-
-    def adopt(self, modules: dict[str, PythonModule]) -> None:
-        """Use the workspace modules that the script's execution has already loaded."""
-        self.modules = modules
 
     def run_script(
         self, units: list[Unit], namespace: dict[str, Any], unit_asked: dict[Unit, set[str]] | None
@@ -89,34 +82,6 @@ class EntryMachine(Machine):
                 total |= self.asked
         finally:
             self.asked = total | self.asked
-
-    def find_module(self, name: str, level: int) -> PythonModule | None:
-        finder: Finder | None = self.program.finder
-        if finder is None:
-            return None
-        path = self.frame.unit.path
-        source = finder(name, level, path)
-        if source is None:
-            return None
-        known = self.modules.get(source.path)
-        if known is None:
-            known = self.modules[source.path] = PythonModule(name, source.path)
-            known.source = source
-            self.program.depends_on.add(source.path)
-        return known
-
-    def load_module(self, module: PythonModule) -> None:
-        if module.loaded or module.source is None:
-            return
-        module.loaded = True
-        previous, events, asked = self.frame, self.events, self.asked
-        self.events, self.asked = [], set()
-        try:
-            self.run_units(self.program.units_of(module.source), module.namespace)
-        except (PathEnded, RaisedError):
-            pass
-        finally:
-            self.frame, self.events, self.asked = previous, events, asked
 
     def assumed_tensor(self, value: Unknown) -> Tensor | None:
         if value.tensor is None and value.argument and self.assuming:

@@ -19,6 +19,7 @@ from gradsight.interp.values import (
     Layer,
     Mapping,
     Method,
+    Names,
     Negated,
     Number,
     Pending,
@@ -173,9 +174,10 @@ class Expressions(Statements):
                 value = namespace[name] = self.resolve_import(value, node)
             if frame.depth == 0:
                 self.asked.add(name)
-                return self.private_value(name, value) if self.isolated else value
+                return self.private_value(namespace, name, value) if self.isolated else value
             return value
         scope = frame.scope
+        names = namespace
         while scope is not None:
             names = scope.names
             if name in names:
@@ -185,20 +187,30 @@ class Expressions(Statements):
                 if scope.outer is None:
                     self.asked.add(name)
                     if self.isolated:
-                        return self.private_value(name, value)
+                        return self.private_value(names, name, value)
                 return value
             scope = scope.outer
         self.asked.add(name)
+        if self.isolated and (id(names), name) in self.private:
+            return self.private[id(names), name]
+        if type(names) is Names and name in names.waiting:
+            value = self.bind_waiting(names, name)
+            if value is not MISSING:
+                return self.private_value(names, name, value) if self.isolated else value
         return self.global_name(name, node)
 
-    def private_value(self, name: str, value: Any) -> Any:
+    def private_value(self, names: dict[str, Any], name: str, value: Any) -> Any:
         """A copy of a module's value for this entry alone, where the value could be changed."""
-        if not isinstance(value, (Tensor, Seq, Mapping, Instance, Layer)):
-            return value
-        found = self.private.get(name, MISSING)
+        found = self.private.get((id(names), name), MISSING)
         if found is MISSING:
-            found = self.private[name] = self.deep_copy(value, self.node, self.private_memo)
+            if not isinstance(value, (Tensor, Seq, Mapping, Instance, Layer)):
+                return value
+            found = self.private[id(names), name] = self.deep_copy(value, self.node, self.private_memo)
         return found
+
+    def bind_waiting(self, names: Names, name: str) -> Any:
+        """Execute the statements of an imported module that bind a name; MISSING if they did not."""
+        return MISSING
 
     private_memo: dict[int, Any]
 
@@ -269,8 +281,8 @@ class Expressions(Statements):
                 if count > 1:
                     for item in seq.items:
                         if isinstance(item, Tensor):
-                            self.stored(item, repeated, self.node)
-                            self.stored(item, seq, self.node)
+                            for _ in range(count):
+                                self.stored(item, repeated, self.node)
                 return repeated
             if isinstance(seq, Seq):
                 return Seq(seq.kind, list(seq.items), False)

@@ -48,13 +48,17 @@ class Library(CustomFunctions):
 
     def global_name(self, name: str, node: ast.AST) -> Any:
         if name == "__name__":
-            return "__main__"
+            return self.module_name()
         if name == "__file__":
             return Unknown("path of the file", "text")
         found = self.builtin_name(name)
         if found is not MISSING:
             return found
         return self.gap(f"name {name} is not defined here", node)
+
+    def module_name(self) -> str:
+        """What `__name__` is in the running code."""
+        return "__main__"
 
     def external_attribute(self, owner: External, name: str) -> Any:
         path = f"{owner.path}.{name}"
@@ -92,9 +96,9 @@ class Library(CustomFunctions):
             if alias.name == "*":
                 if module is not None:
                     self.load_module(module)
-                    self.frame.namespace.update(
-                        {k: v for k, v in module.namespace.items() if not k.startswith("_")}
-                    )
+                    for known in [*module.namespace, *module.namespace.waiting]:
+                        if not known.startswith("_"):
+                            self.bind(known, Pending(module, known))
                 else:
                     self.star_import(name)
             elif module is not None:
@@ -138,11 +142,14 @@ class Library(CustomFunctions):
 
     def module_attribute(self, module: PythonModule, name: str) -> Any:
         self.load_module(module)
-        if name in module.namespace:
-            value = module.namespace[name]
+        names = module.namespace
+        if name not in names and name in names.waiting:
+            self.bind_waiting(names, name)
+        if name in names:
+            value = names[name]
             if type(value) is Pending and value.module is not module:
-                value = module.namespace[name] = self.resolve_import(value, self.node)
-            return value
+                value = names[name] = self.resolve_import(value, self.node)
+            return self.private_value(names, name, value) if self.isolated else value
         inner = self.find_module(f"{module.name}.{name}", 0)
         return inner if inner is not None else self.gap(f"{name} is not in {module.name}")
 

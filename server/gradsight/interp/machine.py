@@ -11,6 +11,7 @@ import ast
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from gradsight.interp.deferred import divide
 from gradsight.interp.parsing import parse_text
 from gradsight.interp.sites import Frame, Site, Unit
 from gradsight.interp.tensors import Maybe, Tensor
@@ -69,6 +70,7 @@ class Program:
         self.finder: Any = None
         self.depends_on: set[str] = set()
         self.parsed: dict[str, list[Unit]] = {}
+        self.divisions: dict[str, tuple[list[Unit], dict[str, list[Unit]]]] = {}
 
     def units_of(self, source: Source) -> list[Unit]:
         """The units of a workspace module, parsed once."""
@@ -76,6 +78,18 @@ class Program:
         if units is None:
             units = self.parsed[source.path] = parsed_units(source.path, source.text)
         return units
+
+    def divided(self, source: Source) -> tuple[list[Unit], dict[str, list[Unit]]]:
+        """The statements of a workspace module that are executed with it, and those that wait for a need."""
+        finder = self.finder
+        known = self.divisions.get(source.path)
+        if known is None:
+
+            def is_foreign(name: str, level: int) -> bool:
+                return level == 0 and finder(name, 0, source.path) is None
+
+            known = self.divisions[source.path] = divide(self.units_of(source), is_foreign)
+        return known[0], dict(known[1])
 
 
 @lru_cache(maxsize=256)
@@ -121,7 +135,7 @@ class MachineState:
         """The global names that this path looked up."""
         self.isolated = False
         """Whether values of the module are copied before use, so that entries cannot disturb each other."""
-        self.private: dict[str, Any] = {}
+        self.private: dict[tuple[int, str], Any] = {}
 
     if TYPE_CHECKING:
         # The machine is one object built from rooms that call each other; a room sees what later rooms add.

@@ -1,0 +1,86 @@
+"""Imports of workspace modules: found when they are named, executed piece by piece as their names are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradsight.interp.engine import Machine
+from gradsight.interp.machine import PathEnded, Program, RaisedError
+from gradsight.interp.memory import names_bound
+from gradsight.interp.sites import Unit
+from gradsight.interp.values import MISSING, Names, Pending, PythonModule
+from gradsight.model.source import Source
+
+Finder = Callable[[str, int, str], Source | None]
+IMPORT_STATE = (
+    "frame", "node", "events", "asked", "decisions", "script", "grad_mode", "inference", "autocast", "mode_site",
+)  # fmt: skip
+"""What the execution of an import leaves as it was."""
+
+
+class Importing(Machine):
+    """A machine that knows the workspace."""
+
+    def __init__(self, program: Program, module: PythonModule, script: list[bool], budget: int) -> None:
+        super().__init__(program, module, script, budget)
+        self.modules: dict[str, PythonModule] = {}
+
+    def adopt(self, modules: dict[str, PythonModule]) -> None:
+        """Use the workspace modules that the script's execution has already loaded."""
+        self.modules = modules
+
+    def find_module(self, name: str, level: int) -> PythonModule | None:
+        finder: Finder | None = self.program.finder
+        if finder is None:
+            return None
+        path = self.frame.unit.path
+        source = finder(name, level, path)
+        if source is None:
+            return None
+        known = self.modules.get(source.path)
+        if known is None:
+            known = self.modules[source.path] = PythonModule(name, source.path)
+            known.source = source
+            self.program.depends_on.add(source.path)
+        return known
+
+    def load_module(self, module: PythonModule) -> None:
+        if module.loaded or module.source is None:
+            return
+        module.loaded = True
+        eager, module.namespace.waiting = self.program.divided(module.source)
+        if not self.run_imported(eager, module):
+            self.grad_mode = False
+
+    def bind_waiting(self, names: Names, name: str) -> Any:
+        units = names.waiting[name]
+        for unit in units:
+            for bound in names_bound(unit):
+                names.waiting.pop(bound, None)
+        self.run_imported(units, names.module)
+        value = names.get(name, MISSING)
+        if type(value) is Pending:
+            value = names[name] = self.resolve_import(value, self.node)
+        return value
+
+    def run_imported(self, units: list[Unit], module: PythonModule) -> bool:
+        """Execute statements of an imported module: in no mode, on no path, and unheard.  Tells the grad mode it leaves."""
+        if not units:
+            return True
+        outside = {name: getattr(self, name) for name in IMPORT_STATE}
+        self.events, self.asked, self.decisions, self.script = [], set(), [], []
+        self.grad_mode, self.inference, self.autocast, self.mode_site = True, False, False, None
+        try:
+            self.run_units(units, module.namespace)
+            return self.grad_mode
+        except (PathEnded, RaisedError):
+            return True
+        finally:
+            for name, value in outside.items():
+                setattr(self, name, value)
+
+    def module_name(self) -> str:
+        path = self.frame.unit.path
+        imported = self.modules.get(path) if path != self.module.path else None
+        return imported.name if imported is not None else "__main__"
