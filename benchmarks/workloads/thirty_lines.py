@@ -1,8 +1,8 @@
 """A program of thirty lines, as one has it open in an editor."""
 
 import torch
-import torch.nn.functional as F
 from torch import nn
+from torch.nn import functional as F
 
 
 class Classifier(nn.Module):
