@@ -2,7 +2,7 @@
 
 import torch
 from torch import nn
-from torch.nn import functional as F
+from torch.nn import functional
 
 
 class Classifier(nn.Module):
@@ -21,7 +21,7 @@ optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 inputs, labels = torch.randn(64, 10), torch.randint(0, 3, (64,))
 
 for step in range(3):
-    loss = F.cross_entropy(model(inputs), labels)
+    loss = functional.cross_entropy(model(inputs), labels)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
