@@ -115,6 +115,30 @@ class Aliases(Flow):
         self.emit("alias-read-after-write", write.site, steps, how="state", write=write.op, target=tensor.label,
                   alias="state_dict()", written=self.text_of_target(write.site))  # fmt: skip
 
+    shared_data: dict[Storage, tuple[Tensor, Site]]
+    """Memory of parameters that `.data = other.data` made the memory of another parameter: whose, and where."""
+
+    def assign_data(self, tensor: Tensor, value: Any, site: Site) -> None:
+        super().assign_data(tensor, value, site)
+        self.shared_data.pop(tensor.storage, None)
+        owner = value.source if isinstance(value, Tensor) and value.snapshot in ("data", "detach") else value
+        if isinstance(owner, Tensor) and owner.is_parameter and tensor.is_parameter and owner is not tensor:
+            self.shared_data[tensor.storage] = (owner, site)
+
+    def check_shared_data(self, target: Tensor, op: str, site: Site) -> None:
+        """One of two parameters on one memory is written by hand: the other one changes with it."""
+        shared = self.shared_data.get(target.storage)
+        if shared is None or op in ("data assignment", "load_state_dict", "optimizer step"):
+            return
+        del self.shared_data[target.storage]
+        owner, place = shared
+        steps = [
+            Step("written", site, f"{op} changes both parameters here"),
+            *self.call_steps(place),
+        ]
+        self.emit("alias-read-after-write", place, steps, how="shared", write=op, target=owner.label,
+                  alias=target.label, written=self.text_of_target(site))  # fmt: skip
+
     def check_written_through_alias(self, tensor: Tensor, node: ast.AST) -> None:
         """A tensor of the graph is read after a write through its `detach()` or `.data` alias."""
         if tensor.storage.epoch == tensor.born_epoch or not self.grad_mode or tensor.snapshot:
@@ -168,6 +192,8 @@ class Aliases(Flow):
         self, target: Tensor, op: str, site: Site, others: list[Tensor], *rest: Any, **options: Any
     ) -> Any:
         node = super().write_tensor(target, op, site, others, *rest, **options)
+        if self.shared_data:
+            self.check_shared_data(target, op, site)
         if self.same_tensor and site.frame is self.frame and target.storage.writes[-1].mode in BY_HAND:
             rescaled = op in RESCALING and not others and options.get("region") is None
             self.other_names_changed(target, site, rescaled)

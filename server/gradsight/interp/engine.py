@@ -33,6 +33,7 @@ class Machine(Protocol):
         self.cut_leaves = {}
         self.declared = {}
         self.terms = []
+        self.normalised = []
         self.totals = []
         self.replacements = []
         self.attribute_sites = {}
@@ -43,6 +44,7 @@ class Machine(Protocol):
         self.made_at = {}
         self.meetings = []
         self.averaged = {}
+        self.shared_data = {}
         self.records = {}
         self.adds_to_itself = {}
         self.used = set()

@@ -12,6 +12,8 @@ from gradsight.interp.values import AbsentGrad, Number, Opaque, cuts_of
 from gradsight.model.events import Step
 
 LINEAR = {"add", "sub", "mul", "div", "neg", "mean", "sum", "stack", "cat", "add_", "sub_", "mul_", "div_", "index", "squeeze", "to"}  # fmt: skip
+MEASURES = {"norm", "vector_norm", "matrix_norm", "sum"}
+"""What a tensor is divided by to make it of unit size: its gradient depends on the divisor's."""
 TERM_KINDS = {"number", "numpy", "detach", "data", "copy", "grad", "no_grad", "inference"}
 
 
@@ -35,7 +37,22 @@ class Flow(Switches):
         last = self.live_gradient_ticks.get(parameter, -1)
         if last > since:
             return
+        forgotten = self.loss_never_differentiated(parameter, site)
+        if forgotten is not None and any(
+            parameter in self.leaves_behind(cut) for run in runs for cut in run.cuts
+        ):
+            steps = [Step("made", forgotten.site, f"nobody calls backward on {forgotten.label}")]
+            self.emit("step-without-backward", site, steps)
+            return
         self.explain_absence(parameter, runs, site)
+
+    def loss_never_differentiated(self, parameter: Tensor, site: Site) -> Tensor | None:
+        """A named scalar beside the step that depends on the parameter and had no backward."""
+        for value in list(site.frame.namespace.values()):
+            if isinstance(value, Tensor) and value.shape == () and value.node is not None and value.label:
+                if value.node.walked is None and parameter in leaves_of([value.node]):
+                    return value
+        return None
 
     def explain_absence(self, parameter: Tensor, runs: list[Any], site: Site) -> None:
         for run in reversed(runs):
@@ -168,6 +185,20 @@ class Flow(Switches):
                 if cut.kind in TERM_KINDS:
                     self.terms.append((result.node, cut, self.site(node), with_graph))
 
+    def tensor_operator(self, name: str, tensor: Tensor, other: Any, node: ast.AST) -> Any:
+        result = super().tensor_operator(name, tensor, other, node)
+        if name == "__truediv__" and isinstance(other, Number) and other.cuts and isinstance(result, Tensor):
+            for cut in sorted(other.cuts, key=order_of):
+                made = cut.source.node
+                if result.node is None or made is None or cut.kind != "number" or made.op not in MEASURES:
+                    continue
+                if any(operand is tensor or operand.node is tensor.node for operand in made.operands):
+                    self.normalised.append((result.node, cut, self.site(node)))
+        return result
+
+    normalised: list[tuple[Node, Cut, Site]]
+    """Tensors divided by a number that measures themselves."""
+
     def augment(self, node: ast.AugAssign, current: Any, operand: Any) -> Any:
         result = super().augment(node, current, operand)
         kind = type(node.op).__name__
@@ -181,6 +212,15 @@ class Flow(Switches):
         super().backward_done(run, given)
         if self.terms:
             self.judge_terms(run)
+        ended: Site = run.site
+        for node, cut, site in self.normalised:
+            if node.walked is ended:
+                steps = [
+                    Step("read", site, "divided by it here"),
+                    Step("needed", ended, "this backward takes the divisor for a constant"),
+                    *self.call_steps(cut.site),
+                ]
+                self.emit("term-cut", cut.site, steps, cut=cut.kind, op=cut.op, source=cut.source.label)
 
     def judge_terms(self, run: Any) -> None:
         edge = run.loss.edge()

@@ -92,16 +92,67 @@ class LateReads(Backward):
                 if key not in seen:
                     seen[key] = tensor
                     continue
-                epochs = sorted({epoch for _, epoch, _ in storage.stores})
-                first = storage.stores[0]
+                stores = self.stores_in(seq, tensor)
+                epochs = sorted({epoch for _, epoch, _ in stores})
                 writes = [
                     write
                     for write in storage.writes
                     if write.epoch > epochs[0] and overlaps(write.region, tensor.region)
                 ]
-                if writes and (len(epochs) > 1 or len(storage.stores) > 1):
-                    self.entries_are_one(tensor, writes[0], first[2], node)
+                displayed = all(isinstance(site.node, ast.List) for _, _, site in stores)
+                if writes and (len(epochs) > 1 or (len(stores) > 1 and not displayed)):
+                    self.entries_are_one(tensor, writes[0], stores[0][2], node)
                     return
+
+    def stores_in(self, seq: Seq, tensor: Tensor) -> list[Any]:
+        """When the memory of a tensor was put into a list; into any list, if this one was made of another."""
+        stores = tensor.storage.stores or []
+        return [store for store in stores if store[0] == id(seq)] or stores
+
+    def display(self, node: Any) -> Any:
+        result = super().display(node)
+        if result.kind == "list":
+            for item in result.items:
+                if isinstance(item, Tensor):
+                    storage = item.storage
+                    storage.stores = [*(storage.stores or []), (id(result), storage.epoch, result.site)]
+                    self.kept_alive.append(result)
+        return result
+
+    def sequence_item(self, owner: Seq, index: Any, node: ast.AST) -> Any:
+        value = super().sequence_item(owner, index, node)
+        if isinstance(value, Tensor) and value.storage.stores and value.storage.writes and owner.exact:
+            self.check_entry(owner, index, value, node)
+        return value
+
+    def check_entry(self, owner: Seq, index: Any, tensor: Tensor, node: ast.AST) -> None:
+        """An entry is read whose memory was written and stored once more after it was stored."""
+        same = [
+            position
+            for position, item in enumerate(owner.items)
+            if isinstance(item, Tensor) and item.storage is tensor.storage and item.region == tensor.region
+        ]
+        stores = [store for store in tensor.storage.stores or () if store[0] == id(owner)]
+        if (
+            not isinstance(index, int)
+            or len(same) < 2
+            or len(stores) != len(same)
+            or tensor.grad_of is not None
+        ):
+            return
+        own, newest = stores[same.index(index % len(owner.items))], stores[-1]
+        writes = [
+            write
+            for write in tensor.storage.writes
+            if own[1] < write.epoch <= newest[1] and overlaps(write.region, tensor.region)
+        ]
+        if writes:
+            self.entries_are_one(tensor, writes[0], own[2], node)
+
+    def iterate(self, value: Any, at_least: int = 0) -> Any:
+        if isinstance(value, Seq) and value.kind == "list" and len(value.items) > 1 and value.exact:
+            self.read_repeated(value, self.node)
+        return super().iterate(value, at_least)
 
     def entries_are_one(self, tensor: Tensor, write: Any, stored: Site, node: ast.AST) -> None:
         here = write.site.frame.function is stored.frame.function

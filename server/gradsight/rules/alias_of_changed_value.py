@@ -120,6 +120,8 @@ def _message(event: Event) -> str:
         return f"{text(event, 'alias')} shares memory with {name}: this write changes {name} too, which is read later"
     if how == "state":
         return f"state_dict() holds the model's own memory: this write changes {name} of the model, which is used again"
+    if how == "shared":
+        return f"this gives two parameters one memory: writing the one changes {name} as well"
     return f"{text(event, 'alias')} is not a copy: it changes with its source before it is read"
 
 
