@@ -137,6 +137,8 @@ for _name in (
     "abs",
 ):
     setattr(TracedFloat, f"__{_name}__", _lifted(f"__{_name}__"))
+# Messages of Python name the type, and the user knows it as a float.
+TracedFloat.__name__ = TracedFloat.__qualname__ = "float"
 TracedFloat.__round__ = _lifted("__round__")  # type: ignore[method-assign]
 
 

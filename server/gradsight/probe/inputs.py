@@ -1,96 +1,214 @@
 """Calls with made-up inputs, for a function that nothing in the file calls: small tensors of plausible shape.
 
-What a parameter is for is read from its annotation, its default and its name; which sizes the layers of a class ask for
-is read from their constructors.  Several calls are offered, the most plausible first: torch says which one fits.
+A call is tried, and what torch says about it makes the next one better: see `feedback`.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from gradsight.model.finding import Finding
+from gradsight.probe.feedback import revised
+from gradsight.probe.guesses import SMALL, Guess, defaults_of, guess, numbers_in, parameters_of
 from gradsight.probe.minimal import Entry, Minimal
 
-SMALL = 4
-MOST_CALLS = 12
-_COUNTS = frozenset(
-    "n num size dim width height hidden features channels classes layers heads steps epochs seed k".split()
-)
-_SHAPES = ("2, {size}", "{size}", "2, 3, {size}", "2, {size}, 8, 8", "{size}, {size}")
+MOST_LESSONS = 6
+# Faults that only a step of an optimizer shows.
+_OF_TRAINING = frozenset("GS207 GS503 GS504 GS505 GS509 GS601 GS604".split())
+_BINDS_TORCH = re.compile(r"import (?:[\w.]+, *)*torch(?:\.[\w.]+)?\s*(?:,|$|#)")
+# What layers take, for a class that is one of them and has no constructor of its own.
+_OF_LAYERS = {"Linear": "4, 4", "Conv1d": "4, 4, 3", "Conv2d": "4, 4, 3", "Embedding": "4, 4", "GRU": "4, 4", "LSTM": "4, 4", "Bilinear": "4, 4, 4"}  # fmt: skip
+# What the input of a layer looks like behind its batch: extents before the last, and where the size of the layer goes.
+_RANKS = {"Linear": 2, "LayerNorm": 2, "BatchNorm1d": 2, "GRU": 3, "LSTM": 3, "RNN": 3, "TransformerEncoderLayer": 3, "MultiheadAttention": 3, "Conv1d": 3, "Conv2d": 4, "BatchNorm2d": 4, "Conv3d": 5}  # fmt: skip
+_CHANNELS_FIRST = ("Conv1d", "Conv2d", "Conv3d", "BatchNorm2d")
 
 
-def calls_for(minimal: Minimal, finding: Finding) -> list[str]:
-    """Pieces of code that call the entry of a minimal program, and run backward on its result if it does not itself."""
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of an entry: what the constructor and the function are given; None when nothing has to be called."""
+
+    entry: Entry | None
+    made_of: tuple[tuple[str, Guess], ...] = ()
+    given: tuple[tuple[str, Guess], ...] = ()
+    runs_backward: bool = False
+    base: str = ""
+    has_torch: bool = True
+    trains: bool = False
+    """Whether the result is trained on for two steps."""
+    gives_tensor: bool = True
+    """Whether backward can start from the result."""
+
+    def text(self) -> str:
+        """The call as Python, with the backward that it needs."""
+        if self.entry is None:
+            return ""
+        body = _body(self, self.entry)
+        imports = []
+        if "types.SimpleNamespace" in body:
+            imports.append("import types")
+        if not self.has_torch:
+            imports.append("import torch")
+        return ("\n".join(imports) + "\n\n" if imports else "") + body
+
+    def after(self, message: str) -> Call | None:
+        """The call that torch's complaint asks for; None when it says nothing about the inputs."""
+        if self.gives_tensor and re.search(
+            r"'(float|int|NoneType|list|dict)' object has no attribute 'sum'", message
+        ):
+            return replace(self, gives_tensor=False)
+        better = revised(dict(self.given), message)
+        if better is not None:
+            return replace(self, given=tuple(better.items()))
+        better = revised(dict(self.made_of), message)
+        return None if better is None else replace(self, made_of=tuple(better.items()))
+
+
+def calls_for(minimal: Minimal, finding: Finding) -> list[Call]:
+    """Calls to begin with, the most plausible first."""
     entry = minimal.entry
     if entry is None:
-        return [""]
-    has_torch = any(line.startswith("import torch") for line in minimal.lines)
-    runs_backward = any(step.role == "needed" and step.path == finding.path for step in finding.related)
-    found: list[str] = []
-    for tensor in _tensors(entry):
-        call = _call(entry, tensor, runs_backward)
-        if call not in found:
-            found.append(call)
-    return [call if has_torch else f"import torch\n\n{call}" for call in found[:MOST_CALLS]]
+        return [Call(None)]
+    return list(dict.fromkeys(_starts(minimal, entry, finding)))
 
 
-def _tensors(entry: Entry) -> Iterator[str]:
-    """Expressions for a tensor argument: as data for a module, as the result of an operation, and as whole numbers."""
-    sizes = [*_sizes(entry), SMALL]
-    for kind in ("torch.randn({})",) * (entry.owner is not None) + (
-        "torch.randn({}, requires_grad=True) * 1",
-    ):
-        for size in dict.fromkeys(sizes):
-            for shape in _SHAPES:
-                yield kind.format(shape.format(size=size))
-        yield "torch.zeros(2, 3, dtype=torch.long)"
+def _starts(minimal: Minimal, entry: Entry, finding: Finding) -> Iterator[Call]:
+    """With equal numbers and with different ones; as data, and as the result of an operation."""
+    needed = [step for step in finding.related if step.role == "needed" and step.path == finding.path]
+    has_torch = any(_BINDS_TORCH.match(line) for line in minimal.lines)
+    trains = finding.code in _OF_TRAINING and not needed
+    function, skip = _called(entry)
+    constructor, base = _constructor(minimal, entry)
+    for needs_grad in (entry.owner is None, entry.owner is not None):
+        given = {
+            each.arg: guess(each, function, False, needs_grad) for each, _ in parameters_of(function, skip)
+        }
+        made_of = (
+            {each.arg: guess(each, constructor, True) for each, _ in parameters_of(constructor, 1)}
+            if constructor is not None
+            else {}
+        )
+        for distinct in (False, True):
+            numbered = _numbered(made_of, distinct)
+            fitted = _fitted(given, function, entry, constructor, numbered)
+            yield Call(
+                entry, tuple(numbered.items()), tuple(fitted.items()), bool(needed), base, has_torch, trains
+            )
 
 
-def _sizes(entry: Entry) -> list[int]:
-    """The sizes that layers of the class ask of their input, first come first."""
-    sizes = []
-    for node in ast.walk(entry.owner) if entry.owner is not None else ():
-        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-            value = node.args[0].value
-            if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 5000:
-                sizes.append(value)
-    return list(dict.fromkeys(sizes))[:3]
-
-
-def _call(entry: Entry, tensor: str, runs_backward: bool) -> str:
+def _called(entry: Entry) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, int]:
+    """The function that has to be called to come to the entry, and how many of its parameters are not ours to give."""
     function, owner = entry.function, entry.owner
-    lines = ["torch.manual_seed(0)"]
     if owner is None:
-        return _run(lines, function.name, function, tensor, 0, runs_backward)
-    methods = {
-        part.name: part for part in owner.body if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))
-    }
+        return function, 0
     if function.name in ("__init__", "setup_context", "backward"):
-        function = methods.get("forward", function)
-    if any("Function" in ast.unparse(base) for base in owner.bases):
-        return _run(lines, f"{owner.name}.apply", function, tensor, 1, runs_backward)
-    subject = owner.name.lower()
-    lines.append(f"{subject} = {owner.name}({_constructor(owner)})")
+        function = _methods(owner).get("forward", function)
+    is_static = any(
+        isinstance(each, ast.Name) and each.id == "staticmethod" for each in function.decorator_list
+    )
+    return function, 0 if is_static and not _is_custom_function(owner) else 1
+
+
+def _constructor(minimal: Minimal, entry: Entry) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef | None, str]:
+    """The constructor of a class, its own or that of a base in the file; or what a layer of torch takes."""
+    owner = entry.owner
+    classes = {
+        each.name: each for each in ast.parse("\n".join(minimal.lines)).body if isinstance(each, ast.ClassDef)
+    }
+    while owner is not None:
+        if "__init__" in _methods(owner):
+            return _methods(owner)["__init__"], ""
+        names = [ast.unparse(base).rsplit(".", 1)[-1] for base in owner.bases]
+        layer = next((_OF_LAYERS[name] for name in names if name in _OF_LAYERS), "")
+        if layer:
+            return None, layer
+        owner = next((classes[name] for name in names if name in classes), None)
+    return None, ""
+
+
+def _numbered(made_of: dict[str, Guess], distinct: bool) -> dict[str, Guess]:
+    """The numbers of a constructor: all the same, or each twice the one before."""
+    result, number = {}, SMALL
+    for name, each in made_of.items():
+        result[name] = each.with_number(number)
+        if distinct and each.kind == "number":
+            number *= 2
+    return result
+
+
+def _fitted(
+    given: dict[str, Guess],
+    function: ast.AST,
+    entry: Entry,
+    constructor: ast.FunctionDef | ast.AsyncFunctionDef | None,
+    made_of: dict[str, Guess],
+) -> dict[str, Guess]:
+    """Tensors as wide as the first layer of the class asks for, and of the rank it takes."""
+    if constructor is None:
+        return given
+    known = {name: int(each.literal) for name, each in made_of.items() if each.kind == "number"}
+    known |= {name: value for name, value in defaults_of(constructor).items() if name not in known}
+    layers = [(name, sizes[0]) for name, sizes in numbers_in(constructor, known) if name in _RANKS and sizes]
+    first = next((name for name, each in given.items() if each.kind == "tensor"), None)
+    if not layers or first is None:
+        return given
+    name, size = layers[0]
+    shape = given[first].shape
+    rank = max(len(shape), _RANKS[name])
+    middle = (3,) if rank == 3 else (8,) * (rank - 2)
+    shape = (shape[0], size, *middle) if name in _CHANNELS_FIRST else (shape[0], *middle, size)
+    return {**given, first: replace(given[first], shape=shape)}
+
+
+def _body(call: Call, entry: Entry) -> str:
+    function, skip = _called(entry)
+    lines = ["torch.manual_seed(0)"]
+    owner = entry.owner
+    if owner is None:
+        return _run(lines, function.name, function, skip, call)
+    if _is_custom_function(owner):
+        return _run(lines, f"{owner.name}.apply", function, skip, call)
+    subject = _variable(owner.name)
+    made_of = call.base or ", ".join(value.written() for _, value in call.made_of)
+    lines.append(f"{subject} = {owner.name}({made_of})")
     if function.name == "__init__":
         return "\n".join(lines) + "\n"
     called = subject if function.name == "forward" else f"{subject}.{function.name}"
-    return _run(lines, called, function, tensor, 1, runs_backward)
+    return _run(lines, called, function, skip, call)
 
 
 def _run(
-    lines: list[str],
-    called: str,
-    function: ast.FunctionDef | ast.AsyncFunctionDef,
-    tensor: str,
-    skip: int,
-    runs_backward: bool,
+    lines: list[str], called: str, function: ast.FunctionDef | ast.AsyncFunctionDef, skip: int, call: Call
 ) -> str:
-    call = f"{called}({_arguments(function, tensor, skip)})"
-    if runs_backward:
-        return "\n".join([*lines, call]) + "\n"
+    given = dict(call.given)
+    arguments = [
+        f"{each.arg}={given[each.arg].written()}" if is_named else given[each.arg].written()
+        for each, is_named in parameters_of(function, skip)
+    ]
+    text = f"{called}({', '.join(arguments)})"
+    if call.runs_backward:
+        return "\n".join([*lines, text]) + "\n"
+    if not call.gives_tensor:
+        later = "probe = torch.ones(3, requires_grad=True)\n(probe * 2).sum().backward()"
+        return "\n".join([*lines, text, later]) + "\n"
     part = "[0]" if _returns_several(function) else ""
-    return "\n".join([*lines, f"result = {call}", f"result{part}.sum().backward()"]) + "\n"
+    if call.trains and lines[1:] and function.name == "forward":
+        return "\n".join([*lines, *_training(called, text, part)]) + "\n"
+    return "\n".join([*lines, f"result = {text}", f"result{part}.sum().backward()"]) + "\n"
+
+
+def _training(model: str, text: str, part: str) -> list[str]:
+    """Two steps, so that what stays the same and what does not can be seen."""
+    return [
+        f"optimizer = torch.optim.SGD({model}.parameters(), lr=0.1)",
+        "for _ in range(2):",
+        "    optimizer.zero_grad()",
+        f"    result = {text}",
+        f"    result{part}.sum().backward()",
+        "    optimizer.step()",
+    ]
 
 
 def _returns_several(function: ast.AST) -> bool:
@@ -99,66 +217,20 @@ def _returns_several(function: ast.AST) -> bool:
     )
 
 
-def _constructor(owner: ast.ClassDef) -> str:
-    for part in owner.body:
-        if isinstance(part, ast.FunctionDef) and part.name == "__init__":
-            return _arguments(part, f"torch.randn({SMALL})", skip=1)
-    return ""
-
-
-def _arguments(function: ast.FunctionDef | ast.AsyncFunctionDef, tensor: str, skip: int) -> str:
-    """Values for the parameters that have no default, after those that are not ours to give."""
-    parameters = [*function.args.posonlyargs, *function.args.args]
-    without_default = parameters[: len(parameters) - len(function.args.defaults)][skip:]
-    values = [_value(each, tensor) for each in without_default]
-    keywords = [
-        f"{each.arg}={_value(each, tensor)}"
-        for each, default in zip(function.args.kwonlyargs, function.args.kw_defaults)
-        if default is None
+def _variable(name: str) -> str:
+    """A name for an instance of a class: `self_attention` for `SelfAttention`."""
+    pieces = [
+        "_" + each.lower() if each.isupper() and at and not name[at - 1].isupper() else each.lower()
+        for at, each in enumerate(name)
     ]
-    return ", ".join([*values, *keywords])
+    return "".join(pieces).strip("_")
 
 
-def _value(parameter: ast.arg, tensor: str) -> str:
-    annotation = ast.unparse(parameter.annotation) if parameter.annotation is not None else ""
-    kind = annotation.rsplit(".", 1)[-1].split("[")[0]
-    name = parameter.arg.lower()
-    if kind in _BY_ANNOTATION:
-        return _BY_ANNOTATION[kind]
-    if kind in ("Tensor", "FloatTensor"):
-        return tensor
-    for word, value in _BY_NAME.items():
-        if word in name.split("_"):
-            return value
-    if set(name.split("_")) & _COUNTS:
-        return str(SMALL)
-    return tensor
+def _methods(owner: ast.ClassDef) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
+    return {
+        part.name: part for part in owner.body if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))
+    }
 
 
-_BY_ANNOTATION = {
-    "int": str(SMALL),
-    "float": "0.5",
-    "bool": "True",
-    "str": "'x'",
-    "Module": f"torch.nn.Linear({SMALL}, {SMALL})",
-    "Linear": f"torch.nn.Linear({SMALL}, {SMALL})",
-    "LongTensor": "torch.zeros(2, 3, dtype=torch.long)",
-    "Optimizer": "torch.optim.SGD([torch.nn.Parameter(torch.randn(4))], lr=0.1)",
-    "Callable": "(lambda value: value)",
-}
-_BY_NAME = {
-    "model": f"torch.nn.Linear({SMALL}, {SMALL})",
-    "net": f"torch.nn.Linear({SMALL}, {SMALL})",
-    "network": f"torch.nn.Linear({SMALL}, {SMALL})",
-    "layer": f"torch.nn.Linear({SMALL}, {SMALL})",
-    "lr": "0.1",
-    "dropout": "0.1",
-    "rate": "0.5",
-    "eps": "1e-5",
-    "alpha": "0.5",
-    "beta": "0.5",
-    "scale": "0.5",
-    "device": "'cpu'",
-    "labels": "torch.zeros(2, dtype=torch.long)",
-    "indices": "torch.zeros(2, dtype=torch.long)",
-}
+def _is_custom_function(owner: ast.ClassDef) -> bool:
+    return any(ast.unparse(base).rsplit(".", 1)[-1] == "Function" for base in owner.bases)

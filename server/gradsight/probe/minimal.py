@@ -177,9 +177,13 @@ class _Cutter:
 
 
 def _entry(tree: ast.Module, finding: Finding) -> Entry | None:
-    """The function through which a finding is entered: the one around the outermost place of its trail."""
-    calls = [step for step in finding.related if step.role == "call" and step.path == finding.path]
-    line = calls[-1].span.line if calls else finding.span.line
+    """The function through which a finding is entered: the one around the outermost place of its trail.
+
+    Where no call leads there, it is the one that needs what the finding speaks of.
+    """
+    own = [step for step in finding.related if step.path == finding.path]
+    outer = [step for step in own if step.role == "call"] or [step for step in own if step.role == "needed"]
+    line = outer[-1].span.line if outer else finding.span.line
     for statement in tree.body:
         if not _extent(statement)[0] <= line <= _extent(statement)[1]:
             continue

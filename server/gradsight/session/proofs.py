@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 
 from gradsight.model.finding import Finding
-from gradsight.probe.inputs import calls_for
+from gradsight.probe.inputs import MOST_LESSONS, Call, calls_for
 from gradsight.probe.minimal import Minimal
-from gradsight.probe.outcome import CouldNotRun, Outcome
-
-FULLER_ATTEMPTS = 2
+from gradsight.probe.outcome import CouldNotRun, Observed, Outcome, Raised
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,26 +18,82 @@ class Attempt:
     text: str
     snippet: str
     of: str
-    is_last: bool = False
+    is_made_up: bool = False
+    """Whether the inputs are ours: that nothing fails then proves little by itself."""
 
     def is_about(self, text: str) -> bool:
         """Whether the file is still the one that the program was cut out of."""
         return self.of == text
 
-    def is_worth_another(self, outcome: Outcome) -> bool:
-        """Whether another attempt can do better; where nothing runs, none can."""
-        return not isinstance(outcome, CouldNotRun)
+
+class Attempts:
+    """Programs to try, the smallest and most plausible first; each outcome makes the next one better."""
+
+    def __init__(self, programs: Generator[Attempt, Outcome | None, None]) -> None:
+        self._programs = programs
+        self._has_begun = False
+
+    def next(self, outcome: Outcome | None = None) -> Attempt | None:
+        """The next program, after the outcome of the one before; None when there is none left."""
+        if isinstance(outcome, CouldNotRun):
+            return None
+        try:
+            if self._has_begun:
+                return self._programs.send(outcome)
+            self._has_begun = True
+            return next(self._programs)
+        except StopIteration:
+            return None
 
 
-def attempts(minimal: Minimal | None, finding: Finding, text: str) -> Iterator[Attempt]:
-    """Programs to try, the smallest and most plausible first; a file that cannot be cut is tried as a whole."""
+def attempts(minimal: Minimal | None, finding: Finding, text: str) -> Attempts:
+    """The programs that may prove a finding of a text."""
+    return Attempts(_programs(minimal, finding, text))
+
+
+def again(attempt: Attempt) -> Attempts:
+    """The one program that has proved it before."""
+    return Attempts(_only(attempt))
+
+
+def _only(attempt: Attempt) -> Generator[Attempt, Outcome | None, None]:
+    yield attempt
+
+
+def _programs(
+    minimal: Minimal | None, finding: Finding, text: str
+) -> Generator[Attempt, Outcome | None, None]:
+    """A file that cannot be cut is tried as a whole."""
     if minimal is None:
-        yield Attempt(text, text, text, True)
+        yield Attempt(text, text, text)
         return
-    calls = calls_for(minimal, finding)
-    for call in calls:
-        yield Attempt(minimal.text(call), minimal.snippet(call), text)
-    last = calls[:FULLER_ATTEMPTS]
-    for number, call in enumerate(last, 1):
-        fuller = minimal.text(call, is_fuller=True)
-        yield Attempt(fuller, minimal.snippet(call, is_fuller=True), text, number == len(last))
+    tried: set[str] = set()
+    for is_fuller in (False, True):
+        for start in calls_for(minimal, finding):
+            yield from _lessons(minimal, start, text, is_fuller, tried)
+
+
+def _lessons(
+    minimal: Minimal, start: Call, text: str, is_fuller: bool, tried: set[str]
+) -> Generator[Attempt, Outcome | None, None]:
+    """A call, and what torch's complaints make of it."""
+    call: Call | None = start
+    for _ in range(MOST_LESSONS):
+        if call is None:
+            return
+        written = call.text()
+        program = minimal.text(written, is_fuller=is_fuller)
+        if program in tried:
+            return
+        tried.add(program)
+        outcome = yield Attempt(
+            program, minimal.snippet(written, is_fuller=is_fuller), text, call.entry is not None
+        )
+        call = call.after(_complaint(outcome))
+
+
+def _complaint(outcome: Outcome | None) -> str:
+    """What torch or Python had against a program."""
+    report = outcome.report if isinstance(outcome, (Observed, Raised)) else {}
+    error = report.get("error") or {}
+    return str(error.get("message") or "")
