@@ -48,10 +48,11 @@ test-client: setup-node
 	$(BIOME) check --error-on-warnings
 	$(NODE) client/build.mjs
 
-TARGETS = linux-x64
+# Empty: this machine.
+TARGETS =
 
 vsix: setup-python setup-node
-	@$(VENV) -m gradsight_dev.package_vsix --node $(NODE) --target $(TARGETS)
+	@$(VENV) -m gradsight_dev.package_vsix --node $(NODE) $(TARGETS:%=--target=%)
 
 test-vscode: vsix
 	@mkdir -p $(REPORTS)

@@ -44,6 +44,16 @@ STAGES = (
     Stage("The repair", (f"fix --diff {EXAMPLE}",), expected=(0, 1)),
 )
 
+NEXT = """
+== In your editor
+
+make vscode   opens VS Code in a browser, with the extension and a sample (installs code-server, on Linux)
+make vsix     packs the extension for the VS Code you have: code --install-extension build/gradsight-*.vsix
+docs/editors.md has set-ups for Neovim, Emacs, Helix, Sublime Text, Zed and Kate.
+
+The commands above are in .venv/bin: try .venv/bin/gradsight check on a file of yours.
+"""
+
 
 def main() -> int:
     """Run every stage that exists, and say at the end whether all went as told."""
@@ -51,6 +61,7 @@ def main() -> int:
     surprises = [call for stage in stages for call in play(stage)]
     if not stages:
         play(Stage("What there is", ("--help",)))
+    print(NEXT, flush=True)
     for call in surprises:
         print(f"demo: gradsight {call} did not end as it should", file=sys.stderr)
     return 1 if surprises else 0

@@ -1,4 +1,4 @@
-"""Packs the editor extension: `python -m gradsight_dev.package_vsix [--target linux-x64 ...|all]`.
+"""Packs the editor extension: `python -m gradsight_dev.package_vsix [--target linux-x64 ...|all]`, for here by default.
 
 One .vsix holds the bundled client, the server, and the server's libraries, so that it works offline wherever there is a
 Python.  All libraries but one are pure Python; libcst has one compiled module per Python version, whose file names differ,
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -60,15 +61,30 @@ TARGETS = {
 def main() -> int:
     """Pack the targets that are asked for; the path of each .vsix is printed."""
     parser = argparse.ArgumentParser(prog="python -m gradsight_dev.package_vsix", description=__doc__)
-    parser.add_argument("--target", action="append", choices=[*TARGETS, "all"], help="linux-x64 by default")
+    parser.add_argument(
+        "--target", action="append", choices=[*TARGETS, "all"], help="this machine by default"
+    )
     parser.add_argument("--node", default="node", help="the Node that runs the packing tool")
     args = parser.parse_args()
-    asked = args.target or ["linux-x64"]
+    asked = args.target or [this_machine()]
     names = list(TARGETS) if "all" in asked else asked
     subprocess.run([args.node, "client/build.mjs"], cwd=ROOT, check=True)
     for name in names:
         print(pack(TARGETS[name], args.node), flush=True)
     return 0
+
+
+def this_machine() -> str:
+    """The target that this machine is."""
+    system = {"linux": "linux", "darwin": "darwin", "win32": "win32"}.get(sys.platform, sys.platform)
+    if system == "linux" and platform.libc_ver()[0] != "glibc":
+        system = "alpine"
+    kinds = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
+    machine = platform.machine().lower()
+    name = f"{system}-{kinds.get(machine, machine)}"
+    if name not in TARGETS:
+        raise SystemExit(f"there are no libraries to carry for {name}; choose one of {', '.join(TARGETS)}")
+    return name
 
 
 def pack(target: Target, node: str = "node") -> Path:
@@ -118,8 +134,8 @@ def wheels_for(target: Target) -> list[Path]:
     for abi in ABIS:
         version = abi.removeprefix("cp").rstrip("t")
         options = ["--implementation", "cp", "--abi", abi, "--python-version", version]
-        for platform in target.platforms:
-            options += ["--platform", platform]
+        for wheel_platform in target.platforms:
+            options += ["--platform", wheel_platform]
         wheels.append(fetch(COMPILED, pins[COMPILED], f"{target.name}-{abi}", options))
     return wheels
 

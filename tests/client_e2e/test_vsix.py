@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from gradsight import __version__
+from gradsight_dev import package_vsix
 from gradsight_dev.package_vsix import ABIS, TARGETS
 from tests.house.tree import ROOT
 from tests.lsp.editor import Editor
@@ -93,6 +94,23 @@ def test_the_licences_of_the_libraries_come_along(extension: Path) -> None:
 
 def test_the_other_platforms_are_known() -> None:
     assert {"linux-arm64", "alpine-x64", "darwin-arm64", "win32-x64"} <= set(TARGETS)
+
+
+def test_a_machine_is_packed_for_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_machine(monkeypatch, "linux", "x86_64", "glibc", "linux-x64")
+    check_machine(monkeypatch, "linux", "aarch64", "", "alpine-arm64")
+    check_machine(monkeypatch, "darwin", "arm64", "", "darwin-arm64")
+    check_machine(monkeypatch, "win32", "AMD64", "", "win32-x64")
+    with pytest.raises(SystemExit, match="no libraries to carry for linux-riscv64"):
+        check_machine(monkeypatch, "linux", "riscv64", "glibc", "")
+
+
+def check_machine(monkeypatch: pytest.MonkeyPatch, system: str, kind: str, libc: str, target: str) -> None:
+    """A machine of this kind is this target."""
+    monkeypatch.setattr(package_vsix.sys, "platform", system)
+    monkeypatch.setattr(package_vsix.platform, "machine", lambda: kind)
+    monkeypatch.setattr(package_vsix.platform, "libc_ver", lambda: (libc, ""))
+    assert package_vsix.this_machine() == target
 
 
 def test_the_client_is_thin() -> None:

@@ -38,8 +38,6 @@ describe("a trusted workspace", () => {
       },
     });
     folder = sampleFolder();
-    writeFileSync(join(folder, "endless.py"), ENDLESS);
-    writeFileSync(join(folder, "two_faults.py"), TWO_FAULTS);
     window = await editor.open(folder, "first_steps.py");
   });
   afterEach(async (context) => {
@@ -179,6 +177,7 @@ RuntimeError: one of the variables needed for gradient computation has been modi
   });
 
   test("all of a file is repaired by one command", async () => {
+    writeFileSync(join(folder, "two_faults.py"), TWO_FAULTS);
     await window.show("two_faults.py");
     await window.squiggles("error");
     await until(async () => {
@@ -192,6 +191,7 @@ RuntimeError: one of the variables needed for gradient computation has been modi
   test("a probe shows its progress, and ends when it is cancelled", async () => {
     const probing = window.page.locator(".notification-list-item", { hasText: "Probing" });
     const isOver = async () => (await probing.count()) === 0 && editor.processes("agent/boot.py").length <= 1;
+    writeFileSync(join(folder, "endless.py"), ENDLESS);
     await window.show("endless.py");
     await window.command("GradSight: Probe File");
     await window.notification(/Probing the file.*\d+ backward/s);
