@@ -12,6 +12,11 @@ from gradsight.interp.values import AbsentGrad, Number, Opaque, cuts_of
 from gradsight.model.events import Step
 
 LINEAR = {"add", "sub", "mul", "div", "neg", "mean", "sum", "stack", "cat", "add_", "sub_", "mul_", "div_", "index", "squeeze", "to"}  # fmt: skip
+COMPARING = {
+    "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "cosine_similarity", "MSELoss", "L1Loss", "SmoothL1Loss",
+    "HuberLoss", "KLDivLoss", "CosineSimilarity", "cross_entropy", "CrossEntropyLoss", "binary_cross_entropy",
+}  # fmt: skip
+"""Functions that hold a prediction against a target."""
 MEASURES = {"norm", "vector_norm", "matrix_norm", "sum"}
 """What a tensor is divided by to make it of unit size: its gradient depends on the divisor's."""
 TERM_KINDS = {"number", "numpy", "detach", "data", "copy", "grad", "no_grad", "inference"}
@@ -61,8 +66,20 @@ class Flow(Switches):
                 return
             causes = [cut for cut in run.cuts if parameter in self.leaves_behind(cut)]
             if causes:
-                self.report_cut(max(causes, key=lambda cut: (cut.tick, cut.serial)), parameter, run)
+                blamed = [cut for cut in causes if not self.makes_target(cut, run)] if len(causes) > 1 else []
+                self.report_cut(max(blamed or causes, key=lambda cut: (cut.tick, cut.serial)), parameter, run)
                 return
+
+    def makes_target(self, cut: Cut, run: Any) -> bool:
+        """Whether what was cut off is only held against a prediction: a target is meant to be constant."""
+        found = False
+        for node in nodes_behind(run.loss.edge()):
+            for operand in node.operands:
+                if cut in operand.cuts and operand.needs_grad() is False:
+                    if node.op not in COMPARING:
+                        return False
+                    found = True
+        return found
 
     def leaves_behind(self, cut: Cut) -> set[Tensor]:
         """The leaves whose gradient stops at the cut, through earlier cuts too."""
@@ -297,3 +314,15 @@ class Flow(Switches):
 def order_of(cut: Cut) -> tuple[int, int, str]:
     """Cuts in the order in which they were made; sets of them have none."""
     return (cut.tick, cut.site.line, cut.source.label)
+
+
+def nodes_behind(start: Edge | None) -> set[Node]:
+    """Every node that a backward from here executes."""
+    seen: set[Node] = set()
+    todo: list[Edge] = [start] if start is not None else []
+    while todo:
+        edge = todo.pop()
+        if isinstance(edge, Node) and edge not in seen:
+            seen.add(edge)
+            todo.extend(edge.inputs)
+    return seen

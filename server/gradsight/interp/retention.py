@@ -44,7 +44,10 @@ class Retention(Aliases):
     def value_of_target(self, target: ast.expr) -> Any:
         """What a name or an attribute of a named object holds."""
         if isinstance(target, ast.Name):
-            return self.frame.namespace.get(target.id)
+            scope = self.frame.scope
+            while scope is not None and target.id not in scope.names:
+                scope = scope.outer
+            return scope.names[target.id] if scope is not None else None
         if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
             owner = self.frame.namespace.get(target.value.id)
             return owner.attributes.get(target.attr) if isinstance(owner, Instance) else None

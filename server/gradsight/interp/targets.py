@@ -6,17 +6,13 @@ import ast
 import re
 from typing import Any
 
+from gradsight.interp.flow import COMPARING, nodes_behind
 from gradsight.interp.retention import Retention
 from gradsight.interp.sites import Site
-from gradsight.interp.tensors import Edge, Node, Tensor, leaves_of
+from gradsight.interp.tensors import Node, Tensor, leaves_of
 from gradsight.interp.values import Layer
 from gradsight.model.events import Step
 
-COMPARING = {
-    "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "cosine_similarity", "MSELoss", "L1Loss", "SmoothL1Loss",
-    "HuberLoss", "KLDivLoss", "CosineSimilarity", "cross_entropy", "CrossEntropyLoss", "binary_cross_entropy",
-}  # fmt: skip
-"""Functions that hold a prediction against a target."""
 TARGET_NAMES = re.compile(r"target|teacher|bootstrap|bellman|expected|goal", re.IGNORECASE)
 WEIGHT_NAMES = re.compile(r"adv|td_error|delta|return|reward|baseline", re.IGNORECASE)
 """Names that say: this is meant to be a number for the optimizer, not something to learn."""
@@ -92,15 +88,3 @@ def is_log_probability(value: Any) -> bool:
         (value.node is not None and value.node.op == "log_prob")
         or re.search(r"log_?p", value.label) is not None
     )
-
-
-def nodes_behind(start: Edge | None) -> set[Node]:
-    """Every node that a backward from here executes."""
-    seen: set[Node] = set()
-    todo: list[Edge] = [start] if start is not None else []
-    while todo:
-        edge = todo.pop()
-        if isinstance(edge, Node) and edge not in seen:
-            seen.add(edge)
-            todo.extend(edge.inputs)
-    return seen
