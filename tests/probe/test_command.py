@@ -47,6 +47,95 @@ def test_json_is_one_object_on_stdout(gradsight) -> None:
     assert document["facts"]
 
 
+def test_json_has_every_field_of_the_contract(gradsight) -> None:
+    _, out, _ = gradsight("--format", "json", RAISING)
+    document = json.loads(out)
+    assert {"outcome", "error", "faults", "parameters", "facts", "torch", "python", "seconds"} <= set(
+        document
+    )
+    assert {"type", "message", "location"} <= set(document["error"])
+    (fault,) = document["faults"]
+    assert {step["role"] for step in fault["related"]} == {"saved", "written", "needed"}
+    assert fault["evidence"]["torch"] == document["error"]["message"]
+    assert (fault["evidence"]["version_saved"], fault["evidence"]["version_found"]) == (0, 1)
+    fact = next(fact for fact in document["facts"] if fact["name"] == "weights")
+    kept = {"shape", "dtype", "device", "requires_grad", "is_leaf", "grad_fn", "version"}
+    assert kept == set(fact["first"]) == set(fact["last"])
+    assert "grad_norm" in fact
+    assert isinstance(document["seconds"], float)
+
+
+def test_faults_have_the_fields_of_checked_findings(gradsight) -> None:
+    _, out, _ = gradsight("--format", "json", RAISING)
+    checked = subprocess.run(
+        [sys.executable, "-m", "gradsight", "check", "--format", "json", RAISING],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    (finding,), (fault,) = json.loads(checked.stdout), json.loads(out)["faults"]
+    assert set(finding) <= set(fault)
+    assert {key: fault[key] for key in ("code", "name", "severity", "filename", "location", "url")} == {
+        key: finding[key] for key in ("code", "name", "severity", "filename", "location", "url")
+    }
+    assert fault["fix"]["edits"] == finding["fix"]["edits"]
+
+
+def test_parameters_have_a_state_and_a_norm(gradsight) -> None:
+    code = (
+        "import torch\nnet = torch.nn.Linear(2, 2)\nother = torch.nn.Linear(2, 2)\n"
+        "torch.optim.SGD([*net.parameters(), *other.parameters()], lr=0.1)\n"
+        "(net(torch.ones(1, 2)).sum() + 0 * other.weight.sum()).backward()\n"
+    )
+    _, out, _ = gradsight("--format", "json", "-c", code)
+    states = {row["name"]: (row["grad"], row["norm"] is None) for row in json.loads(out)["parameters"]}
+    assert states["net.weight"] == ("ok", False)
+    assert states["other.weight"][0] == "zero"
+    assert states["other.bias"] == ("none", True)
+
+
+def test_limits_of_time_and_memory_and_the_seed_are_handed_on(gradsight) -> None:
+    status, out, _ = gradsight("--format", "json", "--timeout", "1", "-c", "import torch\nwhile True: pass")
+    assert (status, json.loads(out)["outcome"]) == (2, "timeout")
+    status, out, _ = gradsight(
+        "--format", "json", "--memory", "2000", "-c", "import torch\ntorch.ones(10**10).sum()"
+    )
+    assert (status, json.loads(out)["outcome"]) == (1, "raised")
+    code = "import torch\nx = torch.randn(1, requires_grad=True)\n(x * x).backward()"
+    norms = []
+    for _ in range(2):
+        _, out, _ = gradsight("--format", "json", "--seed", "7", "-c", code)
+        norms.append(json.loads(out)["parameters"][0]["norm"])
+    assert norms[0] == norms[1]
+
+
+def test_a_notebook_is_a_program(gradsight, tmp_path: Path) -> None:
+    cells = ["import torch\nx = torch.ones(2, requires_grad=True)", "y = x.exp()\ny *= 2\ny.sum().backward()"]
+    notebook = tmp_path / "steps.ipynb"
+    notebook.write_text(
+        json.dumps(
+            {
+                "cells": [
+                    {
+                        "cell_type": "code",
+                        "source": cell,
+                        "metadata": {},
+                        "outputs": [],
+                        "execution_count": None,
+                    }
+                    for cell in cells
+                ],
+                "metadata": {},
+                "nbformat": 4,
+                "nbformat_minor": 5,
+            }
+        )
+    )
+    status, out, _ = gradsight("--format", "json", str(notebook))
+    (fault,) = json.loads(out)["faults"]
+    assert (status, fault["cell"], fault["location"]["row"]) == (1, 2, 2)
+
+
 def test_clean_program_exits_with_zero(gradsight) -> None:
     status, out, _ = gradsight("--format", "json", SAFE)
     assert (status, json.loads(out)["outcome"]) == (0, "clean")
@@ -55,7 +144,9 @@ def test_clean_program_exits_with_zero(gradsight) -> None:
 def test_sarif_is_written(gradsight) -> None:
     status, out, _ = gradsight("--format", "sarif", RAISING)
     assert status == 1
-    assert json.loads(out)["runs"][0]["results"][0]["ruleId"] == "GS101"
+    (result,) = json.loads(out)["runs"][0]["results"]
+    assert result["ruleId"] == "GS101"
+    assert result["fixes"][0]["artifactChanges"][0]["replacements"][0]["deletedRegion"]["startLine"] == 5
 
 
 def test_text_shows_the_story(gradsight) -> None:
@@ -63,6 +154,8 @@ def test_text_shows_the_story(gradsight) -> None:
     assert status == 1
     assert "error[GS101]" in out
     assert "= help:" in out
+    assert "= fix: Write weights out of place\n5 - weights /= weights.sum()" in out
+    assert "5 + weights = weights / weights.sum()" in out
 
 
 def test_arguments_after_the_script_belong_to_it(gradsight, tmp_path: Path) -> None:

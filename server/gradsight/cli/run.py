@@ -16,6 +16,7 @@ from gradsight.probe.drawing import dot_of, svg_of
 from gradsight.probe.outcome import CouldNotRun, Observed, Outcome, Progress, Raised, Streams
 from gradsight.probe.request import Level, ProbeRequest
 from gradsight.probe.sarif import sarif_of
+from gradsight.session.remedies import with_remedies
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,12 +78,13 @@ def run(args: argparse.Namespace) -> int:
         return fail("--graph writes .svg or .dot files")
     request = _request(args, chosen)
     outcome = _execute(request, args)
-    document = document_of(outcome)
+    texts = {"<string>": request.code} if request.code is not None else {}
+    document = with_remedies(document_of(outcome), texts)
     if args.graph is not None:
         problem = _draw(outcome, args.graph)
         if problem:
             document["notes"].append(problem)
-    _print(document, request, args.form)
+    _print(document, texts, args.form)
     return exit_code_of(document)
 
 
@@ -178,7 +180,7 @@ def _draw(outcome: Outcome, target: Path) -> str:
     return ""
 
 
-def _print(document: dict[str, Any], request: ProbeRequest, form: str) -> None:
+def _print(document: dict[str, Any], texts: dict[str, str], form: str) -> None:
     if form == "json":
         json.dump(document, sys.stdout, indent=2, allow_nan=False, default=str)
         sys.stdout.write("\n")
@@ -192,7 +194,6 @@ def _print(document: dict[str, Any], request: ProbeRequest, form: str) -> None:
     from gradsight.probe.text import Sources, print_document
 
     console = Console(file=sys.stdout, highlight=False, soft_wrap=True, emoji=False, markup=False)
-    texts = {"<string>": request.code} if request.code is not None else {}
     print_document(document, console, Sources(texts))
 
 

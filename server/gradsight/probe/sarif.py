@@ -68,7 +68,24 @@ def _result(fault: Mapping[str, Any]) -> dict[str, Any]:
         ]
         if steps
         else [],
+        **({"fixes": [_fix(fault)]} if fault.get("fix") else {}),
         "properties": {"evidence": fault["evidence"]},
+    }
+
+
+def _fix(fault: Mapping[str, Any]) -> dict[str, Any]:
+    fix = fault["fix"]
+    return {
+        "description": {"text": fix["message"]},
+        "artifactChanges": [
+            {
+                "artifactLocation": {"uri": _uri(fault["filename"])},
+                "replacements": [
+                    {"deletedRegion": _region(edit), "insertedContent": {"text": edit["content"]}}
+                    for edit in fix["edits"]
+                ],
+            }
+        ],
     }
 
 
@@ -76,13 +93,17 @@ def _location(place: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "physicalLocation": {
             "artifactLocation": {"uri": _uri(place["filename"])},
-            "region": {
-                "startLine": place["location"]["row"],
-                "startColumn": place["location"]["column"],
-                "endLine": place["end_location"]["row"],
-                "endColumn": place["end_location"]["column"],
-            },
+            "region": _region(place),
         }
+    }
+
+
+def _region(place: Mapping[str, Any]) -> dict[str, int]:
+    return {
+        "startLine": place["location"]["row"],
+        "startColumn": place["location"]["column"],
+        "endLine": place["end_location"]["row"],
+        "endColumn": place["end_location"]["column"],
     }
 
 

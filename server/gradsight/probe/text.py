@@ -27,6 +27,7 @@ _WORDS = {
     "call": "called here",
 }
 _STEP_STYLE = "bold blue"
+_MOST_FIX_LINES = 12
 _MOST_PARAMETERS = 40
 
 
@@ -102,7 +103,22 @@ def _print_fault(fault: Mapping[str, Any], console: Console, sources: Sources) -
         console.print(Text.assemble(("   = rank: ", "bold"), ", ".join(str(rank) for rank in ranks)))
     if advice:
         console.print(Text.assemble(("   = help: ", "bold green"), advice))
+    if fault.get("fix"):
+        _print_fix(fault["fix"], console)
     console.print()
+
+
+def _print_fix(fix: Mapping[str, Any], console: Console) -> None:
+    """The repair as a change of lines, when it is small enough to be read at a glance."""
+    doubt = "" if fix["applicability"] == "safe" else " (look at it before you take it)"
+    console.print(Text.assemble(("   = fix: ", "bold green"), f"{fix['message']}{doubt}"))
+    lines = fix["lines"]
+    if not lines or len(lines) > _MOST_FIX_LINES:
+        return
+    width = max(len(str(row)) for _, row, _ in lines)
+    for sign, row, text in lines:
+        style = "green" if sign == "+" else "red"
+        console.print(Text.assemble((f"{row:>{width}} ", "bold blue"), (f"{sign} {text}", style)))
 
 
 def _marks_of(fault: Mapping[str, Any], style: str) -> list[Mark]:
