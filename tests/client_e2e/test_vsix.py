@@ -155,6 +155,19 @@ def test_files_of_the_workspace_do_not_get_in_between(case: str, extension: Path
     check(extension, sys.executable, tmp_path, PYTHONPATH=str(tmp_path))
 
 
+SHADOWS = (
+    "ast", "asyncio", "attr", "attrs", "cattrs", "dataclasses", "exceptiongroup", "gradsight", "json", "libcst",
+    "lsprotocol", "pygls", "rich", "tomli", "torch", "typing", "typing_extensions", "yaml",
+)  # fmt: skip
+
+
+def test_a_workspace_full_of_shadows_does_not_get_in_between(extension: Path, tmp_path: Path) -> None:
+    for name in SHADOWS:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(f"raise SystemExit('{name} of the workspace')")
+    check(extension, sys.executable, tmp_path, PYTHONPATH=str(tmp_path))
+
+
 def test_packages_of_the_environment_do_not_get_in_between(extension: Path, tmp_path: Path) -> None:
     """Old and broken versions of the server's libraries, a start-up file, and a .pth that imports them early."""
     venv.create(tmp_path / "bad", with_pip=False)

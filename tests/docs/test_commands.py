@@ -58,6 +58,8 @@ def prepare(folder: Path, page: str) -> None:
     for block in blocks("python", page=page):
         if block.title.endswith(".py"):
             (folder / block.title).write_text(block.text, encoding="utf-8")
+    if page == "README.md":
+        shutil.copy(ROOT / "client" / "samples" / "first_steps.py", folder)
     (folder / "src").mkdir()
     (folder / "src" / "train.py").write_text(SAFE_PROGRAM)
     (folder / "pyproject.toml").write_text("[project]\nname = 'example'\n")
