@@ -402,3 +402,34 @@ def test_a_detached_maximum_raises_no_alarm() -> None:
             loss.backward()
             opt.step()
     """)
+
+
+def test_a_layer_class_as_the_default_of_a_ready_made_layer_raises_no_alarm() -> None:
+    check("""
+        class Block(nn.Module):
+            def __init__(self, normalization: nn.Module = nn.LayerNorm):
+                super().__init__()
+                self.normalization = normalization
+                self.inner = nn.Linear(3, 3)
+
+            def forward(self, x):
+                return self.normalization(self.inner(x))
+    """)
+
+
+def test_a_function_that_writes_past_autograd_on_purpose_raises_no_alarm() -> None:
+    check("""
+        class Assign(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, scratch, value, index):
+                ctx.index = index
+                scratch.data[index] = value
+                return scratch
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad, grad[ctx.index], None
+
+        def put(scratch, value):
+            return Assign.apply(scratch, value, 0)
+    """)

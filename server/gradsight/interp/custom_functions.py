@@ -52,6 +52,9 @@ class CustomFunctions(GradientHooks):
         for tensor in inputs:
             if tensor.storage.epoch != epochs[tensor] and tensor.storage not in dirty:
                 write = next(w for w in tensor.storage.writes if w.epoch > epochs[tensor])
+                if write.mode == "silent":
+                    # Who writes through `.data` here means to go past autograd.
+                    continue
                 self.emit(
                     "dirty-not-marked",
                     write.site,

@@ -129,6 +129,9 @@ class Registration(Targets):
             return
         if frame.owner.kind != "module" or not has_parameters(layer.name, layer.options):
             return
+        if any(isinstance(value, Tensor) for value in layer.options.values()):
+            # No layer is made of activations: the class is the default of what a caller hands in ready-made.
+            return
         if not (is_kept(node, frame) and (frame.guards or conditions_around(node, frame))):
             self.emit("layer-made-in-forward", self.site(node), [], layer=layer.name)
 
