@@ -86,14 +86,14 @@ class Analyser:
             memory = Memory()
             parsed = parse_text(source.path, source.text)
         else:
-            parsed = reparse(source.path, source.text, memory.text, memory.units, memory.broken)
+            parsed = reparse(source.path, source.text, memory.text, memory.units, memory.window)
         program = Program(load())
         program.finder = finder
         records: list[Record] = []
         if parsed.units:
             records = _guarded(lambda: explore_module(program, source, memory, parsed.units), source.path)
             memory.text = source.text
-            memory.broken = bool(parsed.problems)
+            memory.window = parsed.window
             memory.depends_on |= program.depends_on
             self._memories[source.path] = memory
         return _report(source, settings, records, parsed.problems, memory.depends_on)

@@ -21,7 +21,7 @@ class Assignment(MachineState):
         elif kind is ast.Tuple or kind is ast.List:
             self.unpack(target.elts, value)  # type: ignore[attr-defined]
         elif kind is ast.Attribute:
-            owner = self.evaluate(target.value)  # type: ignore[attr-defined]
+            owner = self.owner_of(target)
             self.set_attribute(owner, target.attr, value, target)  # type: ignore[attr-defined]
         elif kind is ast.Subscript:
             owner = self.evaluate(target.value)  # type: ignore[attr-defined]

@@ -18,6 +18,7 @@ from gradsight.interp.machine import PathEnded, Program, RaisedError
 from gradsight.interp.memory import Memory, Record, binders_of, names_bound, only_defines, rests_on
 from gradsight.interp.parsing import parse_text
 from gradsight.interp.sites import Frame, Unit
+from gradsight.interp.syntax import remembered
 from gradsight.interp.tensors import Maybe, Node, Tensor
 from gradsight.interp.values import (
     ClassValue,
@@ -130,7 +131,7 @@ class Explorer:
         self.namespace = memory.namespace
         self.executed: set[ast.AST] = set()
         self.records: list[Record] = []
-        self.lines = sum(unit.text.count("\n") + 1 for unit in units)
+        self.lines = sum(unit.height for unit in units)
         self.shared = SHARED_BUDGET + PER_LINE * self.lines
 
     def run(self) -> list[Record]:
@@ -179,8 +180,9 @@ class Explorer:
         for unit in [*gone, *fresh]:
             if not only_defines(unit) or names_bound(unit) & script.asked:
                 return False
-            if any(len(self.binders.get(name, ())) > 1 for name in names_bound(unit)):
-                return False
+        names = {name for unit in [*gone, *fresh] for name in names_bound(unit)}
+        if not all(self.is_bound_as_before(name, fresh) for name in names):
+            return False
         for unit in gone:
             memory.unit_asked.pop(unit, None)
             for name in names_bound(unit):
@@ -192,12 +194,26 @@ class Explorer:
             machine.adopt(memory.modules)
             for unit in fresh:
                 machine.asked = set()
+                hidden = {
+                    name: self.namespace[name]
+                    for name in names_bound(unit)
+                    if self.binders[name][-1] is not unit and name in self.namespace
+                }
                 machine.run_units([unit], self.namespace)
+                self.namespace.update(hidden)
                 memory.unit_asked[unit] = machine.asked
                 script.asked |= machine.asked
             script.gaps.update(machine.gaps)
             self.restore_order()
         return True
+
+    def is_bound_as_before(self, name: str, fresh: list[Unit]) -> bool:
+        """Whether the unit that binds a name last is new, or bound it last before too; then its value is known."""
+        now = self.binders.get(name)
+        if not now or now[-1] in fresh:
+            return True
+        before = [unit for unit in self.memory.units if name in names_bound(unit)]
+        return bool(before) and before[-1] is now[-1]
 
     def restore_order(self) -> None:
         """The namespace in the order in which the file binds its names, as a fresh execution leaves it."""
@@ -298,13 +314,10 @@ class Explorer:
         """Whether a function is worth executing by itself."""
         if node in self.executed or self.shared <= 0:
             return False
-        first, last = node.lineno, node.end_lineno or node.lineno
-        text = unit.lines_between(first, last)
-        if context == "function":
-            return TRAINS.search(text) is not None
-        return WRITES.search(text) is not None or (
-            context == "forward" and INPLACE_LAYER.search(unit.text) is not None
+        worth: bool = remembered(
+            node, f"worth executing as {context}", lambda node: is_worth(node, unit, context)
         )
+        return worth
 
     def budget_for(self, node: Any) -> int:
         lines = int((node.end_lineno or node.lineno) - node.lineno)
@@ -465,6 +478,16 @@ class Explorer:
         return Frame("<module>", unit, self.namespace, Scope(self.namespace, None), 0)
 
 
+def is_worth(node: Any, unit: Unit, context: str) -> bool:
+    """Whether the text of a function has anything in it that a rule could speak of."""
+    text = unit.lines_between(node.lineno, node.end_lineno or node.lineno)
+    if context == "function":
+        return TRAINS.search(text) is not None
+    return WRITES.search(text) is not None or (
+        context == "forward" and INPLACE_LAYER.search(unit.text) is not None
+    )
+
+
 def forget_state(instance: Instance, depth: int = 0) -> None:
     """What other methods than `__init__` assign is not known when a method runs by itself."""
     assigned = assigned_outside_init(instance.cls)
@@ -488,14 +511,18 @@ def assigned_outside_init(cls: ClassValue) -> set[str]:
                 and method.name != "__init__"
                 and not isinstance(method.node, ast.Lambda)
             ):
-                found.update(
-                    inner.attr
-                    for inner in ast.walk(method.node)
-                    if isinstance(inner, ast.Attribute)
-                    and isinstance(inner.ctx, ast.Store)
-                    and isinstance(inner.value, ast.Name)
-                )
+                found |= remembered(method.node, "attributes_set", _attributes_set)
     return found
+
+
+def _attributes_set(function: ast.AST) -> frozenset[str]:
+    return frozenset(
+        inner.attr
+        for inner in ast.walk(function)
+        if isinstance(inner, ast.Attribute)
+        and isinstance(inner.ctx, ast.Store)
+        and isinstance(inner.value, ast.Name)
+    )
 
 
 def forget_length(value: Any, depth: int = 0) -> None:

@@ -215,7 +215,17 @@ class Expressions(Statements):
     private_memo: dict[int, Any]
 
     def attribute(self, node: ast.Attribute) -> Any:
-        return self.get_attribute(self.evaluate(node.value), node.attr, node)
+        return self.get_attribute(self.owner_of(node), node.attr, node)
+
+    def owner_of(self, node: ast.Attribute) -> Any:
+        """What an attribute is taken from.  To ask a function for its description is not to ask what it does."""
+        inner = node.value
+        if node.attr != "__doc__" or type(inner) is not ast.Name or inner.id in self.asked:
+            return self.evaluate(inner)
+        value = self.evaluate(inner)
+        if isinstance(value, Function):
+            self.asked.discard(inner.id)
+        return value
 
     # -- operators ---------------------------------------------------------------------------------------------------
 

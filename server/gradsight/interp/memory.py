@@ -38,8 +38,8 @@ class Memory:
 
     def __init__(self) -> None:
         self.text = ""
-        self.broken = False
-        """Whether the last text did not parse as a whole."""
+        self.window: tuple[int, int] | None = None
+        """The lines within which the last text had to be repaired to parse."""
         self.units: list[Unit] = []
         self.namespace: dict[str, Any] = {}
         self.script: Record | None = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from gradsight.interp.sites import Unit
@@ -15,63 +17,262 @@ MOST_REPAIRS = 12
 _OPENER = re.compile(r"^\s*(if|for|while|with|try|else|elif|except|finally|def|class|async|match|case)\b.*$")
 
 
+# A blank line and then, in the first column, what only a definition begins with.  Inside a string of several lines it
+# can mean something else; the pieces on both sides of such a place do not parse by themselves.
+_BOUNDARY = re.compile(r"\n\n(?=def |class |async def |@)")
+_LINE_IN_MESSAGE = re.compile(r"(?<=\bline )\d+")
+_BLOCK = 4096
+
+Window = tuple[int, int]
+"""The first and the last line of what had to be repaired."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The units of a text in order, and what did not parse."""
+    """The units of a text in order, what did not parse, and the lines within which it was repaired."""
 
     units: list[Unit]
     problems: list[SyntaxProblem]
+    window: Window | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The lines from one boundary to the next; lines count from 1."""
+
+    start: int
+    text: str
+
+    @property
+    def end(self) -> int:
+        return self.start + self.text.count("\n")
 
 
 def parse_text(path: str, text: str) -> Parsed:
-    """Parse a whole text; where that fails, everything around the broken lines."""
-    problems: list[SyntaxProblem] = []
-    touched: set[int] = set()
+    """Parse a whole text; where that fails, everything around the broken lines.
+
+    A text that does not parse is taken piece by piece.  From the first to the last piece that does not parse by itself
+    reaches the *window*: only there lines are replaced.  So a break touches nothing but its neighbourhood, and what it does
+    is the same whether the text was parsed before or not.
+    """
+    text = _with_line_feeds(text)
     tree, problem = _parse(text)
-    if tree is None and problem is not None:
-        problems.append(problem)
-        tree, touched = _repair(text, problem)
-    if tree is None:
-        return Parsed([], problems)
-    units = split_units(path, text, tree)
-    for unit in units:
-        unit.repaired = any(unit.start <= line <= unit.end for line in touched)
-    return Parsed(units, problems)
+    if tree is not None:
+        return Parsed(split_units(path, text, tree), [])
+    if problem is not None and "\0" in text:
+        return Parsed([], [problem])
+    pieces = _pieces(text)
+    trees = [_parse(piece.text)[0] for piece in pieces]
+    first, last = _window_of(pieces, trees)
+    head = [unit for piece, tree in zip(pieces[:first], trees) for unit in _units_of(path, piece, tree)]
+    window = _joined(pieces[first : last + 1])
+    inside = _parse_window(path, window)
+    tail = [
+        unit
+        for piece, tree in zip(pieces[last + 1 :], trees[last + 1 :])
+        for unit in _units_of(path, piece, tree)
+    ]
+    return Parsed([*head, *inside.units, *tail], inside.problems, inside.window)
 
 
-def reparse(path: str, text: str, old_text: str, old_units: list[Unit], was_broken: bool) -> Parsed:
-    """Parse an edited text, keeping the units that the edit did not touch (as the same objects, moved)."""
-    if was_broken:
-        return keep_equal_units(parse_text(path, text), old_units)
-    new_lines, old_lines = _lines(text), _lines(old_text)
-    same = min(len(new_lines), len(old_lines))
-    before = 0
-    while before < same and new_lines[before] == old_lines[before]:
-        before += 1
-    after = 0
-    while after < same - before and new_lines[-1 - after] == old_lines[-1 - after]:
-        after += 1
-    shift = len(new_lines) - len(old_lines)
-    head = [unit for unit in old_units if unit.end <= before]
-    tail = [unit for unit in old_units[len(head) :] if unit.start > len(old_lines) - after]
+def reparse(path: str, text: str, old_text: str, old_units: list[Unit], window: Window | None) -> Parsed:
+    """Parse an edited text, keeping the units that the edit did not touch (as the same objects, moved).
+
+    `window` is where the old text had to be repaired, if it had.
+    """
+    text, old_text = _with_line_feeds(text), _with_line_feeds(old_text)
+    same, alike = _same_ends(text, old_text)
+    before, after = text.count("\n", 0, same), text.count("\n", len(text) - alike)
+    total = before + text.count("\n", same) + 1
+    old_total = before + old_text.count("\n", same) + 1
+    edited = before + 1, total - after
+    if window is not None:
+        before, after = min(before, window[0] - 1), min(after, old_total - window[1])
+    shift = total - old_total
+    head, tail = _around(old_units, before, old_total - after)
     start = head[-1].end + 1 if head else 1
-    stop = tail[0].start + shift - 1 if tail else len(new_lines)
-    middle = "\n".join(new_lines[start - 1 : stop])
-    tree, problem = _parse(middle + "\n")
-    if tree is None or problem is not None:
-        return keep_equal_units(parse_text(path, text), old_units)
-    fresh = split_units(path, middle, tree)
-    for unit in fresh:
-        unit.offset = start - 1
+    stop = tail[0].start + shift - 1 if tail else total
+    begin = _begin_of(text, start, edited[0], same)
+    end = _end_of(text, stop, edited[1], len(text) - alike)
+    middle = Piece(start, text[begin:end] if stop >= start else "")
+    tree, _ = _parse(middle.text + ("\n" if tail else ""))
+    gone = old_units[len(head) : len(old_units) - len(tail)]
+    if tree is None:
+        return _reparse_broken(path, text, head, tail, shift, middle, gone)
     for unit in tail:
         unit.offset += shift
-    gone = old_units[len(head) : len(old_units) - len(tail)]
-    return Parsed([*head, *_same_texts(fresh, gone), *tail], [])
+    return Parsed([*head, *_same_texts(_units_of(path, middle, tree), gone), *tail], [])
 
 
-def keep_equal_units(parsed: Parsed, old_units: list[Unit]) -> Parsed:
-    """Replace fresh units by old ones with the same text."""
-    return Parsed(_same_texts(parsed.units, old_units), parsed.problems)
+def _reparse_broken(
+    path: str, text: str, head: list[Unit], tail: list[Unit], shift: int, middle: Piece, gone: list[Unit]
+) -> Parsed:
+    """The same pieces and window as `parse_text` finds: a piece of nothing but whole units need not be parsed to know."""
+    pieces = _pieces(text)
+    begun = {unit.start for unit in head} | {unit.start + shift for unit in tail}
+    sound = all(piece.start in begun or middle.start <= piece.start <= middle.end + 1 for piece in pieces[1:])
+    if not sound or "\0" in text:
+        parsed = parse_text(path, text)
+        return Parsed(_same_texts(parsed.units, [*head, *gone, *tail]), parsed.problems, parsed.window)
+    near = _near(pieces, middle)
+    trees = [_parse(piece.text)[0] for piece in near]
+    first, last = _window_of(near, trees)
+    window = _joined(near[first : last + 1])
+    inside = _parse_window(path, window)
+    units: list[Unit] = []
+    for piece, tree in zip(near[:first], trees):
+        units += _units_of(path, piece, tree)
+    units += inside.units
+    for piece, tree in zip(near[last + 1 :], trees[last + 1 :]):
+        units += _units_of(path, piece, tree)
+    edge, end = near[0].start, near[-1].end
+    kept = [unit for unit in head if unit.end < edge]
+    moved = [unit for unit in tail if unit.start + shift > end]
+    loose = [*head[len(kept) :], *gone, *tail[: len(tail) - len(moved)]]
+    for unit in moved:
+        unit.offset += shift
+    return Parsed([*kept, *_same_texts(units, loose), *moved], inside.problems, inside.window)
+
+
+def _parse_window(path: str, window: Piece) -> Parsed:
+    """The pieces between the first and the last that do not parse by themselves: together they may, else they are repaired."""
+    tree, problem = _parse(window.text)
+    lines = (window.start, window.end)
+    if tree is not None or problem is None:
+        return Parsed(_units_of(path, window, tree), [])
+    told = _moved(problem, window.start - 1)
+    tree, touched = _repair(window.text, problem)
+    units = _units_of(path, window, tree)
+    for unit in units:
+        unit.repaired = any(unit.start <= line + window.start - 1 <= unit.end for line in touched)
+    return Parsed(units, [told], lines)
+
+
+def _moved(problem: SyntaxProblem, lines: int) -> SyntaxProblem:
+    if not lines:
+        return problem
+    message = _LINE_IN_MESSAGE.sub(lambda found: str(int(found.group()) + lines), problem.message)
+    return SyntaxProblem(message, problem.span.moved(lines))
+
+
+def _is_hopeless(text: str, problem: SyntaxProblem) -> bool:
+    return "\0" in text or problem.message.startswith("the text is nested")
+
+
+def _pieces(text: str) -> list[Piece]:
+    """A text cut at its boundaries."""
+    pieces = []
+    line, place = 1, 0
+    for found in _BOUNDARY.finditer(text):
+        piece = Piece(line, text[place : found.end() - 1])
+        pieces.append(piece)
+        line, place = piece.end + 1, found.end()
+    pieces.append(Piece(line, text[place:]))
+    return pieces
+
+
+def _near(pieces: list[Piece], middle: Piece) -> list[Piece]:
+    """The pieces that have a line of the middle, and those that their decorators belong to."""
+    chosen = [
+        index for index, piece in enumerate(pieces) if piece.start <= middle.end and piece.end >= middle.start
+    ]
+    last = chosen[-1]
+    while last + 1 < len(pieces) and _ends_in_decorator(pieces[last]):
+        last += 1
+    return pieces[chosen[0] : last + 1]
+
+
+def _window_of(pieces: list[Piece], trees: list[ast.Module | None]) -> tuple[int, int]:
+    """The first and the last piece of those that do not parse by themselves, and what their decorators belong to."""
+    broken = [index for index, tree in enumerate(trees) if tree is None]
+    if not broken:
+        return 0, len(pieces) - 1
+    last = broken[-1]
+    while last + 1 < len(pieces) and _ends_in_decorator(pieces[last]):
+        last += 1
+    return broken[0], last
+
+
+def _ends_in_decorator(piece: Piece) -> bool:
+    lines = [line for line in piece.text.split("\n") if line.strip() and not line.lstrip().startswith("#")]
+    return bool(lines) and lines[-1].startswith("@")
+
+
+def _joined(pieces: list[Piece]) -> Piece:
+    return Piece(pieces[0].start, "\n".join(piece.text for piece in pieces))
+
+
+def _units_of(path: str, piece: Piece, tree: ast.Module | None) -> list[Unit]:
+    units = split_units(path, piece.text, tree) if tree is not None else []
+    for unit in units:
+        unit.offset = piece.start - 1
+    return units
+
+
+def _same_ends(text: str, old_text: str) -> tuple[int, int]:
+    """How many characters two texts have in common at their beginning, and then at their end."""
+    shorter = min(len(text), len(old_text))
+    same = 0
+    while same < shorter and text[same : same + _BLOCK] == old_text[same : same + _BLOCK]:
+        same += _BLOCK
+    same = min(same, shorter)
+    same += _last_equal(
+        lambda size: text[same : same + size] == old_text[same : same + size], min(_BLOCK, shorter - same)
+    )
+    rest = shorter - same
+    end, old_end = len(text), len(old_text)
+    alike = 0
+    while alike < rest:
+        size = min(_BLOCK, rest - alike)
+        begin, old_begin = end - alike - size, old_end - alike - size
+        if text[begin : begin + size] != old_text[old_begin : old_begin + size]:
+            break
+        alike += size
+    alike += _last_equal(
+        lambda size: (
+            text[end - alike - size : end - alike] == old_text[old_end - alike - size : old_end - alike]
+        ),
+        min(_BLOCK, rest - alike),
+    )
+    return same, alike
+
+
+def _last_equal(holds: Callable[[int], bool], most: int) -> int:
+    """The largest size up to `most` for which a property holds that a smaller size then has too."""
+    low, high = 0, most
+    while low < high:
+        size = (low + high + 1) // 2
+        if holds(size):
+            low = size
+        else:
+            high = size - 1
+    return low
+
+
+def _around(units: list[Unit], before: int, behind: int) -> tuple[list[Unit], list[Unit]]:
+    """The units that end by one line, and those that start after another; none that shares a line with what lies between."""
+    first = bisect_right(units, before, key=lambda unit: unit.end)
+    while 0 < first < len(units) and units[first].start <= units[first - 1].end:
+        first -= 1
+    last = max(first, bisect_right(units, behind, key=lambda unit: unit.start))
+    while first < last < len(units) and units[last].start <= units[last - 1].end:
+        last += 1
+    return units[:first], units[last:]
+
+
+def _begin_of(text: str, line: int, known: int, place: int) -> int:
+    """Where a line begins, counted back from a place on a known line that is not before it."""
+    for _ in range(known - line):
+        place = text.rfind("\n", 0, place)
+    return text.rfind("\n", 0, place) + 1
+
+
+def _end_of(text: str, line: int, known: int, place: int) -> int:
+    """Where a line ends, counted on from a place on a known line that is not behind it."""
+    for _ in range(line - known):
+        place = text.find("\n", place) + 1
+    end = text.find("\n", place)
+    return end if end >= 0 else len(text)
 
 
 def _same_texts(fresh: list[Unit], old_units: list[Unit]) -> list[Unit]:
@@ -91,17 +292,13 @@ def _same_texts(fresh: list[Unit], old_units: list[Unit]) -> list[Unit]:
     return result
 
 
-def _lines(text: str) -> list[str]:
-    return (
-        text.split("\n") if "\r" not in text else text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    )
+def _with_line_feeds(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def split_units(path: str, text: str, tree: ast.Module) -> list[Unit]:
     """One unit per top-level statement."""
-    lines = (
-        text.split("\n") if "\r" not in text else text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    )
+    lines = text.split("\n")
     units = []
     for statement in tree.body:
         first = statement.lineno
@@ -136,9 +333,9 @@ def _parse(text: str) -> tuple[ast.Module | None, SyntaxProblem | None]:
 
 def _repair(text: str, problem: SyntaxProblem) -> tuple[ast.Module | None, set[int]]:
     """Replace broken lines by `pass` until the rest parses; also tells which lines."""
-    if "\0" in text or problem.message.startswith("the text is nested"):
+    if _is_hopeless(text, problem):
         return None, set()
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    lines = text.split("\n")
     touched: set[int] = set()
     for _ in range(MOST_REPAIRS):
         line = min(problem.span.line, len(lines))

@@ -16,11 +16,12 @@ from gradsight.model.source import Span
 class Unit:
     """A piece of a file: `path` and the line offset of its syntax nodes in the file as it is now."""
 
-    __slots__ = ("binds", "first", "lines", "offset", "path", "repaired", "text", "tree")
+    __slots__ = ("binds", "first", "height", "lines", "offset", "path", "repaired", "text", "tree")
 
     def __init__(self, path: str, text: str, tree: list[ast.stmt], first: int = 1) -> None:
         self.path = path
         self.text = text
+        self.height = text.count("\n") + 1
         self.tree = tree
         self.first = first
         """The line number that the syntax nodes of the unit give to its first line."""
@@ -46,7 +47,7 @@ class Unit:
     @property
     def end(self) -> int:
         """The line of the file where the unit ends now."""
-        return self.start + self.text.count("\n")
+        return self.start + self.height - 1
 
     def line(self, number: int) -> str:
         """The text of one line, by the line number of the syntax nodes."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from gradsight.interp.loops import BREAK, CONTINUE, Flow, LoopRun, Loops, leaves_block
 from gradsight.interp.machine import PathEnded, RaisedError
+from gradsight.interp.syntax import remembered
 from gradsight.interp.tensors import Tensor
 from gradsight.interp.values import (
     MISSING,
@@ -396,6 +397,10 @@ class Statements(Loops):
 
 def contains_yield(node: ast.AST) -> bool:
     """Whether the function's own body yields."""
+    return bool(remembered(node, "contains_yield", _contains_yield))
+
+
+def _contains_yield(node: ast.AST) -> bool:
     body = getattr(node, "body", [])
     todo: list[ast.AST] = list(body) if isinstance(body, list) else [body]
     while todo:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradsight.interp.sites import Frame
@@ -70,11 +70,27 @@ def headers(statement: ast.AST) -> Iterator[ast.AST]:
 
 def names_read(node: ast.AST) -> set[str]:
     """The names that an expression or statement loads."""
-    return {
+    known: frozenset[str] = remembered(node, "names_read", _names_read)
+    return set(known)
+
+
+def _names_read(node: ast.AST) -> frozenset[str]:
+    return frozenset(
         inner.id
         for inner in ast.walk(node)
         if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load)
-    }
+    )
+
+
+def remembered(node: ast.AST, question: str, answer: Callable[[Any], Any]) -> Any:
+    """What only the syntax of a node decides: worked out once and kept with the node, as long as it lives."""
+    known = node.__dict__.get(question, MISSING_ANSWER)
+    if known is MISSING_ANSWER:
+        known = node.__dict__[question] = answer(node)
+    return known
+
+
+MISSING_ANSWER = object()
 
 
 def own_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 from typing import Any
 
 from gradsight.interp.autograd import INTEGRAL
@@ -28,6 +29,7 @@ from gradsight.interp.values import (
     tensors_in,
 )
 from gradsight.model.events import Step
+from gradsight.ops.table import Table
 
 SIZED_FACTORIES = {"zeros", "ones", "randn", "rand", "empty", "full", "normal", "randint"}
 LIKE_FACTORIES = {
@@ -119,10 +121,7 @@ class TorchFunctions(Training):
 
     def layer_named(self, name: str) -> str:
         """The layer class that does what a function of nn.functional does, if its fact is told under that name only."""
-        wanted = name.replace("_", "").lower()
-        return next(
-            (known for known in self.table.names() if known[:3] == "nn." and known[3:].lower() == wanted), ""
-        )
+        return layers_by_plain_name(self.table).get(name.replace("_", "").lower(), "")
 
     def call_foreach(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         """`torch._foreach_op(lists...)`: the operator on each position."""
@@ -498,6 +497,16 @@ class TorchFunctions(Training):
         if isinstance(sample, float):
             return Tensor(self.site(), shape=(None,))
         return Unknown("batch of an unknown dataset")
+
+
+@lru_cache(maxsize=2)
+def layers_by_plain_name(table: Table) -> dict[str, str]:
+    """The layer classes with a fact, by their name in small letters."""
+    layers: dict[str, str] = {}
+    for known in table.names():
+        if known[:3] == "nn.":
+            layers.setdefault(known[3:].lower(), known)
+    return layers
 
 
 TORCH_SPECIAL = {

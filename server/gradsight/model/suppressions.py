@@ -11,6 +11,9 @@ from gradsight.model.source import Source, Span
 
 OWN = re.compile(r"#\s*gradsight:\s*ignore(?:\[([^\]]*)\])?", re.IGNORECASE)
 SHARED = re.compile(r"#\s*noqa:\s*((?:[A-Z]+[0-9]+[\s,]*)+)", re.IGNORECASE)
+# What every such comment has, whatever else it says: looked for in the whole text before its lines are looked at.
+_MENTION = re.compile(r"#[^\S\r\n]*(?:gradsight|noqa):", re.IGNORECASE)
+_LINE_END = re.compile(r"\r\n|\r|\n")
 UNUSED_CODE = "GS001"
 
 
@@ -29,12 +32,17 @@ class Suppression:
 
 def suppressions_in(source: Source) -> list[Suppression]:
     """All suppression comments of a text."""
-    if "ignore" not in source.text and "noqa" not in source.text:
-        return []
+    text = source.text
     found = []
-    for number, line in enumerate(re.split(r"\r\n|\r|\n", source.text), start=1):
-        if "#" not in line:
+    number, place = 1, 0
+    for mention in _MENTION.finditer(text):
+        if mention.start() < place:
             continue
+        start = max(text.rfind("\n", 0, mention.start()), text.rfind("\r", 0, mention.start())) + 1
+        number += _line_ends(text, place, start)
+        end = _LINE_END.search(text, mention.end())
+        place = end.start() if end is not None else len(text)
+        line = text[start:place]
         own = OWN.search(line)
         if own is not None:
             codes = tuple(part.strip().upper() for part in (own.group(1) or "").split(",") if part.strip())
@@ -49,6 +57,13 @@ def suppressions_in(source: Source) -> list[Suppression]:
             if codes:
                 found.append(Suppression(codes, Span(number, shared.start(), number, shared.end()), False))
     return found
+
+
+def _line_ends(text: str, start: int, end: int) -> int:
+    returns = text.count("\r", start, end)
+    if not returns:
+        return text.count("\n", start, end)
+    return len(_LINE_END.findall(text, start, end))
 
 
 def apply_suppressions(
