@@ -406,3 +406,34 @@ def test_a_place_without_a_repair_is_said(prober: Editor) -> None:
     uri = opened(prober, "nothing.py", "import torch\n")
     with pytest.raises(Refused, match="no finding"):
         run(prober, "verifyFix", uri, 0)
+
+
+def test_what_a_probe_saw_of_a_tensor_is_in_its_hover_until_the_function_changes(prober: Editor) -> None:
+    uri = opened(prober, "seen.py", IN_FUNCTION.replace("y *= 3", "y = y * 3"))
+    at = prober.texts[uri].index("y = y.exp()")
+    assert "Seen on torch" not in (prober.hover(uri, at) or "")
+    run(prober, "probeFile", uri)
+    told = prober.hover(uri, at) or ""
+    for words in (
+        "Seen on torch",
+        "`float32[3]`",
+        "grad_fn ExpBackward0",
+        "version 0",
+        "Norm of its gradient",
+    ):
+        assert words in told
+    prober.replace(uri, prober.texts[uri].replace("y = y * 3", "y = y * 4"))
+    prober.diagnostics(uri)
+    assert "Seen on torch" not in (prober.hover(uri, at) or "")
+
+
+def test_hints_have_what_a_probe_saw(tmp_path: Path) -> None:
+    options = {**OPTIONS, "inlayHints": True}
+    text = "import torch\n\nx = torch.ones(3, 2, requires_grad=True)\ny = x.exp()\ny.sum().backward()\n"
+    with Editor(FULL, options, [tmp_path], lambda scope: options) as editor:
+        uri = editor.open((tmp_path / "hints.py").as_uri(), text)
+        editor.diagnostics(uri)
+        run(editor, "probeFile", uri)
+        asked = {"textDocument": {"uri": uri}, "range": editor.range(uri, 0, len(text))}
+        labels = [each["label"] for each in editor.request("textDocument/inlayHint", asked)]
+    assert any("[3, 2] |grad|=" in label for label in labels), labels

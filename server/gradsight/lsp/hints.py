@@ -1,4 +1,4 @@
-"""Inlay hints behind tensor names: `leaf`, `grad_fn=Exp`, `v1`; off unless the user asks for them."""
+"""Inlay hints behind tensor names: `leaf`, `grad_fn=Exp`, `v1`, and what a probe saw; off unless the user asks for them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,15 @@ async def inlay_hints(ls: GradSightServer, params: types.InlayHintParams) -> lis
     document = spot.document
     await ls.session.current(document)
     asked = span_of(spot, params.range, ls.client.encoding)
-    hints = []
+    hints, observed = [], ls.session.evidence.observed
     for card in await ls.session.cards(document, asked.line, asked.end_line):
-        label = hint_label(card) if card.is_assigned else ""
+        if not card.is_assigned:
+            continue
+        seen = (document.path, document.source.text, card.span.line, card.name)
+        label = " ".join(part for part in (hint_label(card), observed.label(*seen)) if part)
         if label:
             _, place = locate(document, card.span, ls.client.encoding)
-            tooltip = types.MarkupContent(types.MarkupKind.Markdown, tensor_card(card))
+            told = "\n\n".join(part for part in (tensor_card(card), observed.card(*seen)) if part)
+            tooltip = types.MarkupContent(types.MarkupKind.Markdown, told)
             hints.append(types.InlayHint(place.end, f" {label}", tooltip=tooltip, padding_left=True))
     return hints

@@ -26,7 +26,8 @@ async def hover(ls: GradSightServer, params: types.HoverParams) -> types.Hover |
     place = span_of(spot, types.Range(params.position, params.position), ls.client.encoding)
     document = spot.document
     cards = await ls.session.cards(document, place.line, place.line)
-    card = card_at(document, ls.session.findings_of(document), place.line, place.column, cards)
+    findings, observed = ls.session.findings_of(document), ls.session.evidence.observed
+    card = card_at(document, findings, place.line, place.column, cards, observed)
     if card is None:
         return None
     _, shown = locate(document, card.span, ls.client.encoding)

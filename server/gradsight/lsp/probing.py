@@ -229,6 +229,9 @@ def _publish(
     if lines is not None:
         judged = [each for each in judged if lines[0] <= each.finding.span.line <= lines[1]]
     ls.session.evidence.record(document.path, judged)
+    if not is_cut:
+        torch, facts = str(report.get("torch") or ""), report.get("facts") or ()
+        ls.session.evidence.observed.record(document.path, document.source.text, facts, torch)
     diagnostics.show(ls, document, set())
     ls.refresh()
 

@@ -12,6 +12,7 @@ from typing import Literal
 
 from gradsight.model.finding import Finding
 from gradsight.model.source import Span
+from gradsight.session.observed import ObservedBook
 from gradsight.session.trials import TrialBook
 from gradsight.session.units import Unit, lines_now, units_of
 
@@ -42,6 +43,7 @@ class EvidenceBook:
     def __init__(self) -> None:
         self._kept: dict[str, list[Evidence]] = {}
         self.trials = TrialBook()
+        self.observed = ObservedBook()
 
     def record(self, path: str, fresh: Iterable[Evidence]) -> None:
         """Keep what a probe showed about a file; what it has nothing to say about stays as it was."""
@@ -63,6 +65,7 @@ class EvidenceBook:
         """A file was closed."""
         self._kept.pop(path, None)
         self.trials.forget(path)
+        self.observed.forget(path)
 
     def overlay(self, path: str, text: str, findings: Sequence[Finding]) -> tuple[Finding, ...]:
         """The findings as the evidence lets them appear: confirmed, withdrawn to a hint, or with what else was seen."""

@@ -17,6 +17,7 @@ from gradsight.session.evidence import shown_by_probe
 from gradsight.session.fact_card import fact_card
 from gradsight.session.knowledge import tensor_card
 from gradsight.session.myths import Myth, by_name
+from gradsight.session.observed import ObservedBook
 from gradsight.session.pages import page_url
 
 _CODE = re.compile(r"[A-Za-z]+[0-9]+")
@@ -37,6 +38,7 @@ def card_at(
     line: int,
     column: int,
     cards: Sequence[TensorCard] = (),
+    observed: ObservedBook | None = None,
 ) -> Card | None:
     """The card for a place, or None where there is nothing to say."""
     text = document.line_text(line)
@@ -53,6 +55,8 @@ def card_at(
     if word is not None and not _is_quoted(document, line):
         place = Span(line, word.start, line, word.end)
         said = [tensor_card(card) for card in cards if card.span.contains(line, column)][:1]
+        seen = observed.card(document.path, document.source.text, line, word.name) if observed else ""
+        said += [seen] if seen else []
         said += word_cards(word, document.source.text)
         if said:
             parts += said
