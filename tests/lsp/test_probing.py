@@ -437,3 +437,60 @@ def test_hints_have_what_a_probe_saw(tmp_path: Path) -> None:
         asked = {"textDocument": {"uri": uri}, "range": editor.range(uri, 0, len(text))}
         labels = [each["label"] for each in editor.request("textDocument/inlayHint", asked)]
     assert any("[3, 2] |grad|=" in label for label in labels), labels
+
+
+CELLS = """import torch
+
+# %%
+x = torch.ones(3, requires_grad=True)
+y = x.exp()
+y *= 3
+
+# %%
+y.sum().backward()
+
+# %%
+raise SystemExit("a later cell")
+"""
+
+
+def test_a_cell_is_probed_with_the_cells_before_it(prober: Editor) -> None:
+    uri = opened(prober, "cells.py", CELLS)
+    line = CELLS[: CELLS.index("y *= 3")].count("\n")
+    answer = run(prober, "probeCell", uri, line)
+    assert answer["outcome"] == "clean"
+    assert answer["verdicts"] == [{"code": "GS101", "line": line + 1, "verdict": "not-reached"}]
+    answer = run(prober, "probeCell", uri, CELLS[: CELLS.index("y.sum()")].count("\n"))
+    assert answer["outcome"] == "raised"
+
+
+def test_a_cell_of_a_notebook_is_probed(prober: Editor) -> None:
+    texts = [
+        "%pip list\nimport torch\nx = torch.ones(3, requires_grad=True)",
+        "y = x.exp()\ny *= 3\ny.sum().backward()",
+    ]
+    book = f"{prober.folder.as_uri()}/book.ipynb"  # type: ignore[attr-defined]
+    cells = [f"{book}#cell{index}".replace("file:", "vscode-notebook-cell:") for index in range(len(texts))]
+    prober.texts.update(zip(cells, texts))
+    documents = [
+        {"uri": uri, "languageId": "python", "version": 1, "text": text} for uri, text in zip(cells, texts)
+    ]
+    notebook = {
+        "uri": book,
+        "notebookType": "jupyter-notebook",
+        "version": 1,
+        "cells": [{"kind": 2, "document": uri} for uri in cells],
+    }
+    prober.notify("notebookDocument/didOpen", {"notebookDocument": notebook, "cellTextDocuments": documents})
+    prober.wait(lambda: bool(prober.published.get(cells[1])))
+    answer = run(prober, "probeCell", cells[1], 1)
+    assert [each["verdict"] for each in answer["verdicts"]] == ["confirmed"]
+    [message] = messages(prober, cells[1])
+    assert "confirmed on torch" in message
+
+
+def test_a_function_that_the_file_never_calls_is_probed_with_made_up_inputs(prober: Editor) -> None:
+    uri = opened(prober, "uncalled.py", LIBRARY.replace("open(", "print("))
+    line = LIBRARY[: LIBRARY.index("gate *= 2")].count("\n")
+    answer = run(prober, "probeFunction", uri, line)
+    assert [each["verdict"] for each in answer["verdicts"]] == ["confirmed"]

@@ -15,6 +15,7 @@ from gradsight.lsp.lenses import LensCommand
 from gradsight.lsp.places import Spot, locate_at_path, spot_of
 from gradsight.lsp.running import (
     Refused,
+    cell_at,
     finding_at,
     findings_of,
     function_at,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 Answer = dict[str, Any]
 QUICK = 5.0
+MOST_PROOFS = 5
 
 
 def register(server: GradSightServer) -> None:
@@ -58,7 +60,23 @@ async def probe_function(ls: GradSightServer, uri: str, line: int = 0) -> Answer
     spot = trusted_spot(ls, uri)
     first, last = function_at(spot.document, line + 1 + spot.offset)
     findings = [each for each in await findings_of(ls, spot) if first <= each.span.line <= last]
-    return await _judged(ls, spot, findings, f"Probing line {first} to {last}", (first, last))
+    answer = await _judged(ls, spot, findings, f"Probing line {first} to {last}", (first, last))
+    # A file that never calls the function says nothing about it: then inputs are made up.
+    missed = [each for each in findings if _verdict(ls, spot.document, each) == "not-reached"]
+    if not missed or answer["outcome"] not in ("clean", "faults"):
+        return answer
+    for finding in missed[:MOST_PROOFS]:
+        outcome, python = await _prove(ls, spot, finding, f"Proving {finding.code}")
+    return _answer(ls, findings, outcome, python)
+
+
+async def probe_cell(ls: GradSightServer, uri: str, line: int = 0) -> Answer:
+    """Run everything up to the end of the cell at a line, and judge what was found in the cell."""
+    spot = trusted_spot(ls, uri)
+    first, last = cell_at(spot, line + 1 + spot.offset)
+    findings = [each for each in await findings_of(ls, spot) if first <= each.span.line <= last]
+    text = "\n".join(spot.document.source.text.split("\n")[:last]) + "\n"
+    return await _judged(ls, spot, findings, f"Probing line {first} to {last}", (first, last), text)
 
 
 async def prove_finding(ls: GradSightServer, uri: str, line: int = 0, code: str = "") -> Answer:
@@ -164,6 +182,7 @@ def cancel_progress(ls: GradSightServer, params: types.WorkDoneProgressCancelPar
 COMMANDS: dict[str, Callable[..., Any]] = {
     "gradsight.probeFile": probe_file,
     "gradsight.probeFunction": probe_function,
+    "gradsight.probeCell": probe_cell,
     "gradsight.proveFinding": prove_finding,
     "gradsight.verifyFix": verifying.verify_fix,
     "gradsight.cancelProbe": cancel_probe,
@@ -194,9 +213,12 @@ async def _judged(
     findings: list[Finding],
     title: str,
     lines: tuple[int, int] | None = None,
+    text: str | None = None,
 ) -> Answer:
-    """Run the file and publish what it showed about these findings."""
+    """Run the file (or the beginning of it) and publish what it showed about these findings."""
     request = request_of(ls, spot.document)
+    if text is not None:
+        request = with_text(request, text)
     outcome = await run_shown(ls, request, title)
     _publish(ls, spot.document, findings, outcome, lines)
     return _answer(ls, findings, outcome, request.python)

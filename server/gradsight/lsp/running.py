@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -150,3 +151,14 @@ def function_at(document: Document, line: int) -> tuple[int, int]:
         if not unit.is_module:
             return unit.lines[0], unit.lines[-1]
     return 1, text.count("\n") + 1
+
+
+def cell_at(spot: Spot, line: int) -> tuple[int, int]:
+    """The first and last line of the cell around a line: of a notebook, or between two `# %%` of a file."""
+    if spot.cell is not None:
+        return spot.offset + 1, spot.offset + len(spot.cell.buffer.lines)
+    rows = spot.document.source.text.split("\n")
+    marks = [number for number, row in enumerate(rows, 1) if re.match(r"#\s*%%", row)]
+    first = max((mark for mark in marks if mark <= line), default=1)
+    last = min((mark - 1 for mark in marks if mark > line), default=len(rows))
+    return first, last
