@@ -26,6 +26,8 @@ ONLY_FOR_OLD_PYTHONS = {
 }
 BUILD_TOOLS = ("hatchling", "editables")
 COMES_WITH_PYTHON = {"pip", "gradsight"}
+# torch for graphics cards brings these, and pins them itself; torch for processors alone does without.
+ACCELERATORS = re.compile(r"nvidia|cuda|triton")
 CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
 HEADING = "# Every package of the development environment at one version.  Written by: make pins\n"
 
@@ -50,7 +52,9 @@ def differences_from_environment(constraints: str) -> list[str]:
     for distribution in metadata.distributions():
         name = canonicalize_name(distribution.metadata["Name"])
         installed = distribution.version.split("+")[0]
-        if name not in COMES_WITH_PYTHON and pinned.get(name) != installed:
+        if name in COMES_WITH_PYTHON or ACCELERATORS.match(name):
+            continue
+        if pinned.get(name) != installed:
             differences.append(f"{name} {installed} is installed, constraints.txt has {pinned.get(name)}")
     return sorted(differences)
 
@@ -96,7 +100,7 @@ def direct_requirements() -> list[str]:
     own = [line for line in metadata.requires("gradsight") or [] if keeps(line, {"extra": "dev"})]
     of_torch = [line for line in metadata.requires("torch") or [] if keeps(line, {"extra": ""})]
     plain = [re.split(r"\s*;", line)[0] for line in [*own, *of_torch]]
-    return [line for line in plain if not re.match(r"nvidia|cuda|triton", line)]
+    return [line for line in plain if not ACCELERATORS.match(line)]
 
 
 def keeps(requirement: str, environment: dict[str, str]) -> bool:

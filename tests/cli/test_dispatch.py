@@ -85,7 +85,8 @@ def test_an_option_before_the_command_is_refused(
 def test_a_missing_argument_is_a_wrong_call(
     greet: types.ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    check(capsys, ["greet"], shell.FAILED, err="the following arguments are required: name")
+    message = "gradsight: the following arguments are required: name (options: gradsight greet --help)\n"
+    check(capsys, ["greet"], shell.FAILED, err=message)
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:

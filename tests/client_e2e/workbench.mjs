@@ -291,7 +291,10 @@ export class Window {
     const input = this.page.locator(".quick-input-widget input[type=text]");
     const row = this.page.locator(".quick-input-list .monaco-list-row", { hasText: words }).first();
     await until(async () => {
-      if (!(await input.isVisible())) await this.page.keyboard.press("F1");
+      // A box that is open shows what it knew when it was opened: a file may have come since.
+      if (await input.isVisible()) await this.page.keyboard.press("Escape");
+      await input.waitFor({ state: "hidden", timeout: A_MOMENT });
+      await this.page.keyboard.press("F1");
       await input.waitFor({ timeout: A_MOMENT });
       await input.fill(text);
       await row.waitFor({ timeout: A_MOMENT });

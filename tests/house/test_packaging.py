@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,18 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_installed_package_is_pinned() -> None:
     assert not pins.differences_from_environment(pins.CONSTRAINTS.read_text())
+
+
+def test_what_torch_brings_for_graphics_cards_needs_no_pin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("nvidia_cublas", "cuda_bindings", "triton", "other"):
+        folder = tmp_path / f"{name}-1.0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    found = list(metadata.distributions(path=[str(tmp_path)]))
+    monkeypatch.setattr(pins.metadata, "distributions", lambda: found)
+    assert pins.differences_from_environment("") == ["other 1.0 is installed, constraints.txt has None"]
 
 
 def test_a_pin_applies_to_the_python_versions_it_names() -> None:

@@ -36,7 +36,7 @@ def dispatch(argv: list[str]) -> int:
     name = argv[0] if argv and not argv[0].startswith("-") else ""
     if name and name not in mounted:
         return fail(unknown_command(name, mounted))
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="gradsight", description="Shows where gradients break in PyTorch code.", allow_abbrev=False
     )
     parser.add_argument("--version", action="version", version=f"gradsight {__version__}")
@@ -55,6 +55,14 @@ def dispatch(argv: list[str]) -> int:
     module.add_arguments(parsers[name])
     args = parser.parse_args(argv)
     return int(module.run(args))
+
+
+class Parser(argparse.ArgumentParser):
+    """Says in one line what was not understood, and where the options are listed."""
+
+    def error(self, message: str) -> NoReturn:
+        """End the command as a wrong call."""
+        self.exit(FAILED, f"gradsight: {message} (options: {self.prog} --help)\n")
 
 
 def mounted_commands() -> dict[str, str]:

@@ -30,10 +30,17 @@ from gradsight.session.workspace import project_root
 
 STDIN = "-"
 STDIN_NAME = "<stdin>"
+EPILOG = """\
+Without a path the folder you are in is checked. Nothing is run, and no torch is needed.
+Settings of a project are read from [tool.gradsight] of its pyproject.toml.
+
+exit codes: 0 nothing of weight, 1 errors or warnings, 2 a wrong call or a fault of GradSight's own"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EPILOG
     parser.add_argument(
         "paths", nargs="*", default=["."], metavar="PATH", help="files and folders; - is standard input"
     )
