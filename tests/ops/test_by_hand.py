@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
+from torch.utils.checkpoint import checkpoint
 
 from gradsight.agent.facts.by_hand import hand_facts
 from gradsight.ops.fact import OpFact
@@ -26,6 +28,10 @@ TRIED = {
     "nn.utils.clip_grads_with_norm_",
     "nn.utils.clip_grad_value_",
     "nn.utils.vector_to_parameters",
+    "utils.checkpoint.checkpoint",
+    "autograd.grad",
+    "autograd.backward",
+    "nn.Buffer",
 }
 NEEDS_A_DEVICE = {"Tensor.cuda", "Tensor.xpu", "Tensor.ipu", "Tensor.mtia", "Tensor.record_stream"}
 
@@ -162,6 +168,48 @@ def test_vector_to_parameters_gives_the_parameters_the_vectors_memory() -> None:
     assert leaf.data_ptr() == vector.data_ptr()
     assert leaf._version == version
     assert by_hand("nn.utils.vector_to_parameters").cases[0].quiet == ("parameters",)
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_a_checkpoint_keeps_its_arguments_and_not_the_result(reentrant: bool) -> None:
+    case = by_hand("utils.checkpoint.checkpoint").cases[0]
+    assert [save.what for save in case.saves] == ["args"]
+    for written in ("argument", "result"):
+        argument = torch.rand(3, requires_grad=True) * 1
+        result = checkpoint(torch.exp, argument, use_reentrant=reentrant)
+        with torch.no_grad():
+            (argument if written == "argument" else result).mul_(2)
+        try:
+            result.sum().backward()
+            refused = False
+        except RuntimeError as error:
+            refused = "modified by an inplace operation" in str(error)
+        assert refused == (written == "argument")
+
+
+def test_autograd_grad_hands_out_new_tensors_and_backward_adds_into_grad() -> None:
+    leaf = leaf_with_gradient()
+    assert leaf.grad is not None
+    before = leaf.grad.clone()
+    (found,) = torch.autograd.grad(leaf.square().sum(), [leaf])
+    assert torch.equal(leaf.grad, before)
+    (output,) = by_hand("autograd.grad").cases[0].outputs
+    assert found.requires_grad == (output.gradient != "none")
+    assert found.shape == leaf.shape
+    assert torch.autograd.backward(leaf.sum()) is None
+    assert torch.equal(leaf.grad, before + 1)
+    assert by_hand("autograd.backward").cases[0].returns == "none"
+
+
+def test_a_buffer_is_a_leaf_on_the_same_storage() -> None:
+    data = torch.rand(3, requires_grad=True) * 2
+    buffer = torch.nn.Buffer(data)
+    version = buffer._version
+    torch.autograd.graph.increment_version(data)
+    (output,) = by_hand("nn.Buffer").cases[0].outputs
+    assert buffer.is_leaf == output.leaf
+    assert (buffer.data_ptr() == data.data_ptr()) == (output.aliased == "always")
+    assert (buffer._version != version) == output.shares_version
 
 
 def test_a_fused_step_moves_no_version_and_the_usual_one_does() -> None:

@@ -48,6 +48,23 @@ def test_dropout_tells_its_modes_in_order(capsys: pytest.CaptureFixture[str]) ->
     assert text.index("training is False") < text.index("otherwise")
 
 
+def test_cases_that_say_the_same_stand_together(capsys: pytest.CaptureFixture[str]) -> None:
+    text = check(capsys, ["nn.Dropout"], 0, "if training is False, or p is 0\n")
+    assert text.count("input itself") == 2
+    text = check(capsys, ["nn.functional.mse_loss"], 0)
+    assert "otherwise" not in text
+
+
+def test_a_property_is_shown_as_it_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    text = check(capsys, ["Tensor.grad"], 0, "not a copy")
+    assert text.startswith("Tensor.grad\n")
+
+
+def test_what_has_no_gradient_says_nothing_about_backward(capsys: pytest.CaptureFixture[str]) -> None:
+    text = check(capsys, ["torch.argmax"], 0, "none: the result is integer")
+    assert "backward  " not in text
+
+
 def test_augmented_multiplication_writes_its_left_side(capsys: pytest.CaptureFixture[str]) -> None:
     check(capsys, ["Tensor.__imul__"], 0, "Tensor.__imul__(other)", "writes    self", "if self requires grad")
 

@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,16 +14,17 @@ import pytest
 from gradsight import cli
 from gradsight.ops import cache, refresh
 from gradsight.ops.environment import installed_torch
-from gradsight.ops.table import SHIPPED, forget_loaded, load
+from gradsight.ops.table import SHIPPED, forget_loaded, load, use_environment
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Every test has a cache folder of its own and starts with nothing loaded."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("GRADSIGHT_CACHE_DIR", str(folder))
     forget_loaded()
-    return folder
+    yield folder
+    forget_loaded()
 
 
 def check_refused(capsys: pytest.CaptureFixture[str], python: str, *said: str, timeout: str = "60") -> None:
@@ -88,6 +90,18 @@ def test_a_torch_that_lacks_what_is_needed(capsys: pytest.CaptureFixture[str], t
     check_refused(capsys, with_torch(tmp_path, "__version__ = '2.9.0'"), "torch cannot be imported")
 
 
+def test_an_interpreter_that_answers_and_then_hangs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    program = "import sys, time\nsys.stdout.write('torch 2.9.0') if len(sys.argv) == 3 else time.sleep(600)"
+    check_refused(capsys, stand_in(tmp_path, program), "did not end within", timeout="3")
+
+
+def test_an_interpreter_that_dies_while_measuring(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    program = "import os, sys\nsys.stdout.write('torch 2.9.0') if len(sys.argv) == 3 else os.abort()"
+    check_refused(capsys, stand_in(tmp_path, program), "died while it was measured")
+
+
 def test_a_cache_folder_that_cannot_be_written(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,6 +123,46 @@ def test_a_refreshed_table_is_used_from_then_on(own_cache: Path) -> None:
     assert set(table.names()) >= set(load().names()) - set(load().about["further"])
     assert table.find("torch.exp") == load().find("torch.exp")
     assert load("0.0.1").source == SHIPPED
+
+
+def forgetful_exp(own_cache: Path) -> None:
+    """Keep a table for the torch of this environment in which exp keeps nothing."""
+    own_cache.mkdir()
+    lines = [line for line in Path(SHIPPED).read_text(encoding="utf-8").splitlines() if line[:1] != "-"]
+    version = installed_torch(sys.executable)
+    assert version is not None
+    told = "Tensor.exp torch.exp:input\t" + '{"sig":"self","cases":[{"out":["flows"],"held":"never"}]}'
+    Path(cache.table_path(version)).write_text("\n".join([*lines, told]), encoding="utf-8")
+    forget_loaded()
+
+
+def test_the_table_of_the_environment_is_used_without_asking(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    monkeypatch.delenv("CONDA_PREFIX", raising=False)
+    assert load().source == SHIPPED
+    forgetful_exp(own_cache)
+    assert Path(load().source).parent == own_cache
+    use_environment(str(own_cache / "bin" / "python"))
+    assert load().source == SHIPPED
+    use_environment("")
+    assert Path(load().source).parent == own_cache
+
+
+def test_a_check_speaks_by_the_refreshed_table(
+    capsys: pytest.CaptureFixture[str], own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    monkeypatch.delenv("CONDA_PREFIX", raising=False)
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import torch\nx = torch.rand(3, requires_grad=True)\ny = torch.exp(x)\ny *= 3\ny.sum().backward()\n"
+    )
+    assert cli.main(["check", "--no-cache", str(program)]) == 1
+    forgetful_exp(own_cache)
+    assert cli.main(["check", "--no-cache", str(program)]) == 0
+    capsys.readouterr()
 
 
 @pytest.mark.parametrize("content", ["", "\x00\x01", '{"format":0,"torch":"2.0"}', '{"format":1,'])

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from gradsight.ops.table import SHIPPED, Table, UnreadableTable, canonical, load
 from gradsight.ops.writing import table_text
 
 SMALL = 500_000
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "facts_load.py"
 
 
 def check_found(spelled: str, name: str) -> None:
@@ -103,6 +105,12 @@ def test_loading_imports_no_torch() -> None:
     program = "import sys; from gradsight.ops.table import load; load().find('torch.exp'); print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_loading_costs_less_than_starting_python() -> None:
+    done = subprocess.run([sys.executable, str(BENCHMARK), "7"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert float(json.loads(done.stdout)["ratio"]) > 1.0
 
 
 def test_a_written_table_reads_back_the_same() -> None:

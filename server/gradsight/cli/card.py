@@ -74,7 +74,9 @@ def _source(fact: OpFact, torch_version: str) -> str:
 
 
 def signature(fact: OpFact) -> str:
-    """`torch.exp(input, *, out=None)`; for a module its constructor."""
+    """`torch.exp(input, *, out=None)`; for a module its constructor, for a property the name alone."""
+    if fact.name in _properties():
+        return fact.name
     shown = fact.options or fact.parameters
     defaults = fact.option_defaults if fact.options else fact.defaults
     if fact.name.startswith("Tensor.") and fact.parameters[:1] == ("self",) and not fact.options:
@@ -89,23 +91,41 @@ def signature(fact: OpFact) -> str:
     return f"{fact.name}({', '.join(parts)})"
 
 
+def _properties() -> frozenset[str]:
+    """Names that are read, not called."""
+    from gradsight.ops.table import load
+
+    return frozenset(load().about.get("listed", {}).get("Tensor properties", ()))
+
+
 def sections(fact: OpFact) -> list[tuple[str, list[Row]]]:
-    """Cases with their titles, the ordinary one first."""
+    """Cases with their titles, the ordinary one last; neighbours of which the card says the same stand together."""
+    told: list[tuple[list[frozenset[str]], list[Row]]] = []
+    for case in fact.cases:
+        if case.when and case.when[0].argument == "out":
+            continue
+        conditions, rows = frozenset(condition_text(each) for each in case.when), rows_of(fact, case)
+        if told and told[-1][1] == rows:
+            told[-1][0].append(conditions)
+        else:
+            told.append(([conditions], rows))
     found = []
-    conditional = [case for case in fact.cases if case.when and case.when[0].argument != "out"]
-    ordinary = [case for case in fact.cases if not case.when]
-    for case in ordinary:
-        found.append(("otherwise" if conditional else "", rows_of(fact, case)))
-    for index, case in enumerate(conditional):
-        title = ("else if " if index else "if ") + " and ".join(condition_text(each) for each in case.when)
-        found.append((title, rows_of(fact, case)))
-    if conditional and ordinary:
-        found = [*found[1:], found[0]]
+    for index, (alternatives, rows) in enumerate(told):
+        title = _title(alternatives)
+        if title:
+            title = ("else if " if index else "if ") + title
+        found.append((title or ("otherwise" if len(told) > 1 else ""), rows))
     if any(case.when and case.when[0].argument == "out" for case in fact.cases):
         found.append(("with out=", [Row("writes", "out; torch refuses it when an argument requires grad")]))
     if fact.note:
         found.append(("", [Row("note", fact.note)]))
     return found
+
+
+def _title(alternatives: list[frozenset[str]]) -> str:
+    """Conditions joined by `or`; those that another one includes are left away, and nothing is left of `always`."""
+    needed = [each for each in alternatives if not any(other < each for other in alternatives)]
+    return ", or ".join(" and ".join(sorted(each)) for each in dict.fromkeys(needed))
 
 
 def condition_text(condition: Condition) -> str:
@@ -151,7 +171,7 @@ def rows_of(fact: OpFact, case: Case) -> list[Row]:
         label = "gradient" if index == 0 else ""
         which = f"result.{index}: " if len(case.outputs) > 1 else ""
         rows.append(Row(label, which + _gradient_text(output)))
-    if case.outputs:
+    if any(output.gradient != "none" for output in case.outputs):
         rows.append(Row("backward", _twice_text(case)))
     if case.refuses:
         rows.append(Row("refuses", f"{_and(case.refuses)} must not require grad"))

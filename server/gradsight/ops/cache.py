@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
-import tempfile
-import warnings
 
 from gradsight.ops.table import Table, UnreadableTable, read_table
 
@@ -28,8 +25,17 @@ def cache_folder() -> str:
 
 def table_path(torch_version: str) -> str:
     """Where the table of a torch version is kept; the build suffix (`+cpu`) makes no difference."""
-    plain = re.sub(r"[^0-9A-Za-z.]", "_", torch_version.split("+")[0])
+    release = torch_version.split("+")[0]
+    plain = "".join(sign if sign.isascii() and (sign.isalnum() or sign == ".") else "_" for sign in release)
     return os.path.join(cache_folder(), f"facts-{plain}.txt")
+
+
+def has_tables() -> bool:
+    """Whether any table was refreshed here; the question is asked at every start and must cost nothing."""
+    try:
+        return any(name.startswith("facts-") for name in os.listdir(cache_folder()))
+    except OSError:
+        return False
 
 
 def cached_table(torch_version: str) -> Table | None:
@@ -40,6 +46,8 @@ def cached_table(torch_version: str) -> Table | None:
     try:
         return read_table(path)
     except UnreadableTable as error:
+        import warnings
+
         warnings.warn(
             f"the refreshed operator facts cannot be used, the shipped ones are: {error}", stacklevel=2
         )
@@ -48,6 +56,8 @@ def cached_table(torch_version: str) -> Table | None:
 
 def make_folder() -> None:
     """Make sure that a table can be kept.  Raises OSError."""
+    import tempfile
+
     folder = cache_folder()
     os.makedirs(folder, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=folder, prefix="facts-", suffix=".new")
@@ -57,6 +67,8 @@ def make_folder() -> None:
 
 def store(torch_version: str, text: str) -> str:
     """Keep a table; the old file survives until the new one is complete.  Raises OSError."""
+    import tempfile
+
     path = table_path(torch_version)
     folder = os.path.dirname(path)
     os.makedirs(folder, exist_ok=True)

@@ -23,8 +23,11 @@ _LOOKED_IN = (
     "optim.",
     "nn.init.",
     "nn.utils.",
+    "sparse.",
+    "utils.checkpoint.",
+    "autograd.",
 )
-_ROOMS = ("Tensor", "nn", "linalg", "special", "fft", "optim", "autograd", "utils")
+_ROOMS = ("Tensor", "nn", "linalg", "special", "fft", "optim", "autograd", "utils", "sparse")
 
 
 class UnreadableTable(Exception):
@@ -124,17 +127,27 @@ class Table:
 
 
 _loaded: dict[str, Table] = {}
+_environment = ""
 
 
 def load(torch_version: str | None = None) -> Table:
     """The table for a torch version: refreshed from that torch if the user did so, else the shipped one.
 
-    Read once; `forget_loaded` makes the next call read again.
+    Without a version the torch of the environment in use is meant.  Read once; `forget_loaded` makes the next call read
+    again.
     """
     key = torch_version or ""
     if key not in _loaded:
         _loaded[key] = _refreshed(torch_version) or read_table(SHIPPED)
     return _loaded[key]
+
+
+def use_environment(python: str) -> None:
+    """From now on `load()` means the torch of this interpreter; empty = the active environment."""
+    global _environment
+    if python != _environment:
+        _environment = python
+        forget_loaded()
 
 
 def forget_loaded() -> None:
@@ -143,11 +156,13 @@ def forget_loaded() -> None:
 
 
 def _refreshed(torch_version: str | None) -> Table | None:
-    if torch_version is None:
-        return None
-    from gradsight.ops.cache import cached_table
+    from gradsight.ops.cache import cached_table, has_tables
 
-    return cached_table(torch_version)
+    if torch_version is None and has_tables():
+        from gradsight.ops.environment import default_python, installed_torch
+
+        torch_version = installed_torch(_environment or default_python())
+    return cached_table(torch_version) if torch_version else None
 
 
 def read_table(path: str) -> Table:

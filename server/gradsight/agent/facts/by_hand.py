@@ -135,6 +135,44 @@ def hand_facts() -> list[Fact]:
             {"returns": "none", "writes": ["parameters"], "quiet": ["parameters"], "no_grad": True},
             "the parameters look at the vector's memory from then on",
         ),
+        _fact(
+            "utils.checkpoint.checkpoint",
+            "function, *args, use_reentrant=None",
+            {
+                "saves": [["args", [], "always"]],
+                "holds_saved": "always",
+                "outputs": [{"alias": "args", "aliased": "sometimes", "same": "sometimes", "dtype": "any"}],
+            },
+            "keeps the arguments instead of what the function keeps, and calls it again during backward",
+        ),
+        _fact(
+            "autograd.grad",
+            "outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=None",
+            {"returns": "sequence", "outputs": [{"gradient": "none", "shape": "like:inputs"}]},
+            "new tensors: .grad stays as it is; with create_graph=True they have a graph of their own",
+        ),
+        _fact(
+            "autograd.backward",
+            "tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None",
+            _NOTHING,
+            "adds into .grad of the leaves and frees what the graph kept, unless retain_graph=True",
+        ),
+        _fact(
+            "nn.Buffer",
+            "data=None, persistent=True",
+            {
+                "outputs": [
+                    {
+                        "gradient": "none",
+                        "alias": "data",
+                        "aliased": "always",
+                        "leaf": True,
+                        "shape": "like:data",
+                    }
+                ]
+            },
+            "a leaf on the same storage that a module registers without training it",
+        ),
     ]
 
 
@@ -144,8 +182,7 @@ REASONS: tuple[tuple[str, str], ...] = (
     (r"torch\.batch_norm_", "internal step of SyncBatchNorm, CUDA only"),
     (r"torch\.fbgemm_", "works on weights packed for FBGEMM, without gradients"),
     (r"torch\.quantized_", "works on quantized tensors, without gradients"),
-    (r"torch\.fused_moving_avg", "observer of quantization-aware training"),
-    (r"torch\.(indices_copy|values_copy|native_norm)", "has no CPU kernel for any layout"),
+    (r"torch\.(indices_copy|values_copy)", "has no CPU kernel for any layout"),
     (r"(torch|Tensor)\.slice_inverse", "needs the storage of an earlier slice"),
     (r"torch\.autocast", "a context, not an operator"),
     (r"Tensor\.(__array_wrap__|__reduce_ex__|__setstate__|module_load|map2_|index)$", "protocol of pickling, NumPy or tensor subclasses"),

@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from gradsight.agent.facts.learn import Group, groups_of, look_without_numbers, shared_shapes, told_atoms
+from gradsight.agent.facts.learn import (
+    Defaults,
+    Group,
+    groups_of,
+    look_without_numbers,
+    shared_shapes,
+    told_atoms,
+)
 from gradsight.agent.facts.measure import Atom, Observation
 
 CaseData = dict[str, Any]
 
 
-def cases_of(observations: Sequence[Observation]) -> list[CaseData]:
-    """The decision list of an operator, most special case first; fields with default values are left away."""
+def cases_of(observations: Sequence[Observation], defaults: Defaults) -> list[CaseData]:
+    """The decision list of an operator, most special case first; fields with default values are left away.
+
+    `defaults` are the arguments and options of a call that leaves everything away.
+    """
     as_sequence = _is_sequence(observations)
     prepared = [
         _merged_results(each) if as_sequence and each.returns == "tuple" else each for each in observations
@@ -21,7 +31,7 @@ def cases_of(observations: Sequence[Observation]) -> list[CaseData]:
         each.hard["returns",] = each.returns if not (as_sequence and each.returns == "tuple") else "sequence"
         each.hard["results",] = each.results
     cases: list[CaseData] = []
-    for group in groups_of(prepared):
+    for group in groups_of(prepared, defaults):
         case = _case(group)
         if cases and _without_conditions(cases[-1]) == _without_conditions(case) and not group.conditions:
             cases.pop()
@@ -253,9 +263,9 @@ def _preferred_shape(shapes: set[str], members: Sequence[Observation], is_argume
         return "scalar"
     if several and "broadcast" in shapes and not is_argument:
         return "broadcast"
-    for preferred in ("like:input", "like:self"):
-        if preferred in likes:
-            return preferred
+    for place in members[0].ranks:
+        if f"like:{place}" in likes:
+            return f"like:{place}"
     if likes:
         return likes[0]
     return "broadcast" if "broadcast" in shapes else ""

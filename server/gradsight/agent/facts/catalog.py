@@ -116,24 +116,26 @@ def overridable() -> Iterator[Entry]:
     )
     declared = torch.overrides.get_overridable_functions()
     for room, holder, prefix in rooms:
-        functions = list(declared[holder])
+        functions = set(declared[holder])
         if holder is torch:
-            functions += declared.get(torch.functional, [])
-        names = set()
-        for function in functions:
-            resolved = torch.overrides.resolve_name(function) or ""
-            short = resolved.rsplit(".", 1)[-1] if resolved else getattr(function, "__name__", "")
-            if resolved.endswith((".__get__", ".__set__", ".__delete__")) or short in ("__get__", "__set__"):
-                continue
+            functions.update(declared.get(torch.functional, ()))
+        for short in dir(holder):
             if short.startswith("_") and not short.startswith("__"):
                 continue
-            names.add(short)
-        for short in sorted(names):
-            target = getattr(holder, short, None)
+            # Several names may stand for one function: `torch.mm` is also `torch.spmm`.
+            target = getattr(holder, short)
+            if not callable(target) or not _is_one_of(target, functions):
+                continue
             if prefix + short == "Tensor.__setitem__":
                 target = _set_item
-            if target is not None and callable(target):
-                yield Entry(prefix + short, f"{room}.{short}", room, target)
+            yield Entry(prefix + short, f"{room}.{short}", room, target)
+
+
+def _is_one_of(target: Any, functions: set[Any]) -> bool:
+    try:
+        return target in functions
+    except TypeError:
+        return False
 
 
 def factories() -> Iterator[Entry]:
@@ -180,56 +182,41 @@ def initializers() -> Iterator[Entry]:
 def further() -> Iterator[Entry]:
     """Public callables outside `torch.overrides` that a training script meets."""
     yield Entry("Tensor.__iter__", "torch.Tensor.__iter__", "torch.Tensor", _iterate)
+    declared = {entry.name for entry in overridable()}
     for room, holder, prefix in (
         ("torch.nn.functional", torch.nn.functional, "nn.functional."),
         ("torch.nn.utils", torch.nn.utils, "nn.utils."),
         ("torch.nn.utils", torch.nn.utils.rnn, "nn.utils.rnn."),
+        ("torch.sparse", torch.sparse, "sparse."),
+        ("torch.fft", torch.fft, "fft."),
     ):
-        declared = {entry.name for entry in overridable()}
         for short in sorted(dir(holder)):
             target = getattr(holder, short)
-            if short.startswith("_") or prefix + short in declared or not callable(target):
-                continue
-            if inspect.isclass(target) or isinstance(target, types.ModuleType):
-                continue
-            module = getattr(target, "__module__", None) or ""
-            if module.startswith("torch") and short in _FURTHER:
+            if short in _FURTHER and prefix + short not in declared and callable(target):
                 yield Entry(prefix + short, f"{holder.__name__}.{short}", room, target)
+    for short in sorted(dir(torch)):
+        target = getattr(torch, short)
+        if isinstance(target, types.BuiltinFunctionType) and hasattr(torch._C._VariableFunctions, short):
+            if "torch." + short not in declared and not short.startswith(_OTHER_BACKENDS):
+                yield Entry("torch." + short, "torch." + short, "torch", target)
+    for short in sorted(dir(torch.Tensor)):
+        target = getattr(torch.Tensor, short)
+        if isinstance(target, (types.MethodDescriptorType, types.FunctionType)) and not short.startswith("_"):
+            if "Tensor." + short not in declared:
+                yield Entry("Tensor." + short, "torch.Tensor." + short, "torch.Tensor", target)
+    yield Entry("torch.from_dlpack", "torch.from_dlpack", "torch", torch.from_dlpack)
 
 
+_OTHER_BACKENDS = ("_", "cudnn_", "miopen_", "mkldnn_", "sym_")
 _FURTHER = frozenset(
-    [
-        "sigmoid",
-        "tanh",
-        "relu_",
-        "leaky_relu_",
-        "elu_",
-        "hardtanh_",
-        "celu_",
-        "selu_",
-        "rrelu_",
-        "threshold_",
-        "scaled_dot_product_attention",
-        "clip_grad_norm_",
-        "clip_grad_value_",
-        "get_total_norm",
-        "clip_grads_with_norm_",
-        "parameters_to_vector",
-        "vector_to_parameters",
-        "pad_sequence",
-        "unpad_sequence",
-        "pack_padded_sequence",
-        "pad_packed_sequence",
-        "pack_sequence",
-        "unpack_sequence",
-        "gumbel_softmax",
-        "one_hot",
-        "upsample",
-        "upsample_bilinear",
-        "upsample_nearest",
-        "scaled_mm",
-        "grouped_mm",
-    ]
+    (
+        "sigmoid tanh relu_ leaky_relu_ elu_ hardtanh_ celu_ selu_ rrelu_ threshold_ "
+        "scaled_dot_product_attention clip_grad_norm_ clip_grad_value_ get_total_norm "
+        "clip_grads_with_norm_ parameters_to_vector vector_to_parameters pad_sequence unpad_sequence "
+        "pack_padded_sequence pad_packed_sequence pack_sequence unpack_sequence gumbel_softmax one_hot "
+        "upsample upsample_bilinear upsample_nearest scaled_mm grouped_mm hardswish hardsigmoid mm "
+        "addmm sum softmax log_softmax sampled_addmm fftfreq rfftfreq"
+    ).split()
 )
 
 

@@ -7,12 +7,13 @@ explains stays inside a group as a difference and becomes `sometimes`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gradsight.agent.facts.measure import Atom, Feature, Observation
 
 Condition = tuple[str, str, str]
+Defaults = Mapping[str, Feature]
 # Texts that say too much to be an option.
 UNTOLD = frozenset(["equation", "device", "memory_format", "generator"])
 TELLING_NUMBERS = ("0.0", "1.0", "inf")
@@ -28,6 +29,8 @@ class Group:
 
 # What an unusual memory layout may change without a case of its own.
 LAYOUT_ATOMS = frozenset(["saved", "odd", "held"])
+# Options that tell the shape of a result.
+SHAPING = frozenset(["reduction", "dim", "keepdim", "compute_uv", "full_matrices", "some"])
 # What is told of a case without ever making one.
 REMARKS = frozenset(["unnoticed"])
 
@@ -39,19 +42,25 @@ def told_atoms(seen: Observation) -> Iterator[tuple[Atom, Hashable]]:
             yield atom, value
 
 
-def groups_of(observations: Sequence[Observation]) -> list[Group]:
-    """Split the observations so that hard atoms agree in each group wherever arguments can explain them."""
+def groups_of(observations: Sequence[Observation], defaults: Defaults) -> list[Group]:
+    """Split the observations so that hard atoms agree in each group wherever arguments can explain them.
+
+    The plain call, which leaves everything at its default, comes late in the list, after what is special.
+    """
     differing, explainable = _differing(observations)
     groups: list[Group] = []
-    for group in _split(list(observations), explainable):
-        groups += _part_settled(group, differing - explainable)
+    unexplained = differing - explainable
+    writes = {atom for atom in unexplained if atom[0] == "writes"}
+    for group in _split(list(observations), explainable, defaults):
+        for part in _part_settled(group, unexplained, defaults):
+            groups += _part_settled(part, writes, defaults, share=0.25)
     refined: list[Group] = []
     for group in groups:
         refined += _split_by_shape(group)
     return refined
 
 
-def _part_settled(group: Group, atoms: set[Atom]) -> list[Group]:
+def _part_settled(group: Group, atoms: set[Atom], defaults: Defaults, share: float = 0.5) -> list[Group]:
     """Part off the ordinary calls of a group in which nothing explains the rest: `label_smoothing == 0.0`."""
     if not _conflicts(group.members, atoms):
         return [group]
@@ -59,14 +68,36 @@ def _part_settled(group: Group, atoms: set[Atom]) -> list[Group]:
     for condition in (*_conditions(group.members), *_kind_conditions(group.members)):
         inside = [each for each in group.members if fits(condition, each)]
         usual = sum(each.usual for each in inside)
-        if 2 * len(inside) < len(group.members) or usual < 3 or _conflicts(inside, atoms):
+        if len(inside) < share * len(group.members) or usual < 3 or _conflicts(inside, atoms):
             continue
         if best is None or len(inside) > len(best.members):
             best = Group((*group.conditions, condition), inside)
     if best is None or len(best.members) == len(group.members):
         return [group]
     rest = [each for each in group.members if not fits(best.conditions[-1], each)]
+    opposite = _opposite(best.conditions[-1])
+    if opposite is not None and _is_default(best.conditions[-1], defaults):
+        return [Group((*group.conditions, opposite), rest), Group(group.conditions, best.members)]
     return [best, Group(group.conditions, rest)]
+
+
+def _is_default(condition: Condition, defaults: Defaults) -> bool:
+    """Whether a call that leaves the argument away meets the condition."""
+    name, kind, value = condition
+    if name not in defaults:
+        return False
+    default_kind, literal = defaults[name]
+    if kind in ("equals", "not"):
+        return (literal == value) == (kind == "equals")
+    return default_kind == kind
+
+
+def _opposite(condition: Condition) -> Condition | None:
+    """The condition that holds when this one does not, if there is a word for it."""
+    name, kind, value = condition
+    if kind == "equals" and value in ("True", "False"):
+        return name, "equals", "False" if value == "True" else "True"
+    return (name, "not" if kind == "equals" else "equals", value) if kind in ("equals", "not") else None
 
 
 def fits(condition: Condition, seen: Observation) -> bool:
@@ -143,10 +174,10 @@ def _conflicts(members: Sequence[Observation], atoms: set[Atom]) -> int:
     return len(found)
 
 
-def _split(members: list[Observation], atoms: set[Atom]) -> list[Group]:
+def _split(members: list[Observation], atoms: set[Atom], defaults: Defaults) -> list[Group]:
     groups: list[Group] = []
     while _conflicts(members, atoms):
-        best = _best_step(members, atoms)
+        best = _best_step(members, atoms, defaults)
         if best is None:
             break
         inside = [each for each in members if all(fits(c, each) for c in best)]
@@ -167,7 +198,9 @@ def _usual_last(groups: list[Group]) -> list[Group]:
     return [*groups[:-2], Group(((name, kind, opposite),), last.members), Group((), before.members)]
 
 
-def _best_step(members: list[Observation], atoms: set[Atom]) -> tuple[Condition, ...] | None:
+def _best_step(
+    members: list[Observation], atoms: set[Atom], defaults: Defaults
+) -> tuple[Condition, ...] | None:
     """The condition whose group agrees in itself and leaves the fewest conflicts behind."""
     options = list(_conditions(members))
     plain = [each for each in options if not _is_number_value(each)]
@@ -186,7 +219,7 @@ def _best_step(members: list[Observation], atoms: set[Atom]) -> tuple[Condition,
     )
     fallback: tuple[Condition, ...] | None = None
     for stage in stages:
-        better, pure = _best_of(stage, members, atoms)
+        better, pure = _best_of(stage, members, atoms, defaults)
         if better is not None:
             return better
         fallback = fallback or pure
@@ -200,11 +233,14 @@ def _pairs(ones: Sequence[Condition], others: Sequence[Condition]) -> list[tuple
 
 
 def _best_of(
-    candidates: Sequence[tuple[Condition, ...]], members: list[Observation], atoms: set[Atom]
+    candidates: Sequence[tuple[Condition, ...]],
+    members: list[Observation],
+    atoms: set[Atom],
+    defaults: Defaults,
 ) -> tuple[tuple[Condition, ...] | None, tuple[Condition, ...] | None]:
     """(a step after which fewer atoms are in conflict, the largest group that agrees in itself)."""
     before = _conflicts(members, atoms)
-    better: tuple[tuple[int, int, int], tuple[Condition, ...]] | None = None
+    better: tuple[tuple[bool, int, int, int], tuple[Condition, ...]] | None = None
     pure: tuple[int, tuple[Condition, ...]] | None = None
     for candidate in candidates:
         inside = [each for each in members if all(fits(c, each) for c in candidate)]
@@ -212,7 +248,8 @@ def _best_of(
             continue
         outside = [each for each in members if not all(fits(c, each) for c in candidate)]
         left = _conflicts(outside, atoms)
-        rank = (left, _plainness(candidate), -len(inside))
+        is_plain = all(_is_default(condition, defaults) for condition in candidate)
+        rank = (is_plain, left, _plainness(candidate), -len(inside))
         if left < before and (better is None or rank < better[0]):
             better = (rank, candidate)
         if len(inside) > 1 and (pure is None or len(inside) > pure[0]):
@@ -270,7 +307,9 @@ def _split_by_shape(group: Group) -> list[Group]:
         return [group]
     best: tuple[int, list[Group]] = (0, [group])
     for condition in _conditions(group.members):
-        if condition[1] != "equals" or _is_number_value(condition) or condition[2] == "False":
+        if condition[0] not in SHAPING or condition[1] != "equals" or _is_number_value(condition):
+            continue
+        if condition[2] == "False":
             continue
         inside = [each for each in group.members if fits(condition, each)]
         outside = [each for each in group.members if not fits(condition, each)]

@@ -72,6 +72,8 @@ def measure(target: Any, call: Call, options: dict[str, Any] | None = None) -> O
         plain = target.run(call, frozenset(), keep_contents=True)
     except Exception as error:
         raise CallFailed(str(error)) from error
+    if plain.outcome is NotImplemented:
+        raise CallFailed("an operator that does not take this operand")
     given = [tensor for place, tensor in plain.arguments.items() if place not in plain.constant]
     if any(tensor.numel() == 0 for tensor in given) or (
         plain.results and all(tensor.numel() == 0 for tensor in plain.results.values())
@@ -196,7 +198,9 @@ def _note_storage(seen: Observation, run: Run) -> None:
         seen.hard["writes", key] = bool(seen.hard.get(("writes", key))) or changed
         if changed:
             seen.hard["quiet", key] = not moved
-    for name, result in run.results.items():
+    # An empty piece among others (`split` with a size of 0) shows nothing about memory.
+    telling = {name: result for name, result in run.results.items() if result.numel()} or run.results
+    for name, result in telling.items():
         owners = [place for place, tensor in run.arguments.items() if share_storage(result, tensor)]
         # Parts of a sparse tensor are several: its values matter more than its indices.
         owners.sort(key=lambda place: not can_require_grad(run.arguments[place]))
@@ -230,10 +234,9 @@ def _equal(one: Tensor, other: Tensor) -> bool:
 
 
 def _overlaps(tensor: Tensor) -> bool:
-    try:
-        return any(step == 0 and size > 1 for step, size in zip(tensor.stride(), tensor.shape))
-    except RuntimeError:
+    if tensor.layout is not torch.strided:
         return False
+    return any(step == 0 and size > 1 for step, size in zip(tensor.stride(), tensor.shape))
 
 
 def _note_soft(seen: Observation, target: Any, call: Call, run: Run, bound: dict[str, Any]) -> None:
@@ -260,7 +263,7 @@ def _note_patterns(seen: Observation, target: Any, call: Call, plain: Run) -> No
         if node:
             seen.single_nodes.append((node, place, tuple(sorted(saved)), tuple(sorted(run.arguments))))
         _note_saves(run, saved, place, answers)
-        _note_gradient(seen, run, place, answers)
+        _note_gradient(seen, target, call, run, place, answers)
         _note_links(seen, run)
     _settle(seen, answers)
     _note_leaf_writes(seen, target, call, usable)
@@ -298,7 +301,9 @@ def few_of(places: list[str]) -> list[str]:
     return [places[0], places[len(places) // 2], places[-1]]
 
 
-def _note_gradient(seen: Observation, run: Run, place: str, answers: Answers) -> None:
+def _note_gradient(
+    seen: Observation, target: Any, call: Call, run: Run, place: str, answers: Answers
+) -> None:
     """Which results require grad because of `place`, whether the gradient is zero, whether backward works twice."""
     key = base(place)
     for name, result in run.results.items():
@@ -314,7 +319,7 @@ def _note_gradient(seen: Observation, run: Run, place: str, answers: Answers) ->
         except RuntimeError as error:
             seen.hard["undefined", name, key] = "not implemented" in str(error)
             continue
-        is_zero = all(each is None or not bool(torch.any(each.to_dense() != 0)) for each in gradients)
+        is_zero = _all_zero(gradients) and not _flows_elsewhere(target, call, place, name)
         seen.zero[name, key] = seen.zero.get((name, key), True) and is_zero
     try:
         backward(sources, leaves, retain=False)
@@ -326,6 +331,31 @@ def _note_gradient(seen: Observation, run: Run, place: str, answers: Answers) ->
     except RuntimeError as error:
         held = "second time" in str(error)
     answers.setdefault(("held", key), []).append(held)
+
+
+def _all_zero(gradients: list[Tensor | None]) -> bool:
+    return all(each is None or not bool(torch.any(each.to_dense() != 0)) for each in gradients)
+
+
+def _flows_elsewhere(target: Any, call: Call, place: str, name: str) -> bool:
+    """A gradient that is zero here, behind a clamp perhaps: is it for other numbers?"""
+    for factor in (-1.0, 5.0):
+        scaled = Call(
+            tuple(_scaled(each, factor) for each in call.positional),
+            {key: _scaled(each, factor) for key, each in call.keywords.items()},
+        )
+        try:
+            run = target.run(scaled, frozenset([place]))
+            if not _all_zero(backward([run.results[name]], leaves_at(run, place))):
+                return True
+        except Exception:
+            continue
+    return False
+
+
+def _scaled(value: Any, factor: float) -> Any:
+    scales = isinstance(value, Tensor) and value.is_floating_point() and value.layout is torch.strided
+    return value.detach() * factor if scales else value
 
 
 def _note_links(seen: Observation, run: Run) -> None:

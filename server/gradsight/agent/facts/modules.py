@@ -38,7 +38,7 @@ STACKED = (
     torch.nn.TransformerEncoderLayer,
     torch.nn.TransformerDecoderLayer,
 )
-STACKED_OBSERVATIONS = 32
+STACKED_OBSERVATIONS = 40
 SAMPLES_PER_MODE = 8
 # The constructors of recurrent modules take `*args`.
 RECURRENT_OPTIONS = {
@@ -108,7 +108,7 @@ def observe_module(kind: type[torch.nn.Module], constructions: list[Construction
     forward = forward_signature(kind)
     seen_options: set[str] = set()
     for construction in itertools.chain(
-        _spread(constructions), *[_variants(each, constructor) for each in constructions[:2]]
+        constructions, *[_variants(each, constructor) for each in constructions[:2]]
     ):
         arguments, options = construction.options
         for training in construction.modes:
@@ -130,7 +130,7 @@ def observe_module(kind: type[torch.nn.Module], constructions: list[Construction
     return found
 
 
-def _spread(constructions: list[Construction]) -> list[Construction]:
+def spread(constructions: list[Construction]) -> list[Construction]:
     """The same constructions, in an order in which early ones differ most: databases vary one option at a time."""
     step = max(1, len(constructions) // 6)
     return [constructions[index] for start in range(step) for index in range(start, len(constructions), step)]

@@ -161,11 +161,12 @@ def can_require_grad(tensor: Tensor) -> bool:
 
 
 def storage_of(tensor: Tensor) -> int | None:
-    """Identity of the storage, or None for layouts without one."""
+    """Where the storage lies, or None for layouts without one; two storages may lie on the same memory (`from_dlpack`)."""
     try:
         if tensor.layout is not torch.strided:
             return None
-        return int(tensor.untyped_storage()._cdata)
+        storage = tensor.untyped_storage()
+        return int(storage.data_ptr()) or int(storage._cdata)
     except (RuntimeError, NotImplementedError, AttributeError):
         return None
 
@@ -272,7 +273,7 @@ def backward(results: list[Tensor], leaves: list[Tensor], retain: bool = False) 
     generator = torch.Generator().manual_seed(7)
     cotangents = []
     for tensor in results:
-        real = tensor.dtype.to_real() if tensor.is_complex() else tensor.dtype
-        cotangent = torch.rand(tensor.shape, generator=generator, dtype=torch.float64).add_(0.5).to(real)
+        wide = torch.complex128 if tensor.is_complex() else torch.float64
+        cotangent = torch.rand(tensor.shape, generator=generator, dtype=wide).add_(0.5)
         cotangents.append(cotangent.to(tensor.dtype))
     return list(torch.autograd.grad(results, leaves, cotangents, retain_graph=retain, allow_unused=True))

@@ -15,7 +15,6 @@ Constructions = dict[str, list[Construction]]
 
 def own_constructions(seed: int = 0) -> Constructions:
     """By table name; the numbers follow from the seed."""
-    torch.manual_seed(seed)
     found: Constructions = {}
     for part in (
         _dropouts,
@@ -28,6 +27,7 @@ def own_constructions(seed: int = 0) -> Constructions:
         _recurrent,
         _attention,
     ):
+        torch.manual_seed(seed)
         for name, constructions in part().items():
             found.setdefault("nn." + name, []).extend(constructions)
     return found
@@ -106,11 +106,16 @@ def _shapes() -> Constructions:
 def _normalizers() -> Constructions:
     found: Constructions = {}
     for size, shape in ((1, (4, 3, 5)), (2, (4, 3, 2, 2)), (3, (4, 3, 2, 2, 2))):
-        found[f"BatchNorm{size}d"] = [called(made(3), real(*shape))]
+        found[f"BatchNorm{size}d"] = [
+            called(made(3, affine=affine, track_running_stats=tracked), real(*shape))
+            for affine in (True, False)
+            for tracked in (True, False)
+        ]
         found[f"InstanceNorm{size}d"] = [
             called(made(3), real(*shape)),
             called(made(3, affine=True), real(*shape)),
             called(made(3, track_running_stats=True), real(*shape)),
+            called(made(3, affine=True, track_running_stats=True), real(*shape)),
         ]
     found["LayerNorm"] = [called(made(4), real(2, 3, 4))]
     found["GroupNorm"] = [called(made(2, 4), real(2, 4, 3))]
@@ -178,13 +183,39 @@ def _lazy() -> Constructions:
 
 def _recurrent() -> Constructions:
     found: Constructions = {}
+    builds: tuple[dict[str, Any], ...] = (
+        {},
+        {"num_layers": 2},
+        {"bidirectional": True},
+        {"num_layers": 2, "bidirectional": True},
+        {"bias": False},
+        {"num_layers": 2, "dropout": 0.5},
+        {"batch_first": True},
+        {"proj_size": 2},
+        {"proj_size": 2, "bidirectional": True},
+        {"proj_size": 2, "num_layers": 2},
+    )
     for name in ("RNN", "LSTM", "GRU"):
-        state: Any = real(1, 2, 5)
-        state = (state, real(1, 2, 5)) if name == "LSTM" else state
-        found[name] = [called(made(3, 5), real(4, 2, 3)), called(made(3, 5), real(4, 2, 3), state)]
+        found[name] = []
+        for options in builds:
+            if name != "LSTM" and "proj_size" in options:
+                continue
+            depth = options.get("num_layers", 1) * (2 if options.get("bidirectional") else 1)
+            # With one sequence alone `batch_first` changes nothing about the memory.
+            for first, second in ((4, 2), (1, 2)) if options.get("batch_first") else ((4, 2),):
+                batch = first if options.get("batch_first") else second
+                state: Any = real(depth, batch, options.get("proj_size", 5))
+                state = (state, real(depth, batch, 5)) if name == "LSTM" else state
+                found[name].append(called(made(3, 5, **options), real(first, second, 3), state))
+                if not options or "batch_first" in options:
+                    found[name].append(called(made(3, 5, **options), real(first, second, 3)))
         cell: Any = real(2, 5)
         cell = (cell, real(2, 5)) if name == "LSTM" else cell
-        found[name + "Cell"] = [called(made(3, 5), real(2, 3)), called(made(3, 5), real(2, 3), cell)]
+        found[name + "Cell"] = [
+            called(made(3, 5), real(2, 3)),
+            called(made(3, 5), real(2, 3), cell),
+            called(made(3, 5, bias=False), real(2, 3), cell),
+        ]
     return found
 
 

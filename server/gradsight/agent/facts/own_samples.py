@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from gradsight.agent.facts.drawing import Calls, call, mask, real, whole
+from gradsight.agent.facts.layer_samples import losses_and_layers, resizing
 from gradsight.agent.facts.rare_samples import (
     attention,
     initializers,
@@ -18,7 +19,6 @@ from gradsight.agent.facts.rare_samples import (
 
 def own_calls(seed: int = 0) -> Calls:
     """All of them, by table name; the numbers follow from the seed."""
-    torch.manual_seed(seed)
     found: Calls = {}
     for part in (
         _operators,
@@ -29,14 +29,16 @@ def own_calls(seed: int = 0) -> Calls:
         _functions,
         recurrent,
         attention,
-        _losses_and_layers,
-        _resizing,
+        losses_and_layers,
+        resizing,
         sparse,
         quantized,
         _in_place,
         initializers,
         uneven_sizes,
     ):
+        # Each part starts anew, so that a call added to one of them leaves the numbers of the others alone.
+        torch.manual_seed(seed)
         for name, calls in part().items():
             found.setdefault(name, []).extend(calls)
     return found
@@ -136,8 +138,9 @@ def _plain_methods() -> Calls:
     found["Tensor.real"] += [call(torch.complex(real(3), real(3)))]
     found["Tensor.numpy"] += [call(real(3, 4), force=True)]
     found["Tensor.register_hook"] = [call(real(3), _unchanged)]
-    for word in "to_sparse to_sparse_csr to_sparse_csc".split():
+    for word in "to_sparse to_sparse_coo to_sparse_csr to_sparse_csc".split():
         found["Tensor." + word] = [call(real(3, 4))]
+    found["Tensor.to_sparse_bsr"] = found["Tensor.to_sparse_bsc"] = [call(real(4, 4), (2, 2))]
     found["Tensor.sum_to_size"] = [call(real(3, 4), (3, 4)), call(real(3, 4), (1, 4)), call(real(3, 4), 3, 4)]
     for word in "contiguous reshape view flatten".split():
         target = (12,) if word in ("reshape", "view") else ()
@@ -146,6 +149,13 @@ def _plain_methods() -> Calls:
             call(real(3, 4, 2).transpose(0, 1), *((-1,) if target else ())),
         ]
     found["torch.reshape"] = [call(real(3, 4), (12,)), call(real(3, 4).t(), (12,))]
+    found["Tensor.unflatten"] = [
+        call(real(3, 4), 1, (2, 2)),
+        call(real(3, 4).t(), 0, (2, 2)),
+        call(real(6), 0, (2, -1)),
+    ]
+    found["Tensor.stride"] = [call(real(3, 4)), call(real(3, 4), 0)]
+    found["torch.from_dlpack"] = [call(real(3, 4))]
     found["torch.flatten"] = [call(real(3, 4)), call(real(3, 4).t()), call(real(3))]
     return found
 
@@ -255,6 +265,18 @@ def _creation() -> Calls:
             call(real(3), dtype=torch.float64),
         ]
     found["torch.scalar_tensor"] = [call(1.5)]
+    for word in ("rand_like", "randn_like"):
+        found["torch." + word] = [call(real(3, 4)), call(real(5))]
+    found["torch.randint_like"] = [call(real(3, 4), 5), call(whole(9, 3), 2, 7)]
+    for word in "new_zeros new_ones new_empty".split():
+        found["Tensor." + word] = [
+            call(real(3, 4), (2, 3)),
+            call(real(3, 4), 2, 3),
+            call(real(3, 4), (2, 3), dtype=torch.float64),
+        ]
+    found["Tensor.new_full"] = [call(real(3, 4), (2, 3), 1.5)]
+    found["Tensor.new_tensor"] = [call(real(3, 4), [1.0, 2.0]), call(real(3, 4), real(2)), call(real(3), 1.5)]
+    found["fft.fftfreq"] = found["fft.rfftfreq"] = [call(5), call(6)]
     found["torch.complex"] = found["torch.polar"] = [call(real(3), real(3))]
     found["torch.tril_indices"] = found["torch.triu_indices"] = [call(3, 3)]
     found["torch.vander"] = [call(real(4))]
@@ -321,7 +343,6 @@ def _functions() -> Calls:
         "torch.frobenius_norm": [call(real(3, 4), [0, 1])],
         "torch.nuclear_norm": [call(square), call(square, (0, 1))],
         "torch.norm_except_dim": [call(real(3, 4))],
-        "torch.native_norm": [call(real(3, 4), 2)],
         "torch.lobpcg": [call(square @ square.t() + torch.eye(3), 1)],
         "torch.pairwise_distance": [call(real(3, 4), real(3, 4))],
         "torch.pdist": [call(real(3, 4))],
@@ -344,6 +365,7 @@ def _functions() -> Calls:
         "torch.view_as_complex_copy": [call(real(3, 2))],
         "torch.view_as_real_copy": [call(torch.complex(real(3), real(3)))],
         "torch.sym_float": [call(2)],
+        "torch.sym_int": [call(2.5)],
         "torch.sym_max": [call(2, 3)],
         "torch.sym_min": [call(2, 3)],
         "torch.sym_not": [call(True)],
@@ -399,6 +421,12 @@ def _functions() -> Calls:
         "nn.utils.rnn.pack_padded_sequence": [call(real(5, 2, 3), torch.tensor([5, 3]))],
         "nn.utils.rnn.pack_sequence": [call([real(5, 2), real(3, 2)])],
     }
+    for word in ("quantile", "nanquantile"):
+        found["torch." + word] = found["Tensor." + word] = [
+            call(real(3, 4), q, interpolation=way)
+            for way in ("linear", "lower", "higher", "midpoint", "nearest")
+            for q in (0.5, real(2))
+        ]
     for size in (1, 2, 3):
         shape = (1, 2, *([8] * size))
         pooled = [call(real(*shape), 2), call(real(*shape), 2, return_indices=True)]
@@ -410,66 +438,6 @@ def _functions() -> Calls:
         found[f"torch.adaptive_avg_pool{size}d"] = found[f"torch.adaptive_max_pool{size}d"] = adaptive
         found[f"torch.avg_pool{size}d"] = [call(real(*shape), 2)]
     found["torch.max_pool1d_with_indices"] = [call(real(1, 2, 8), 2)]
-    return found
-
-
-def _losses_and_layers() -> Calls:
-    signs = torch.tensor([1.0, -1.0, 1.0])
-    found: Calls = {
-        "nn.functional.cross_entropy": [
-            call(real(*shape), target, weight=weight, label_smoothing=smoothing)
-            for shape, kinds in (
-                ((4, 3), (whole(3, 4), real(4, 3))),
-                ((2, 3, 5), (whole(3, 2, 5), real(2, 3, 5))),
-            )
-            for target in kinds
-            for smoothing in (0.0, 0.1)
-            for weight in (None, real(3))
-        ],
-        "torch.cosine_similarity": [call(real(3, 4), real(3, 4))],
-        "torch.cosine_embedding_loss": [call(real(3, 4), real(3, 4), signs)],
-        "torch.hinge_embedding_loss": [call(real(3), signs)],
-        "torch.margin_ranking_loss": [call(real(3), real(3), signs)],
-        "torch.triplet_margin_loss": [call(real(3, 4), real(3, 4), real(3, 4))],
-        "torch.binary_cross_entropy_with_logits": [call(real(3), real(3))],
-        "torch.kl_div": [call(real(3).log(), real(3)), call(real(3).log(), real(3), log_target=True)],
-        "torch.poisson_nll_loss": [call(real(3), real(3), True, False, 1e-8, 1)],
-        "torch.ctc_loss": [
-            call(real(6, 2, 4).log_softmax(2), whole(3, 2, 3) + 1, torch.tensor([6, 6]), torch.tensor([3, 3]))
-        ],
-        "torch.batch_norm": [
-            call(real(4, 3, 2), real(3), real(3), real(3), real(3), training, 0.1, 1e-5, False)
-            for training in (True, False)
-        ],
-        "torch.instance_norm": [
-            call(real(4, 3, 5), real(3), real(3), real(3), real(3), stats, 0.1, 1e-5, False)
-            for stats in (True, False)
-        ],
-        "nn.functional.instance_norm": [
-            call(real(4, 3, 5), real(3), real(3), real(3), real(3), use_input_stats=stats)
-            for stats in (True, False)
-        ],
-        "torch.embedding": [call(real(10, 4), whole(10, 5))],
-        "torch.embedding_bag": [call(real(10, 4), whole(10, 6), torch.tensor([0, 3]))],
-        "nn.functional.embedding": [
-            call(whole(10, 5), real(10, 4)),
-            call(whole(10, 5), real(10, 4), max_norm=1.0),
-        ],
-        "torch.dropout": [call(real(3, 4), 0.5, True), call(real(3, 4), 0.5, False)],
-        "torch.dropout_": [call(real(3, 4), 0.5, True), call(real(3, 4), 0.5, False)],
-        "torch.native_dropout": [call(real(3, 4), 0.5, True)],
-        "torch.rrelu": [call(real(3) - 0.5), call(real(3) - 0.5, training=True)],
-        "torch.pixel_shuffle": [call(real(1, 4, 2, 2), 2)],
-        "torch.pixel_unshuffle": [call(real(1, 1, 4, 4), 2)],
-        "torch.fake_quantize_per_tensor_affine": [call(real(3), 0.1, 0, 0, 255)],
-        "torch.fake_quantize_per_channel_affine": [
-            call(real(3, 4), torch.full((3,), 0.1), torch.zeros(3, dtype=torch.int32), 0, 0, 255)
-        ],
-    }
-    found.update(_dropouts())
-    for word in ("feature_dropout", "alpha_dropout", "feature_alpha_dropout"):
-        found["torch." + word] = [call(real(2, 3, 4), 0.5, True), call(real(2, 3, 4), 0.5, False)]
-        found["torch." + word + "_"] = found["torch." + word]
     return found
 
 
@@ -504,45 +472,11 @@ def _in_place() -> Calls:
     for word in "relu leaky_relu elu hardtanh celu selu rrelu".split():
         for name in (f"nn.functional.{word}_", f"nn.functional.{word}", f"torch.{word}_", f"torch.{word}"):
             found.setdefault(name, []).append(call(real(3, 4) - 0.5))
+    for name in ("torch.", "Tensor."):
+        found[name + "detach_"] = found[name + "zero_"] = [call(real(3, 4))]
+        partial = [call(real(5, 3), 0, torch.tensor([0, 4]), real(2, 3))]
+        found[name + "index_copy"] = found[name + "index_copy_"] = partial
+    found["torch.fill"] = found["torch.fill_"] = found["Tensor.fill_"]
     found["nn.functional.threshold_"] = [call(real(3, 4), 0.5, 0.0)]
     found["Tensor.relu"] = found["Tensor.relu_"] = [call(real(3, 4) - 0.5)]
     return found
-
-
-def _dropouts() -> Calls:
-    """Every combination of probability, training and `inplace`, batched and not."""
-    shapes = {
-        "dropout": ((3, 4), ()),
-        "dropout1d": ((3, 4), (2, 3, 4)),
-        "dropout2d": ((3, 4, 4), (2, 3, 4, 4)),
-        "dropout3d": ((3, 4, 4, 4), (2, 3, 4, 4, 4)),
-        "alpha_dropout": ((3, 4), ()),
-        "feature_alpha_dropout": ((2, 3, 4), (2, 3, 4, 4)),
-    }
-    return {
-        "nn.functional." + word: [
-            call(real(*shape), p, training, in_place)
-            for p in (0.5, 0.0, 1.0)
-            for training in (True, False)
-            for in_place in (True, False)
-            for shape in tried
-        ]
-        for word, tried in shapes.items()
-    }
-
-
-def _resizing() -> Calls:
-    """Interpolation in every mode, to a size and by a factor."""
-    modes = {
-        1: ("nearest", "linear", "area", "nearest-exact"),
-        2: ("nearest", "bilinear", "bicubic", "area", "nearest-exact"),
-        3: ("nearest", "trilinear", "area", "nearest-exact"),
-    }
-    calls = []
-    for size, names in modes.items():
-        image = real(1, 2, *[6] * size)
-        for mode in names:
-            calls.append(call(image, (4,) * size, mode=mode))
-            calls += [call(image, scale_factor=factor, mode=mode) for factor in (2.0, 0.5)]
-    calls.append(call(real(1, 2, 6, 6), (1, 1), mode="area"))
-    return {"nn.functional.interpolate": calls}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import torch
@@ -11,21 +10,37 @@ from gradsight.agent.facts.drawing import Calls, call, mask, real
 
 
 def recurrent() -> Calls:
-    """Recurrent functions and their cells."""
+    """Recurrent functions and their cells: one layer and several, one direction and both, with and without biases."""
     found: Calls = {}
     gates = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+    builds = ((1, 1, True), (2, 1, True), (1, 2, True), (2, 2, True), (1, 1, False))
     for word, count in gates.items():
         rows = 5 * count
-        weights = [real(rows, 3), real(rows, 5), real(rows), real(rows)]
-        hidden = real(1, 2, 5)
-        state: Any = (hidden, real(1, 2, 5)) if word == "lstm" else hidden
-        found["torch." + word] = [
-            call(real(4, 2, 3), state, weights, True, 1, 0.0, training, False, False)
-            for training in (True, False)
-        ]
+        found["torch." + word] = []
+        for layers, directions, biases in builds:
+            hidden = real(layers * directions, 2, 5)
+            state: Any = (hidden, real(layers * directions, 2, 5)) if word == "lstm" else hidden
+            weights = _recurrent_weights(rows, layers, directions, biases)
+            for training in (True, False):
+                found["torch." + word].append(
+                    call(real(4, 2, 3), state, weights, biases, layers, 0.0, training, directions == 2, False)
+                )
         cell_state: Any = (real(2, 5), real(2, 5)) if word == "lstm" else real(2, 5)
-        found[f"torch.{word}_cell"] = [call(real(2, 3), cell_state, *[copy.copy(each) for each in weights])]
+        found[f"torch.{word}_cell"] = [
+            call(real(2, 3), cell_state, real(rows, 3), real(rows, 5), real(rows), real(rows)),
+            call(real(2, 3), cell_state, real(rows, 3), real(rows, 5)),
+        ]
     return found
+
+
+def _recurrent_weights(rows: int, layers: int, directions: int, biases: bool) -> list[torch.Tensor]:
+    """Input and hidden weights of every layer and direction, as recurrent functions take them."""
+    weights = []
+    for layer in range(layers):
+        for _ in range(directions):
+            weights += [real(rows, 3 if layer == 0 else 5 * directions), real(rows, 5)]
+            weights += [real(rows), real(rows)] if biases else []
+    return weights
 
 
 def attention() -> Calls:
@@ -39,6 +54,9 @@ def attention() -> Calls:
             call(*heads, real(4, 4)),
             call(*heads, real(4, 4), is_causal=True),
             call(*heads, dropout_p=0.5),
+            call(real(2, 2, 5, 8), *heads[1:], mask(5, 4)),
+            call(real(2, 2, 5, 8), *heads[1:], real(5, 4)),
+            call(real(2, 5, 8), real(2, 4, 8), real(2, 4, 8), mask(5, 4)),
             call(real(2, 4, 8), real(2, 4, 8), real(2, 4, 8)),
             call(real(2, 2, 5, 8), real(2, 2, 4, 8), real(2, 2, 4, 8)),
             call(real(2, 5, 8), real(2, 4, 8), real(2, 4, 8)),
@@ -64,13 +82,18 @@ def sparse() -> Calls:
     for word in ("ccol_indices_copy", "row_indices_copy"):
         found["torch." + word] = [call(columns)]
     found["torch.values_copy"] = found["torch.indices_copy"] = [call(coordinates)]
-    for word in ("hspmm", "smm", "spmm"):
+    for word in ("hspmm", "hsmm", "smm", "spmm", "dsmm"):
         found["torch." + word] = [call(coordinates, real(3, 4)), call(oblong, real(3, 4))]
     found["Tensor.smm"] = [call(coordinates, real(3, 4)), call(oblong, real(3, 4))]
-    found["torch.sspaddmm"] = found["Tensor.sspaddmm"] = [
+    found["sparse.mm"] = [call(coordinates, real(3, 4)), call(oblong, real(3, 4))]
+    found["sparse.sum"] = [call(coordinates), call(coordinates, 0)]
+    found["sparse.softmax"] = found["sparse.log_softmax"] = [call(coordinates, 1)]
+    found["sparse.addmm"] = [call(real(3, 4), coordinates, real(3, 4))]
+    found["torch.saddmm"] = found["torch.sspaddmm"] = found["Tensor.sspaddmm"] = [
         call(coordinates, coordinates, real(3, 3)),
         call(torch.eye(2, 4).to_sparse(), oblong, real(3, 4)),
     ]
+    found["torch.native_norm"] = [call(coordinates), call(coordinates, 2)]
     found["Tensor.sparse_mask"] = [call(real(3, 3), coordinates)]
     found["Tensor.sparse_resize_"] = [call(coordinates, (4, 4), 2, 0)]
     found["Tensor.sparse_resize_and_clear_"] = [call(coordinates, (4, 4), 2, 0)]
@@ -105,6 +128,10 @@ def quantized() -> Calls:
     image = torch.quantize_per_tensor(torch.rand(1, 2, 8, 8), 0.1, 0, torch.quint8)
     found["torch.quantized_max_pool2d"] = [call(image, [2, 2])]
     found["torch.quantized_max_pool1d"] = [call(image[0], [2])]
+    volume = torch.quantize_per_tensor(torch.rand(1, 2, 4, 4, 4), 0.1, 0, torch.quint8)
+    found["torch.quantized_max_pool3d"] = [call(volume, [2] * 3, [2] * 3, [0] * 3, [1] * 3, False)]
+    statistics = [torch.rand(2) for _ in range(4)]
+    found["torch.quantized_batch_norm"] = [call(image, *statistics, 1e-5, 0.1, 0)]
     found["torch.choose_qparams_optimized"] = [call(torch.rand(16), 16, 200, 0.16, 8)]
     return found
 

@@ -102,6 +102,7 @@ WRITTEN_OUT: dict[str, str] = {
     "torch.Tensor.data_ptr": "self",
     "torch.numel": "input",
     "torch.Tensor.__ipow__": "self, other",
+    "torch.Tensor.__pos__": "self",
     "torch.Tensor.__itruediv__": "self, other",
     "torch.Tensor.cdouble": "self, memory_format=None",
     "torch.Tensor.cfloat": "self, memory_format=None",

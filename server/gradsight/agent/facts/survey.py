@@ -15,19 +15,28 @@ from gradsight.agent.facts.modules import (
     forward_signature,
     observe_module,
     option_signature,
+    spread,
 )
 from gradsight.agent.facts.observe import Call, Target
 from gradsight.agent.facts.signatures import Signature, Signatures
 from gradsight.agent.facts.torch_samples import TorchSamples
-from gradsight.agent.facts.variants import variants_of, with_other_layout
+from gradsight.agent.facts.variants import reductions_of, variants_of, with_other_layout
 
 CALLS_PER_LOOK = 3
 CALLS_PER_NAME = 48
 VARIED_CALLS = 3
+# Losses reduce in three ways whatever else is asked of them, so more calls are varied in that.
+REDUCED_CALLS = 16
+# Calls on more numbers than this take long and show nothing more.
+LARGE = 20_000
 # Callables that choose their way by sizes and values: what was seen is told as what may happen.
 CHOOSING = {
     "nn.functional.linear_cross_entropy": "chooses its algorithm by sizes and options",
     "torch.histogramdd": "bin edges may be given, counted or taken from the data",
+    **{
+        f"torch.{word}": "chooses its algorithm by layers, directions, dtype and layout"
+        for word in ("lstm", "gru", "rnn_tanh", "rnn_relu")
+    },
     "nn.AdaptiveLogSoftmaxWithLoss": "uses the parameters of those clusters only that the targets fall into",
 }
 
@@ -51,7 +60,8 @@ def measured_calls(target: Any, calls: Iterable[Call]) -> list[Observation]:
         tried[look] = tried.get(look, 0) + 1
         fitting.append(call)
 
-    for call in _spread(target.signature, list(calls)):
+    given = list(calls)
+    for call in _spread(target.signature, [each for each in given if not _is_large(each)] or given):
         if len(found) >= CALLS_PER_NAME:
             break
         attempt(call)
@@ -61,10 +71,18 @@ def measured_calls(target: Any, calls: Iterable[Call]) -> list[Observation]:
     for call in list(chosen):
         for variant in variants_of(call, target.signature):
             attempt(variant)
+    for call in fitting[:REDUCED_CALLS]:
+        for variant in reductions_of(call, target.signature):
+            attempt(variant)
     tried.clear()
     for call in chosen:
         attempt(with_other_layout(call), usual=False)
     return found
+
+
+def _is_large(call: Call) -> bool:
+    tensors = [each for each in (*call.positional, *call.keywords.values()) if isinstance(each, torch.Tensor)]
+    return bool(sum(each.numel() for each in tensors) > LARGE)
 
 
 def _spread(signature: Signature, calls: list[Call]) -> list[Call]:
@@ -119,20 +137,26 @@ def is_known_call(signature: Signature, call: Call) -> bool:
     return known.issuperset(call.keywords)
 
 
-def told(name: str, signature: Signature, observations: list[Observation]) -> dict[str, Any]:
-    """A fact as plain data."""
+def told(
+    name: str, signature: Signature, observations: list[Observation], options: Signature | None = None
+) -> dict[str, Any]:
+    """A fact as plain data; `options` are those of a module's constructor."""
     fact = described(name, signature)
-    fact["cases"] = cases_of(observations)
+    defaults = features(signature, {})
+    if options is not None:
+        defaults = {**features(options, {"training": True}), **defaults}
+    fact["cases"] = cases_of(observations, defaults)
     if name in CHOOSING:
-        fact["cases"] = [cautious(cases_of(observations))]
+        fact["cases"] = [cautious(fact["cases"])]
         fact["note"] = CHOOSING[name]
     names = {*signature.positional, *signature.keyword_only}
     makes_leaf = "requires_grad" in names and name != "Tensor.requires_grad_"
     for case in fact["cases"]:
         if name == "Tensor.__setitem__":
             case["returns"] = "none"
-        if makes_leaf and case["returns"] == "tensor":
-            case["outputs"][0]["leaf"] = True
+        made = case.get("outputs", [{}])[0]
+        if makes_leaf and case["returns"] == "tensor" and made.get("gradient") == "none":
+            made["leaf"] = True
     return fact
 
 
@@ -205,12 +229,12 @@ def survey_modules(
     """Facts of the module classes."""
     for entry in entries:
         kind: Any = entry.target
-        constructions = [*own.get(entry.name, []), *database.get(entry.name, [])]
+        constructions = [*own.get(entry.name, []), *spread(database.get(entry.name, []))]
         observations = observe_module(kind, constructions) if constructions else []
         if not observations:
             continue
         options = option_signature(kind)
-        fact = told(entry.name, forward_signature(kind), observations)
+        fact = told(entry.name, forward_signature(kind), observations, options)
         fact["options"] = [*options.positional, *options.keyword_only]
         fact["option_defaults"] = dict(options.defaults)
         yield fact, observations

@@ -111,6 +111,7 @@ class TorchSamples:
                 continue
             if not _is_wrapper(entry):
                 yield "torch." + short
+                yield f"torch.{short}_"
                 yield "nn.functional." + short
             for method in (short, short + "_"):
                 yield "Tensor." + method

@@ -13,17 +13,27 @@ from gradsight.agent.facts.signatures import Signature
 
 # Flags that say where or how memory is allocated, not what happens to it.
 UNTELLING = frozenset(["requires_grad", "pin_memory", "non_blocking", "out", "use_gpu", "enable_grad"])
-TEXTS = {"reduction": ("mean", "sum", "none")}
+REDUCTIONS = ("mean", "sum", "none")
 NUMBERS = {"p": (0.0,), "dropout_p": (0.0, 0.5), "label_smoothing": (0.1,), "alpha": (2.0,), "beta": (0.5,)}
 
 
 def variants_of(call: Call, signature: Signature) -> Iterator[Call]:
     """Calls that differ from `call` in one argument, and those again in place where there is such an option."""
-    for variant in _one_changed(call, signature):
+    for variant in (*reductions_of(call, signature), *_one_changed(call, signature)):
         yield variant
         if signature.defaults.get("inplace") == "False" and "inplace" not in variant.keywords:
             if len(variant.positional) <= signature.positional.index("inplace"):
                 yield Call(variant.positional, {**variant.keywords, "inplace": True})
+
+
+def reductions_of(call: Call, signature: Signature) -> Iterator[Call]:
+    """The same call with every other `reduction`, where there is such an option."""
+    if signature.defaults.get("reduction", "")[:1] in ("'", '"'):
+        places = positional_places(signature, call)
+        given = {**dict(zip(places, call.positional)), **call.keywords}
+        for text in REDUCTIONS:
+            if given.get("reduction") != text:
+                yield _with(call, places, "reduction", text)
 
 
 def _one_changed(call: Call, signature: Signature) -> Iterator[Call]:
@@ -39,9 +49,6 @@ def _one_changed(call: Call, signature: Signature) -> Iterator[Call]:
         value = given.get(name)
         if default in ("True", "False"):
             yield _with(call, places, name, not (value if name in given else default == "True"))
-        for text in TEXTS.get(name, ()):
-            if value != text:
-                yield _with(call, places, name, text)
         for number in NUMBERS.get(name, ()):
             if default != "None":
                 yield _with(call, places, name, number)
