@@ -29,7 +29,7 @@ from gradsight.probe.standby import Standby
 from gradsight.session.verdicts import judge, visited_lines
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
-ASKED = {"hazard": "to change", "saved": "saved", "backward": "backward"}
+ASKED = {"hazard": "to change", "writing": "that wrote", "saved": "that saved", "backward": "of backward"}
 ENOUGH = 0.95
 
 
@@ -73,6 +73,8 @@ def rate(
         return []
     remarks = []
     wanted = {"hazard": label["hazard_lines"], **label["related_lines"]}
+    if "saved" in wanted:
+        wanted["writing"] = label["hazard_lines"]
     for who, lines in (("probe", seen), ("anomaly", anomaly_lines(path))):
         for asked in ASKED:
             if asked not in wanted:
@@ -133,7 +135,7 @@ def probe_lines(document: Mapping[str, Any]) -> dict[str, set[int]]:
                 seen["backward"].add(row)
         if document["error"] and document["error"].get("location"):
             seen["backward"].add(document["error"]["location"]["row"])
-    return seen
+    return {**seen, "writing": seen["hazard"]}
 
 
 def anomaly_lines(path: Path) -> dict[str, set[int]]:
@@ -146,7 +148,7 @@ def anomaly_lines(path: Path) -> dict[str, set[int]]:
     pattern = re.compile(rf'File "{re.escape(str(path))}", line (\d+)')
     shown = {int(number) for number in pattern.findall(forward)}
     raised = {int(number) for number in pattern.findall(error)}
-    return {"saved": shown, "hazard": shown | raised, "backward": raised}
+    return {"saved": shown, "hazard": shown | raised, "writing": shown | raised, "backward": raised}
 
 
 def show(score: Counter[tuple[str, ...]], remarks: list[str]) -> int:

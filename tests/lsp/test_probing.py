@@ -494,3 +494,28 @@ def test_a_function_that_the_file_never_calls_is_probed_with_made_up_inputs(prob
     line = LIBRARY[: LIBRARY.index("gate *= 2")].count("\n")
     answer = run(prober, "probeFunction", uri, line)
     assert [each["verdict"] for each in answer["verdicts"]] == ["confirmed"]
+
+
+HARSH = {
+    "raises": ("raise ValueError('no')", "raised"),
+    "leaves the process": ("import os; os._exit(7)", "died"),
+    "segfaults": ("import ctypes; ctypes.string_at(0)", "died"),
+    "floods its output": ("import os\nfor _ in range(100): os.write(1, b'y' * (1 << 20))", "clean"),
+    "closes its output": ("import os; os.close(1); os.close(2)", "clean"),
+    "reads its input": ("import sys; assert sys.stdin.read() == ''", "clean"),
+    "asks for input": ("input('name?')", "raised"),
+    "breaks torch": ("torch.Tensor.backward = None; torch.ones = None", "clean"),
+    "needs what is not there": ("import no_such_module", "raised"),
+    "takes all memory": ("torch.ones(10**12)", "raised"),
+}
+
+
+@pytest.mark.parametrize("name", HARSH)
+def test_the_server_survives_a_program_that(prober: Editor, name: str) -> None:
+    text, outcome = HARSH[name]
+    uri = opened(prober, "harsh.py", f"import torch\n{text}\n")
+    assert run(prober, "probeFile", uri)["outcome"] == outcome
+    prober.close(uri)
+    calm = opened(prober, "calm.py", HAZARD)
+    assert run(prober, "probeFile", calm)["verdicts"][0]["verdict"] == "confirmed"
+    prober.close(calm)

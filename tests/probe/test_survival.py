@@ -328,3 +328,36 @@ def wait_until(condition, patience: float = PATIENCE) -> None:
     while not condition():
         assert time.monotonic() < end, "it never happened"
         time.sleep(0.02)
+
+
+def test_compilers_windows_and_workers_are_off(run) -> None:
+    text = STEP + (
+        "import os\nassert os.environ['MPLBACKEND'] == 'Agg'\n"
+        "twice = torch.compile(lambda value: value * 2)\ntwice(x).sum().backward()\n"
+        "loader = torch.utils.data.DataLoader([1, 2], num_workers=4)\nassert loader.num_workers == 0\n"
+    )
+    outcome = run(text)
+    assert isinstance(outcome, Observed), outcome
+    notes = " ".join(outcome.report["notes"])
+    assert "torch.compile is switched off" in notes
+    assert "num_workers=0 instead of 4" in notes
+
+
+def test_nothing_is_written_beside_the_program(standby: Standby, tmp_path: Path) -> None:
+    (tmp_path / "helper.py").write_text("value = 3\n")
+    script = tmp_path / "main.py"
+    script.write_text(STEP + "import helper\nassert helper.value == 3\n")
+    assert isinstance(standby.run(ProbeRequest(sys.executable, script=str(script), timeout=30)), Observed)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["helper.py", "main.py"]
+
+
+def test_private_folder_is_gone_after_the_probe(run, tmp_path: Path) -> None:
+    note = tmp_path / "folders"
+    text = STEP + (
+        "import gradsight.agent.session, gc\n"
+        "session = next(o for o in gc.get_objects() if type(o).__name__ == 'Session')\n"
+        f"open({str(note)!r}, 'w').write(str(session.request['folder']))\n"
+    )
+    outcome = run(text)
+    assert isinstance(outcome, Observed), outcome
+    assert not Path(note.read_text()).exists()

@@ -1,0 +1,94 @@
+"""Every labelled program under the probe: errors are blamed on the line to change, safe programs come out clean, and no
+static finding gets a wrong verdict."""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradsight.analysis import analyze
+from gradsight.model.source import Source
+from gradsight.probe.document import document_of
+from gradsight.probe.request import ProbeRequest
+from gradsight.probe.standby import Standby
+from gradsight.session.verdicts import judge, visited_lines
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+
+
+def labelled(*verdicts: str) -> list[Any]:
+    """The programs with one of these labels, with their label."""
+    found = []
+    for folder, labels in ((FIXTURES / "programs", FIXTURES), (FIXTURES / "truths", FIXTURES / "truths")):
+        for label in json.loads((labels / "labels.json").read_text("utf-8")):
+            if label["verdict"] in verdicts:
+                found.append(pytest.param(folder / label["file"], label, id=Path(label["file"]).stem))
+    return found
+
+
+def check(standby: Standby, path: Path, label: dict[str, Any]) -> dict[str, Any]:
+    """Probe a program and see that no finding of the engine is judged wrongly; the document of the probe."""
+    outcome = standby.run(ProbeRequest(sys.executable, script=str(path), timeout=120, seed=0))
+    document = document_of(outcome)
+    assert not any("a fault of gradsight" in note for note in document["notes"]), document["notes"]
+    text = path.read_text("utf-8")
+    report = getattr(outcome, "report", None) or {}
+    for evidence in judge(
+        analyze(Source(str(path), text)).findings, document, visited_lines(report), text, str(path)
+    ):
+        finding = evidence.finding
+        if finding.severity == "hint" or evidence.verdict == "seen":
+            continue
+        is_hazard = finding.span.line in label["hazard_lines"] or finding.code in label["rule"]
+        assert evidence.verdict != ("refuted" if is_hazard else "confirmed"), finding
+    return document
+
+
+@pytest.mark.parametrize(("path", "label"), labelled("raises"))
+def test_an_error_is_blamed_on_the_line_to_change(
+    standby: Standby, path: Path, label: dict[str, Any]
+) -> None:
+    document = check(standby, path, label)
+    assert document["outcome"] == "raised"
+    assert label["error"] in document["error"]["message"]
+    assert document["error"]["location"]["row"] == label["raises_at"]
+    lines = {fault["location"]["row"] for fault in document["faults"]}
+    assert lines & set(label["hazard_lines"]), lines
+    needed = {
+        step["location"]["row"]
+        for fault in document["faults"]
+        for step in fault["related"]
+        if step["role"] == "needed"
+    }
+    wanted = set(label["related_lines"].get("backward", ()))
+    assert not wanted or wanted & {*needed, *lines, label["raises_at"]}
+
+
+@pytest.mark.parametrize(("path", "label"), labelled("safe"))
+def test_a_safe_program_comes_out_clean(standby: Standby, path: Path, label: dict[str, Any]) -> None:
+    document = check(standby, path, label)
+    assert (document["outcome"], document["faults"]) == ("clean", [])
+
+
+@pytest.mark.parametrize(("path", "label"), labelled("silent-wrong"))
+def test_a_silent_fault_is_never_refuted(standby: Standby, path: Path, label: dict[str, Any]) -> None:
+    document = check(standby, path, label)
+    seen = {fault["location"]["row"] for fault in document["faults"]}
+    found_silent().append(bool(seen & set(label["hazard_lines"])))
+
+
+def test_most_silent_faults_are_found() -> None:
+    """Runs after the programs; a run of a selection has nothing to say."""
+    found = found_silent()
+    assert not found or sum(found) >= 0.9 * len(found)
+
+
+@cache
+def found_silent() -> list[bool]:
+    """Whether each silent fault was found on its line."""
+    return []
