@@ -21,7 +21,7 @@ class Aliases(Flow):
     # -- snapshots ---------------------------------------------------------------------------------------------------
 
     def snapshot_read(self, tensor: Tensor, writes: list[Any], kind: str, site: Site) -> None:
-        if not writes or (not tensor.label and kind != "state_dict"):
+        if not writes or (not tensor.label and kind != "state_dict" and not self.beside_its_source):
             return
         write = writes[0]
         if kind in ("detach", "data"):
@@ -77,6 +77,7 @@ class Aliases(Flow):
         super().entries_are_one(tensor, write, stored, node)
 
     def operands_of(self, bound: dict[str, Any], node: ast.AST) -> Any:
+        self.compare_with_source(bound, node)
         for value in bound.values():
             if type(value) is Tensor and value.storage.writes:
                 if value.node is not None:
@@ -84,6 +85,20 @@ class Aliases(Flow):
                 elif self.averaged and value.storage in self.averaged and not value.snapshot:
                     self.model_changed_by_state(value, node)
         return super().operands_of(bound, node)
+
+    beside_its_source = False
+    """Whether an alias is being read together with what it is an alias of."""
+
+    def compare_with_source(self, bound: dict[str, Any], node: ast.AST) -> None:
+        """A kept alias without a name of its own, held against its source: the two can only be equal."""
+        tensors = [value for value in bound.values() if type(value) is Tensor]
+        for old in tensors if len(tensors) == 2 else ():
+            if old.snapshot in ("detach", "data") and not old.label and old.storage.epoch != old.born_epoch:
+                other = tensors[1] if old is tensors[0] else tensors[0]
+                if other.storage is old.storage and other.born_epoch != old.born_epoch:
+                    self.beside_its_source = True
+                    self.note_read(old, node)
+                    self.beside_its_source = False
 
     # -- state dicts -------------------------------------------------------------------------------------------------
 
@@ -93,7 +108,9 @@ class Aliases(Flow):
     def module_load_state_dict(
         self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST
     ) -> Any:
+        self.beside_its_source = True
         result = super().module_load_state_dict(module, args, kwargs, node)
+        self.beside_its_source = False
         own = {
             tensor.storage for kind in ("parameter", "buffer") for _, tensor in self.tensors_of(module, kind)
         }

@@ -270,7 +270,11 @@ class Backward(Writer):
             seen.add(edge)
             for tensor in edge.operands:
                 inner = tensor.node
-                if inner is not None and inner.freed is not None and self.from_earlier_round(inner, site):
+                if inner is None or not self.from_earlier_round(inner, site):
+                    continue
+                if inner.freed is not None or (
+                    not self.from_earlier_round(edge, site) and leads_to_freed(inner)
+                ):
                     if old is None or inner.tick > old.tick:
                         carried, old = tensor, inner
             for inner_edge in edge.inputs:
@@ -531,6 +535,21 @@ def executed_for(edges: list[Edge], inputs: list[Tensor]) -> set[Edge]:
                 reached.add(parent)
                 back.append(parent)
     return reached | {edge for edge in wanted if isinstance(edge, Tensor)}
+
+
+def leads_to_freed(start: Node) -> bool:
+    """Whether a backward from here comes upon a node that was freed."""
+    todo: list[Edge] = [start]
+    seen: set[Edge] = set()
+    while todo:
+        edge = todo.pop()
+        if not isinstance(edge, Node) or edge in seen:
+            continue
+        if edge.freed is not None:
+            return True
+        seen.add(edge)
+        todo.extend(edge.inputs)
+    return False
 
 
 def _weak(node: Node) -> bool:

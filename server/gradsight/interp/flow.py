@@ -149,6 +149,14 @@ class Flow(Switches):
         elif absent.cause == "never" and self.backwards:
             self.explain_absence(absent.owner, self.backwards, absent.site)
 
+    def identical(self, left: Any, right: Any) -> Any:
+        for absent, other in ((left, right), (right, left)):
+            if isinstance(absent, AbsentGrad) and absent.cause == "non-leaf" and other is None:
+                made = absent.owner.node
+                if made is not None and made.walked is not None:
+                    self.absent_grad_kept(absent)
+        return super().identical(left, right)
+
     def note_read(self, value: Any, node: ast.AST) -> None:
         if isinstance(value, AbsentGrad):
             self.absent_grad_kept(value)

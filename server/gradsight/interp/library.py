@@ -438,9 +438,7 @@ class Library(CustomFunctions):
     def call_numpy(self, path: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         name = path.rpartition(".")[2]
         cuts = frozenset(cut for arg in [*args, *kwargs.values()] for cut in cuts_of(arg))
-        for arg in args:
-            if isinstance(arg, Tensor) and arg.needs_grad() is not False:
-                cuts = cuts | self.method_numpy(arg, [], {}, node).cuts
+        cuts |= self.made_an_array(name, args, node)
         if name in ("seed",):
             return None
         out = kwargs.get("out")

@@ -9,6 +9,7 @@ from gradsight.interp.autograd import INTEGRAL
 from gradsight.interp.cases import bind, dtype_name, short_name
 from gradsight.interp.indexing import Indexing
 from gradsight.interp.shapes import numel
+from gradsight.interp.syntax import written_name
 from gradsight.interp.tensors import NO_CUTS, Cut, Node, Tensor
 from gradsight.interp.values import (
     Array,
@@ -16,7 +17,9 @@ from gradsight.interp.values import (
     Number,
     Seq,
     Unknown,
+    tensors_in,
 )
+from gradsight.model.events import Step
 from gradsight.ops.fact import Output
 
 DTYPE_METHODS = {
@@ -28,6 +31,9 @@ PURE_EXCEPTIONS = {
     "backward", "requires_grad_", "retain_grad", "register_hook", "share_memory_", "pin_memory", "register_post_accumulate_grad_hook",
 }  # fmt: skip
 KNOWN_ATTRIBUTES = {"grad", "data", "requires_grad", "names"}
+
+ASKS_THE_TENSOR = {"shape", "ndim", "size", "mean", "sum", "std", "var", "max", "min", "prod", "any", "all", "amax", "amin"}  # fmt: skip
+"""Functions of NumPy that call the method of that name and make no array."""
 
 
 class TensorApi(Indexing):
@@ -210,7 +216,14 @@ class TensorApi(Indexing):
         if tensor.snapshot:
             self.note_read(tensor, node)
         cuts = tensor.cuts
-        if tensor.needs_grad() is not False:
+        flag = tensor.needs_grad()
+        if flag is not False:
+            if flag is True and self.grad_mode and kwargs.get("force", args[0] if args else False) is False:
+                # Without grad mode torch hands the memory out.
+                steps = [Step("made", tensor.site, "made here, with a graph")]
+                self.emit(
+                    "numpy-refused", self.site(node), steps, cut="numpy", op="numpy", source=tensor.label
+                )
             cuts = cuts | {Cut("numpy", "numpy", self.site(node), tensor, self.tick)}
         cuts = frozenset(
             Cut("numpy", "numpy", self.site(node), cut.source, self.tick)
@@ -219,6 +232,16 @@ class TensorApi(Indexing):
             for cut in cuts
         )
         return Array(tensor, cuts, None)
+
+    def made_an_array(self, name: str, args: list[Any], node: ast.AST) -> frozenset[Cut]:
+        """A function of NumPy makes arrays of tensors, and of lists of tensors, that it is given: their cuts."""
+        cuts = NO_CUTS
+        for arg in args:
+            for tensor in tensors_in(arg)[:4]:
+                if tensor.needs_grad() is not False:
+                    forced = tensor is arg and name in ASKS_THE_TENSOR
+                    cuts |= self.method_numpy(tensor, [], {"force": forced}, node).cuts
+        return cuts
 
     def number_from(self, tensor: Tensor, name: str, node: ast.AST) -> Any:
         """A Python number read from a tensor."""
@@ -243,6 +266,8 @@ class TensorApi(Indexing):
         """A NumPy write changes the tensor's memory without a version bump."""
         if array.tensor is not None:
             self.tick += 1
+            if not array.tensor.label:
+                array.tensor.label = written_name(node) or "the array"
             self.write_tensor(
                 array.tensor, f"NumPy {op}", self.site(node), [], False, NO_CUTS, mode="silent", bumps=False
             )

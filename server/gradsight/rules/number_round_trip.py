@@ -13,6 +13,15 @@ loss = torch.tensor(value) * 2
 loss.backward()  # raises: does not require grad
 ```
 
+NumPy gets no memory of a tensor that requires grad at all.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+values = (x * x).numpy()  # error: GS202  # raises: Can't call numpy() on Tensor that requires grad
+```
+
 Beside a term that has a graph it goes wrong silently: the number is a constant, and what it came from never learns.
 
 ```python
@@ -72,10 +81,19 @@ from gradsight.model.rule import Rule, make_finding, text
 def judge(event: Event) -> Finding | None:
     if not (event.names.get("cut") in ("number", "numpy") and not event.names.get("hidden")):
         return None
+    if event.kind == "numpy-refused":
+        message = f"{text(event, 'source', 'the value')} requires grad: NumPy can only have it after detach()"
+        return make_finding(event, RULE.code, RULE.name, message, "error")
     message = f"{text(event, 'op')} turns {text(event, 'source', 'the value')} into a plain number or array: no gradient flows back from here"
     return make_finding(
         event, RULE.code, RULE.name, message, "error" if event.kind == "backward-without-graph" else "warning"
     )
 
 
-RULE = Rule("GS202", "number-round-trip", ("path-cut", "backward-without-graph", "term-cut"), judge, __doc__)
+RULE = Rule(
+    "GS202",
+    "number-round-trip",
+    ("path-cut", "backward-without-graph", "term-cut", "numpy-refused"),
+    judge,
+    __doc__,
+)
