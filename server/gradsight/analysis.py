@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from gradsight.interp.entries import explore_module
-from gradsight.interp.machine import Program
+from gradsight.interp.machine import Program, Unwanted
 from gradsight.interp.memory import Memory, Record
 from gradsight.interp.parsing import parse_text, reparse
 from gradsight.model.card import TensorCard
@@ -24,6 +24,7 @@ from gradsight.ops.table import load
 from gradsight.rules import ALL
 
 Finder = Callable[[str, int, str], "Source | None"]
+Stop = Callable[[], bool]
 log = logging.getLogger(__name__)
 _BY_KIND: dict[str, list[Rule]] = {}
 for _rule in ALL:
@@ -53,8 +54,16 @@ class Analyser:
         self, source: Source, settings: Settings | None = None, finder: Finder | None = None
     ) -> Report:
         """The report on one source, reusing what is remembered of its path."""
+        report = self.analyze_unless(lambda: False, source, settings, finder)
+        assert report is not None
+        return report
+
+    def analyze_unless(
+        self, stop: Stop, source: Source, settings: Settings | None = None, finder: Finder | None = None
+    ) -> Report | None:
+        """The same, or None once `stop` says that nobody wants it; what was worked out by then is remembered."""
         with collector_paused():
-            return self._analyze(source, settings, finder)
+            return self._analyze(stop, source, settings, finder)
 
     def cards(
         self,
@@ -76,7 +85,9 @@ class Analyser:
         with collector_paused():
             return tuple(_cards(program, source, memory, first_line, last_line))
 
-    def _analyze(self, source: Source, settings: Settings | None, finder: Finder | None) -> Report:
+    def _analyze(
+        self, stop: Stop, source: Source, settings: Settings | None, finder: Finder | None
+    ) -> Report | None:
         settings = settings if settings is not None else Settings()
         if "torch" not in source.text and finder is None:
             self.forget(source.path)
@@ -88,15 +99,20 @@ class Analyser:
         else:
             parsed = reparse(source.path, source.text, memory.text, memory.units, memory.window)
         program = Program(load())
-        program.finder = finder
-        records: list[Record] = []
+        program.finder, program.is_unwanted = finder, stop
+        records: list[Record] | None = []
         if parsed.units:
-            records = _guarded(lambda: explore_module(program, source, memory, parsed.units), source.path)
-            memory.text = source.text
-            memory.window = parsed.window
+            memory.text, memory.window = source.text, parsed.window
+            try:
+                records = _guarded(lambda: explore_module(program, source, memory, parsed.units), source.path)
+            except Unwanted:
+                memory.depends_on |= program.depends_on
+                self._memories[source.path] = memory
+                return None
             memory.depends_on |= program.depends_on
-            self._memories[source.path] = memory
-        return _report(source, settings, records, parsed.problems, memory.depends_on)
+            if records is not None:
+                self._memories[source.path] = memory
+        return _report(source, settings, records or [], parsed.problems, memory.depends_on)
 
 
 @contextmanager
@@ -173,14 +189,17 @@ def _judge_one(rule: Rule, event: Event) -> Finding | None:
         return None
 
 
-def _guarded(work: Callable[[], list[Record]], path: str) -> list[Record]:
+def _guarded(work: Callable[[], list[Record]], path: str) -> list[Record] | None:
+    """None if the machine failed: then nothing is known, and nothing is kept for the next time."""
     try:
         return work()
+    except Unwanted:
+        raise
     except Exception:
         if os.environ.get("GRADSIGHT_STRICT"):
             raise
         log.exception("the machine failed on %s", path)
-        return []
+        return None
 
 
 def _cards(program: Program, source: Source, memory: Memory, first: int, last: int) -> list[TensorCard]:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradsight.interp.importing import Importing
-from gradsight.interp.machine import PathEnded, Program, RaisedError
+from gradsight.interp.machine import PathEnded, Program, RaisedError, Unwanted
 from gradsight.interp.memory import Memory, Record, binders_of, names_bound, only_defines, rests_on
 from gradsight.interp.parsing import parse_text
 from gradsight.interp.sites import Frame, Unit
@@ -152,10 +152,18 @@ class Explorer:
             elif isinstance(value, ClassValue) and value.unit in self.alive:
                 classes.append(value)
         for cls in classes:
+            self.give_up_if_unwanted(previous)
             self.run_class(cls, previous)
         for function in functions:
+            self.give_up_if_unwanted(previous)
             self.run_function(function, previous)
         return self.records
+
+    def give_up_if_unwanted(self, previous: dict[tuple[Unit, str], Record]) -> None:
+        """Records that were not looked at yet stay for the next analysis, which finds out whether they hold."""
+        if self.program.is_unwanted():
+            self.memory.records = {**previous, **self.memory.records}
+            raise Unwanted
 
     def keep(self, record: Record) -> None:
         self.records.append(record)

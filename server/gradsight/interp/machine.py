@@ -8,6 +8,7 @@ entry is then executed again with that choice changed.  Nothing is ever joined, 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,10 @@ class PathEnded(Exception):
     """The path is over: its budget is spent or the program would have ended here."""
 
 
+class Unwanted(Exception):
+    """Nobody waits for the analysis any more; what was worked out so far is kept for the next."""
+
+
 class RaisedError(Exception):
     """The analysed program raised; `value` is what it raised."""
 
@@ -68,6 +73,8 @@ class Program:
     def __init__(self, table: Table) -> None:
         self.table = table
         self.finder: Any = None
+        self.is_unwanted: Callable[[], bool] = lambda: False
+        """Asked between entries: whether nobody waits for the outcome any more."""
         self.depends_on: set[str] = set()
         self.parsed: dict[str, list[Unit]] = {}
         self.divisions: dict[str, tuple[list[Unit], dict[str, list[Unit]]]] = {}

@@ -53,7 +53,7 @@ class Incremental:
         engine = self._engine
         if engine is None:
             engine = self._engine = Engine()
-        return engine.analyze(source, settings, finder)
+        return engine.analyze_unless(stop, source, settings, finder)
 
     def forget(self) -> None:
         self._engine = None
