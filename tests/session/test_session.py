@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -237,3 +239,23 @@ async def until(condition: Callable[[], bool]) -> None:
 
 def insert(text: str) -> Edit:
     return Edit(Point(0, 0), Point(0, 0), text)
+
+
+def test_what_repairs_need_is_loaded_when_nothing_is_typed() -> None:
+    code = (
+        "import asyncio, sys\n"
+        "from gradsight.session import housekeeping\n"
+        "from gradsight.session.session import Session\n"
+        "housekeeping.SECONDS_OF_REST = 0.05\n"
+        "async def main():\n"
+        "    session = Session()\n"
+        "    session.warm_up()\n"
+        "    document = session.open_document('a', '/a/a.py', 1, 'import torch\\n')\n"
+        "    await session.current(document)\n"
+        "    session.housekeeper.take_over()\n"
+        "    session.housekeeper.answered()\n"
+        "    while 'libcst' not in sys.modules:\n"
+        "        await asyncio.sleep(0.05)\n"
+        "asyncio.run(main())\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -80,3 +80,10 @@ def load_engine() -> None:
             "warm.py", "import torch\ny = torch.exp(torch.ones(2, requires_grad=True))\ny.sum().backward()\n"
         )
     )
+
+
+def load_repairs() -> None:
+    """Import what the first repair would otherwise wait for."""
+    from gradsight.fixing import warm_up
+
+    warm_up()

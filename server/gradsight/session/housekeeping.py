@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from collections.abc import Callable
 
 SECONDS_OF_REST = 2.0
 MOST_UNTIL_FULL = 400
@@ -22,6 +23,8 @@ class Housekeeper:
         self._is_in_charge = False
         self._since_full = 0
         self._timer: asyncio.TimerHandle | None = None
+        self.on_rest: Callable[[], None] = lambda: None
+        """Called when nothing has been typed for a while."""
 
     def take_over(self) -> None:
         """What lives now lives for ever (the engine and its table), and is never looked through again."""
@@ -37,11 +40,15 @@ class Housekeeper:
         loop = asyncio.get_running_loop()
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = loop.call_later(SECONDS_OF_REST, self._collect_all)
+        self._timer = loop.call_later(SECONDS_OF_REST, self._rest)
         if self._since_full >= MOST_UNTIL_FULL:
             loop.call_soon(self._collect_all)
         else:
             loop.call_soon(gc.collect, YOUNG)
+
+    def _rest(self) -> None:
+        self._collect_all()
+        self.on_rest()
 
     def _collect_all(self) -> None:
         self._since_full = 0

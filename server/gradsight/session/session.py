@@ -19,7 +19,7 @@ from gradsight.model.finding import Finding
 from gradsight.model.report import Report
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
-from gradsight.session.analyser import Analyser, load_engine, new_analyser
+from gradsight.session.analyser import Analyser, load_engine, load_repairs, new_analyser
 from gradsight.session.documents import Document, Notebook, Open
 from gradsight.session.evidence import EvidenceBook
 from gradsight.session.files import Files
@@ -55,6 +55,7 @@ class Session:
         self.files = Files()
         self.worker = Worker()
         self.housekeeper = Housekeeper()
+        self.housekeeper.on_rest = self._prepare_repairs
         self.scanner = Scanner(self)
         self.offers = OfferMemory()
         self.evidence = EvidenceBook()
@@ -85,6 +86,13 @@ class Session:
         loading = self.worker.submit(Urgency.AWAITED, load_engine)
         loading.add_done_callback(_log_failure)
         loading.add_done_callback(lambda done: self.housekeeper.take_over())
+
+    def _prepare_repairs(self) -> None:
+        """Load what repairs need while nothing else is to be done, once something that could need one is open."""
+        if not any("torch" in document.source.text for document in self.open.documents.values()):
+            return
+        self.housekeeper.on_rest = lambda: None
+        self.worker.submit(Urgency.BACKGROUND, load_repairs).add_done_callback(_log_failure)
 
     # What is open.
 
