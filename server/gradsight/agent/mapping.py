@@ -13,6 +13,8 @@ import torch
 from gradsight.agent.faults import Ledger
 
 _ELSEWHERE = ("cuda", "mps", "xpu")
+# Who is told when something is mapped for the first time.
+_ledgers: list[Ledger] = []
 
 
 def prepare(ledger: Ledger, wanted: bool) -> None:
@@ -21,7 +23,7 @@ def prepare(ledger: Ledger, wanted: bool) -> None:
         return
     # Optimizers import it later, and it must not see the replaced classes.
     importlib.import_module("torch._dynamo")
-    ledger.note("CUDA is not available: tensors and modules meant for it stay on the CPU")
+    _ledgers.append(ledger)
     _map_modules()
     _map_tensors()
     _map_amp(ledger)
@@ -30,11 +32,16 @@ def prepare(ledger: Ledger, wanted: bool) -> None:
 
 def to_cpu(device: Any) -> Any:
     """The CPU in place of a device that is not there; anything else as it is."""
-    if isinstance(device, torch.device):
-        return torch.device("cpu") if device.type in _ELSEWHERE else device
-    if isinstance(device, str):
-        return "cpu" if device.split(":")[0] in _ELSEWHERE else device
-    return device
+    name = device.type if isinstance(device, torch.device) else device
+    if not isinstance(name, str) or name.split(":")[0] not in _ELSEWHERE:
+        return device
+    _tell()
+    return torch.device("cpu") if isinstance(device, torch.device) else "cpu"
+
+
+def _tell() -> None:
+    for ledger in _ledgers:
+        ledger.note("CUDA is not available: tensors and modules meant for it stay on the CPU")
 
 
 def _map_modules() -> None:
@@ -47,6 +54,7 @@ def _map_modules() -> None:
         )
 
     def cuda(self: Any, device: Any = None) -> Any:
+        _tell()
         return self
 
     module.to = to
@@ -65,8 +73,12 @@ def _map_tensors() -> None:
     def here(self: Any, *args: Any, **kwargs: Any) -> Any:
         return self
 
+    def cuda(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _tell()
+        return self
+
     tensor.to = to
-    tensor.cuda = here
+    tensor.cuda = cuda
     tensor.pin_memory = here
     for name in (
         "tensor", "zeros", "ones", "empty", "full", "rand", "randn", "randint", "arange", "linspace", "eye",
