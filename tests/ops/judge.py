@@ -48,6 +48,8 @@ def can_be_tried(target: Any, call: Call) -> bool:
         run = target.run(call, frozenset())
     except Exception:
         return False
+    if run.outcome is NotImplemented:
+        return False
     tensors = [tensor for place, tensor in run.arguments.items() if place not in run.constant]
     results = list(run.results.values())
     return all(tensor.numel() for tensor in tensors) and (
@@ -112,6 +114,8 @@ def _memory(case: Case, run: Run) -> Iterator[str]:
     if not case.sequence and case.returns in ("tensor", "tuple") and len(run.results) != len(case.outputs):
         yield f"{len(run.results)} tensors came out, {len(case.outputs)} are told"
     for name, tensor, output in _told(case, run):
+        if tensor.numel() == 0 and len(run.results) > 1:
+            continue
         owners = {_base(place) for place, given in run.arguments.items() if share_storage(tensor, given)}
         itself = {_base(place) for place, given in run.arguments.items() if tensor is given}
         if output.aliased == "always" and output.alias not in owners:

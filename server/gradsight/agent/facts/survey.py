@@ -41,15 +41,18 @@ CHOOSING = {
 }
 
 
-def measured_calls(target: Any, calls: Iterable[Call]) -> list[Observation]:
-    """Observations of the calls that fit, and of variants of some; of calls that look alike a few are enough."""
+def measured_calls(target: Any, own: Iterable[Call], samples: Iterable[Call]) -> list[Observation]:
+    """Observations of the calls that fit, and of variants of some.
+
+    Each of our own calls was written for a reason; of torch's samples that look alike a few are enough.
+    """
     found: list[Observation] = []
     fitting: list[Call] = []
     tried: dict[tuple[Any, ...], int] = {}
 
-    def attempt(call: Call, usual: bool = True) -> None:
+    def attempt(call: Call, usual: bool = True, enough: int = CALLS_PER_LOOK) -> None:
         look = _look(target.signature, call)
-        if look is None or tried.get(look, 0) >= CALLS_PER_LOOK:
+        if look is None or tried.get(look, 0) >= enough:
             return
         try:
             seen = measure(target, call)
@@ -60,7 +63,9 @@ def measured_calls(target: Any, calls: Iterable[Call]) -> list[Observation]:
         tried[look] = tried.get(look, 0) + 1
         fitting.append(call)
 
-    given = list(calls)
+    for call in own:
+        attempt(call, enough=CALLS_PER_NAME)
+    given = list(samples)
     for call in _spread(target.signature, [each for each in given if not _is_large(each)] or given):
         if len(found) >= CALLS_PER_NAME:
             break
@@ -147,7 +152,7 @@ def told(
         defaults = {**features(options, {"training": True}), **defaults}
     fact["cases"] = cases_of(observations, defaults)
     if name in CHOOSING:
-        fact["cases"] = [cautious(fact["cases"])]
+        fact["cases"] = [cautious(fact["cases"], observations)]
         fact["note"] = CHOOSING[name]
     names = {*signature.positional, *signature.keyword_only}
     makes_leaf = "requires_grad" in names and name != "Tensor.requires_grad_"
@@ -160,9 +165,12 @@ def told(
     return fact
 
 
-def cautious(cases: list[dict[str, Any]]) -> dict[str, Any]:
-    """One case that says of everything seen that it may happen."""
-    kept = sorted({save[0] for case in cases for save in case.get("saves", ())})
+def cautious(cases: list[dict[str, Any]], observations: list[Observation]) -> dict[str, Any]:
+    """One case that says of everything seen that it may happen, and of every argument that it may be kept."""
+    kept = sorted(
+        {save[0] for case in cases for save in case.get("saves", ())}
+        | {place for each in observations for place in each.arguments if place not in each.integral}
+    )
     wrote = sorted({name for case in cases for key in ("writes", "may_write") for name in case.get(key, ())})
     outputs = [_cautious_output(output) for output in cases[-1].get("outputs", ())]
     merged: dict[str, Any] = {
@@ -216,7 +224,7 @@ def survey_functions(
         if signature is None:
             continue
         target = Target(entry.target, signature)
-        observations = measured_calls(target, [*own.get(entry.name, []), *samples.calls(entry.name)])
+        observations = measured_calls(target, own.get(entry.name, []), samples.calls(entry.name))
         if observations:
             yield told(entry.name, signature, observations), observations
 
