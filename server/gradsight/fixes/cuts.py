@@ -10,6 +10,7 @@ from gradsight.fixes.aliases import reaching
 from gradsight.fixes.calls import with_keyword
 from gradsight.fixes.draft import Case, Draft, short
 from gradsight.fixes.expressions import appended, bracketed, without_call, without_method
+from gradsight.fixes.kinds import is_plainly_tensor
 from gradsight.fixes.lines import remove, unwrap, wrap
 from gradsight.fixes.names import is_local, meaning, reach
 from gradsight.fixes.tree import Patch, Tree
@@ -49,7 +50,9 @@ def _is_tensor(case: Case, given: ast.expr) -> bool:
     """Whether torch.tensor is given one tensor, and not a list of them."""
     if isinstance(given, (ast.BinOp, ast.UnaryOp)):
         return True
-    return bool(case.word("source")) and case.word("source") == case.tree.segment(given)
+    if case.word("source") and case.word("source") == case.tree.segment(given):
+        return True
+    return is_plainly_tensor(case.tree, given, case.statement)
 
 
 def _converted(tree: Tree, call: ast.Call) -> str:

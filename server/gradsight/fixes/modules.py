@@ -87,7 +87,13 @@ def _parameter(case: Case, value: ast.expr) -> Iterator[Draft]:
         start = tree.start(value)
         text = patched(text, (Patch(gone.start - start, gone.end - start, gone.text),))
     patch = Patch(tree.start(value), tree.end(value), f"{written.text}({text})")
-    yield Draft("parameter", f"Make {case.word('name')} an nn.Parameter", "safe", (*written.patches, patch))
+    name = case.word("name")
+    yield Draft("parameter", f"Make {name} an nn.Parameter", "safe", (*written.patches, patch))
+    target = getattr(case.statement, "targets", [None])[0]
+    if flag is not None and isinstance(target, ast.Attribute) and target.attr == name:
+        call = f'{tree.segment(target.value)}.register_buffer("{name}", {text})'
+        whole = Patch(tree.start(case.statement), tree.end(case.statement), call)
+        yield Draft("buffer", f"Make {name} a buffer, which is not trained", "unsafe", (whole,))
 
 
 def _flagged(tree: Tree, value: ast.expr) -> ast.Call | None:

@@ -1,4 +1,4 @@
-"""Write out of place, on request: any in-place statement, hazard or not."""
+"""Rewrites on request, hazard or not: any in-place statement out of place, and a tensor copied as torch wants it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from collections.abc import Iterator
 
 from gradsight.fixes.aliases import reaching
 from gradsight.fixes.draft import Draft, short
+from gradsight.fixes.expressions import ATOMS
+from gradsight.fixes.kinds import is_plainly_tensor
 from gradsight.fixes.lines import is_compound
+from gradsight.fixes.names import meaning
 from gradsight.fixes.out_of_place import Write, is_list, rewrite, writes_in
-from gradsight.fixes.tree import BLOCKS, Tree, first_line, patched
+from gradsight.fixes.tree import BLOCKS, Patch, Tree, first_line, patched
 from gradsight.model.fix import Safety
 from gradsight.model.source import Span
 
@@ -33,6 +36,7 @@ def rewrites(tree: Tree, span: Span) -> Iterator[Draft]:
     """The writes of the statements at a place, each out of place."""
     for statement in statements_at(tree, span):
         yield from _rewrites_of(tree, statement, span)
+        yield from _copies_of(tree, statement, span)
 
 
 def statements_at(tree: Tree, span: Span) -> list[ast.stmt]:
@@ -73,6 +77,37 @@ def _rewrites_of(tree: Tree, statement: ast.stmt, span: Span) -> Iterator[Draft]
             title = f"Write out of place: {short(new.splitlines()[0].strip(), 60)}"
         safety: Safety = "safe" if changed.standing.is_private else "unsafe"
         yield Draft("rewrite", title, safety, changed.patches)
+
+
+def _copies_of(tree: Tree, statement: ast.stmt, span: Span) -> Iterator[Draft]:
+    """`torch.tensor(t)` of a tensor: torch warns, and asks for `t.detach().clone()`, which has the same value."""
+    if is_compound(statement):
+        return
+    for call in ast.walk(statement):
+        if (
+            not isinstance(call, ast.Call)
+            or meaning(tree, call.func) != "torch.tensor"
+            or len(call.args) != 1
+        ):
+            continue
+        given, known = call.args[0], {keyword.arg: keyword.value for keyword in call.keywords}
+        first, last = tree.place(tree.start(call))[0], tree.place(tree.end(call))[0]
+        if (
+            last < span.line
+            or first > span.end_line
+            or not known.keys() <= {"dtype", "device", "requires_grad"}
+        ):
+            continue
+        if not is_plainly_tensor(tree, given, statement):
+            continue
+        text = tree.segment(given)
+        inner = text if isinstance(given, ATOMS) else f"({text})"
+        moved = "".join(f".to({tree.segment(known[name])})" for name in ("dtype", "device") if name in known)
+        wanted = (
+            f".requires_grad_({tree.segment(known['requires_grad'])})" if "requires_grad" in known else ""
+        )
+        patch = Patch(tree.start(call), tree.end(call), f"{inner}.detach().clone(){moved}{wanted}")
+        yield Draft("copy", f"Copy {short(text)} with detach().clone()", "safe", (patch,))
 
 
 def may_be_tensor(tree: Tree, statement: ast.stmt, write: Write) -> bool:

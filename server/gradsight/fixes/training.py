@@ -202,7 +202,9 @@ def parameters_replaced(case: Case) -> Iterator[Draft]:
         return
     patches = move_after(tree, made, case.statement)
     if patches is not None:
-        yield Draft("optimizer-later", f"Make {name} after {case.word('name')} is replaced", "safe", patches)
+        target = case.statement.targets[0] if isinstance(case.statement, ast.Assign) else None
+        replaced = tree.segment(target) if target is not None else case.word("name")
+        yield Draft("optimizer-later", f"Make {name} after {replaced} is replaced", "safe", patches)
 
 
 def eval_left_on(case: Case) -> Iterator[Draft]:

@@ -95,7 +95,7 @@ layer(torch.ones(1, 2)).sum().backward()
 
 ## Fix safety
 
-Every fix is unsafe. Out of place (`x = x + 1`), `x` becomes a computed tensor: its `.grad` stays `None`, and an optimizer that holds the leaf does not see the change. Under `torch.no_grad()` the write is an update that no gradient knows of.
+A step against the gradient (`w -= 0.1 * w.grad`) under `torch.no_grad()` is safe: it is how a leaf is moved by hand. Any other write under `torch.no_grad()` is unsafe, because no gradient knows of it. Out of place (`x = x + 1`) is unsafe too: `x` becomes a computed tensor, its `.grad` stays `None`, and an optimizer that holds the leaf does not see the change.
 """
 
 from __future__ import annotations

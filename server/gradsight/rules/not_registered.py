@@ -115,7 +115,7 @@ Net()(torch.ones(4, 2)).sum().backward()
 
 ## Fix safety
 
-`nn.ModuleList(...)` around the list, and `nn.Parameter` in place of the tensor, are safe where the class uses nothing that the plain container has and the registered one lacks; otherwise they are unsafe.
+`nn.ModuleList(...)` around the list, and `nn.Parameter` in place of the tensor, are safe where the class uses nothing that the plain container has and the registered one lacks; otherwise they are unsafe. `register_buffer` for a tensor is unsafe: it moves and is saved with the module, and is no longer trained.
 """
 
 from __future__ import annotations

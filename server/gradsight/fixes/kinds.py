@@ -1,0 +1,63 @@
+"""What the text itself shows to be a tensor: made by torch, or computed from what is."""
+
+from __future__ import annotations
+
+import ast
+
+from gradsight.fixes.aliases import reaching
+from gradsight.fixes.names import meaning
+from gradsight.fixes.tree import Tree
+
+DEEPEST = 6
+MADE = frozenset(
+    "arange empty eye full linspace ones rand randint randn randperm tensor zeros as_tensor from_numpy".split()
+)
+COMPUTED = frozenset(
+    """abs add bmm cat clamp clone cos cross_entropy div dot einsum exp gelu layer_norm log log_softmax logsumexp matmul
+    mean mm mse_loss mul neg norm normalize ones_like pow rand_like randn_like relu sigmoid sin softmax softplus sqrt stack
+    std sub sum tanh var where zeros_like binary_cross_entropy binary_cross_entropy_with_logits nll_loss l1_loss
+    smooth_l1_loss""".split()
+)
+METHODS = COMPUTED | frozenset(
+    """contiguous cpu cuda detach double expand flatten float half permute requires_grad_ reshape square squeeze t to
+    transpose unsqueeze view""".split()
+)
+
+
+def is_plainly_tensor(tree: Tree, node: ast.AST | None, statement: ast.stmt, depth: int = 0) -> bool:
+    """Whether nothing but a tensor can stand here, as far as the text tells; most tensors are not plain."""
+    if node is None or depth > DEEPEST:
+        return False
+    if isinstance(node, ast.BinOp):
+        sides = (node.left, node.right)
+        return any(is_plainly_tensor(tree, side, statement, depth + 1) for side in sides)
+    if isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not):
+        return is_plainly_tensor(tree, node.operand, statement, depth + 1)
+    if isinstance(node, ast.Subscript):
+        return is_plainly_tensor(tree, node.value, statement, depth + 1)
+    if isinstance(node, ast.Call):
+        return _is_result(tree, node, statement, depth)
+    if isinstance(node, ast.Name):
+        bindings, _, argument = reaching(tree, node.id, statement, tree.scope(statement))
+        return (
+            not argument
+            and bool(bindings)
+            and all(
+                isinstance(one.place, (ast.Assign, ast.AnnAssign))
+                and not isinstance(getattr(one.place, "targets", [None])[0], (ast.Tuple, ast.List))
+                and is_plainly_tensor(tree, one.value, one.place, depth + 1)
+                for one in bindings
+            )
+        )
+    return False
+
+
+def _is_result(tree: Tree, call: ast.Call, statement: ast.stmt, depth: int) -> bool:
+    module, _, name = meaning(tree, call.func).rpartition(".")
+    if module in ("torch", "torch.nn.functional"):
+        return name in MADE or name in COMPUTED
+    return (
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr in METHODS
+        and is_plainly_tensor(tree, call.func.value, statement, depth + 1)
+    )
