@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
-_IMPORT = re.compile(r"^[ \t]*import[ \t]+([^#\r\n]+)", re.MULTILINE)
-_FROM = re.compile(r"^[ \t]*from[ \t]+([\w.]+)[ \t]+import[ \t]+(?:\(([^)]*)\)|([^#(\r\n]+))", re.MULTILINE)
+_IMPORT = re.compile(r"[ \t]*import[ \t]+([^#\r\n]+)")
+_FROM = re.compile(r"[ \t]*from[ \t]+([\w.]+)[ \t]+import[ \t]+(?:\(([^)]*)\)|([^#(\r\n]+))")
 _TRIPLE = re.compile(r'"""|\'\'\'')
 # Methods that lists, strings and their like have too: without knowing the object nothing is said about them.
 _COMMON_METHODS = frozenset(
@@ -85,20 +85,35 @@ def is_inside_string(lines: Sequence[str], index: int) -> bool:
 def imported_names(text: str) -> dict[str, str]:
     """What each imported name stands for: `F` -> `torch.nn.functional`."""
     names: dict[str, str] = {}
-    for found in _IMPORT.finditer(text):
-        for part in found.group(1).split(","):
-            module, _, alias = part.strip().partition(" as ")
-            if alias.strip():
-                names[alias.strip()] = module.strip()
-            elif module.strip():
-                first = module.strip().split(".")[0]
-                names[first] = first
-    for found in _FROM.finditer(text):
-        for part in re.sub(r"#[^\n]*", "", found.group(2) or found.group(3)).split(","):
-            name, _, alias = part.strip().partition(" as ")
-            if name:
-                names[(alias or name).strip()] = f"{found.group(1)}.{name.strip()}"
+    place = text.find("import")
+    while place >= 0:
+        start = text.rfind("\n", 0, place) + 1
+        found = _IMPORT.match(text, start)
+        if found is not None:
+            _note_modules(found.group(1), names)
+        else:
+            found = _FROM.match(text, start)
+            if found is not None:
+                _note_members(found.group(1), found.group(2) or found.group(3), names)
+        place = text.find("import", max(place + 1, found.end() if found is not None else 0))
     return names
+
+
+def _note_modules(listed: str, names: dict[str, str]) -> None:
+    for part in listed.split(","):
+        module, _, alias = part.strip().partition(" as ")
+        if alias.strip():
+            names[alias.strip()] = module.strip()
+        elif module.strip():
+            first = module.strip().split(".")[0]
+            names[first] = first
+
+
+def _note_members(module: str, listed: str, names: dict[str, str]) -> None:
+    for part in re.sub(r"#[^\n]*", "", listed).split(","):
+        name, _, alias = part.strip().partition(" as ")
+        if name:
+            names[(alias or name).strip()] = f"{module}.{name.strip()}"
 
 
 def torch_name(word: Word, imports: dict[str, str]) -> str | None:
