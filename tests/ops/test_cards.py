@@ -55,6 +55,19 @@ def test_cases_that_say_the_same_stand_together(capsys: pytest.CaptureFixture[st
     assert "otherwise" not in text
 
 
+def test_only_tensors_are_told_to_be_overwritten(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, word in (("torch.einsum", "equation"), ("torch.zeros", "size"), ("checkpoint", "function")):
+        text = check(capsys, [name], 0)
+        assert word in text.splitlines()[0]
+        assert not any(word in line for line in text.splitlines() if line.startswith("  overwrite"))
+
+
+def test_results_that_are_alike_are_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    text = check(capsys, ["Tensor.aminmax"], 0, "2 tensors")
+    assert text.count("flows") == 1
+    check(capsys, ["torch.max"], 0, "result.1: none: the result is integer")
+
+
 def test_a_property_is_shown_as_it_is_read(capsys: pytest.CaptureFixture[str]) -> None:
     text = check(capsys, ["Tensor.grad"], 0, "not a copy")
     assert text.startswith("Tensor.grad\n")

@@ -167,10 +167,11 @@ def rows_of(fact: OpFact, case: Case) -> list[Row]:
         under = "; under no_grad, so a leaf is not refused" if case.no_grad else ""
         rows.append(Row("writes", ", ".join(written) + under))
     rows.append(Row("returns", _returns_text(case)))
-    for index, output in enumerate(case.outputs):
+    gradients = [_gradient_text(output) for output in case.outputs]
+    for index, text in enumerate(dict.fromkeys(gradients) if len(set(gradients)) == 1 else gradients):
         label = "gradient" if index == 0 else ""
-        which = f"result.{index}: " if len(case.outputs) > 1 else ""
-        rows.append(Row(label, which + _gradient_text(output)))
+        which = f"result.{index}: " if len(set(gradients)) > 1 else ""
+        rows.append(Row(label, which + text))
     if any(output.gradient != "none" for output in case.outputs):
         rows.append(Row("backward", _twice_text(case)))
     if case.refuses:
@@ -210,7 +211,7 @@ def _overwrite_text(fact: OpFact, case: Case) -> str:
     results = [f"result.{index}" for index in range(len(case.outputs))] if several else ["result"]
     if case.returns == "none" or not case.outputs:
         results = []
-    free = [] if fact.name.startswith("optim.") else [*fact.parameters[:1]]
+    free = [name for name in fact.parameters[:1] if _is_tensor(fact, name.lstrip("*"))]
     free += [_result_word(name) for name, output in zip(results, case.outputs) if not _refuses_writes(output)]
     blocked = {_result_word(name) for name in kept}
     if any(output.alias in blocked and output.aliased == "always" for output in case.outputs):
@@ -223,6 +224,18 @@ def _overwrite_text(fact: OpFact, case: Case) -> str:
         return allowed or "nothing stands against it"
     refused = f"not {_or(tuple(_result_word(name) for name in kept))} before backward"
     return refused + (f"; {_and(tuple(free))} may be" if free else "")
+
+
+def _is_tensor(fact: OpFact, name: str) -> bool:
+    """Whether anything told about a parameter shows that it takes a tensor."""
+    if name in ("self", "input", "tensor", "tensors"):
+        return True
+    shown: set[str] = set()
+    for case in fact.cases:
+        shown.update(each.what for each in case.saves)
+        for output in case.outputs:
+            shown.update((output.alias, output.shape[5:], *output.needs, *output.zero_for))
+    return name in shown
 
 
 def _refuses_writes(output: Output) -> bool:

@@ -21,6 +21,11 @@ def losses_and_layers() -> Calls:
             for smoothing in (0.0, 0.1)
             for weight in (None, real(3))
         ],
+        "nn.functional.linear_cross_entropy": [
+            call(real(3, 4), real(5, 4), whole(5, 3)),
+            call(real(3, 4), real(5, 4), whole(5, 3), linear_bias=real(5), weight=real(5)),
+            call(real(4), real(5, 4), whole(5, 1)[0], linear_bias=real(5), weight=real(5)),
+        ],
         "torch.cosine_similarity": [call(real(3, 4), real(3, 4))],
         "torch.cosine_embedding_loss": [call(real(3, 4), real(3, 4), signs)],
         "torch.hinge_embedding_loss": [call(real(3), signs)],
