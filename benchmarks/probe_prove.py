@@ -95,7 +95,7 @@ def prove(standby: Standby, source: Source, finding: Finding) -> tuple[str, int,
     while (attempt := programs.next(outcome)) is not None:
         tries += 1
         request = ProbeRequest(
-            sys.executable, script=source.path, text=attempt.text, timeout=30, steps=3, seed=0
+            sys.executable, script=source.path, text=attempt.text, timeout=30, steps=30, seed=0
         )
         outcome = standby.run(request)
         report = getattr(outcome, "report", None) or {}

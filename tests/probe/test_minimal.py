@@ -106,6 +106,47 @@ y.sum().backward()
     check(text, "found.append|return found", "nothing")
 
 
+def test_names_of_an_outer_function_keep_their_home() -> None:
+    text = """import torch
+def meter():
+    total = torch.zeros(2)
+    def add(value):
+        nonlocal total
+        total = total + value
+        kept = total.exp()
+        kept *= 2
+        return kept
+    return add
+add = meter()
+x = torch.ones(2, requires_grad=True)
+add(x).sum().backward()
+"""
+    compile(check(text, "nonlocal total|total = torch.zeros(2)", "nothing").text(), "m", "exec")
+
+
+def test_the_file_s_own_uses_and_what_becomes_of_them_are_one_more_program() -> None:
+    text = """import torch
+def learn(x):
+    y = x.exp()
+    y *= 2
+    return y
+noise = torch.randn(3)
+bank = []
+bank.append(torch.ones(3, requires_grad=True))
+out = learn(bank[0])
+out.sum().backward()
+print(noise)
+if __name__ == "__main__":
+    learn(noise)
+"""
+    program = cut(text).text("", "called")
+    for words in ("bank = []", "bank.append", "out = learn(bank[0])", "out.sum().backward()"):
+        assert words in program
+    for words in ("noise", "__main__"):
+        assert words not in program
+    compile(program, "m", "exec")
+
+
 def test_an_emptied_block_passes() -> None:
     text = """import torch
 def note():

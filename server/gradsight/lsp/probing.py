@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 Answer = dict[str, Any]
 QUICK = 5.0
 MOST_PROOFS = 5
+STEPS_OF_PROOFS = 10
 
 
 def register(server: GradSightServer) -> None:
@@ -99,7 +100,9 @@ async def _prove(
     from gradsight.session.proofs import again, attempts
 
     document = spot.document
-    base = replace(request_of(ls, document), graph=has_graph)
+    base = request_of(ls, document)
+    # A minimal program is small: it may go further than a whole one.
+    base = replace(base, graph=has_graph, steps=base.steps * STEPS_OF_PROOFS)
     key = (document.path, finding.code, finding.span.line)
     known = ls.session.proven.get(key)
     if known is not None and known.is_about(document.source.text):

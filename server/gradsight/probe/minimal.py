@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from gradsight.model.finding import Finding
 from gradsight.model.report import Report
@@ -18,6 +19,7 @@ from gradsight.model.source import Source
 from gradsight.probe.scopes import Scopes
 
 Check = Callable[[Source], Report]
+Extent = Literal["lines", "fuller", "called"]
 MOST_SECONDS = 4.0
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _CALLED_BY_TORCH = ("forward", "backward", "setup_context")
@@ -31,22 +33,23 @@ class Minimal:
 
     `entry` is the function that has to be called to come there; None when the program itself leads there.
     `fuller` are the lines with only unrelated definitions left out, for when something went that torch asks for.
+    `called` are the lines with the file's own uses of the entry and what becomes of them, empty when it has none.
     """
 
     path: str
     lines: tuple[str, ...]
     entry: Entry | None = None
     fuller: tuple[str, ...] = ()
+    called: tuple[str, ...] = ()
 
-    def text(self, call: str = "", *, is_fuller: bool = False) -> str:
+    def text(self, call: str = "", extent: Extent = "lines") -> str:
         """The program to run: line numbers are those of the file, and the call comes after the last one."""
-        lines = self.fuller if is_fuller else self.lines
-        return "\n".join(lines) + (f"\n\n{call}" if call else "\n")
+        return "\n".join(self._lines(extent)) + (f"\n\n{call}" if call else "\n")
 
-    def snippet(self, call: str = "", *, is_fuller: bool = False) -> str:
+    def snippet(self, call: str = "", extent: Extent = "lines") -> str:
         """The program to show: without the empty lines."""
         kept: list[str] = []
-        for line in self.fuller if is_fuller else self.lines:
+        for line in self._lines(extent):
             if not line.strip():
                 continue
             starts_block = re.match(r"\s*(?:async\s+def|def|class|@|if __name__)\b", line) is not None
@@ -57,6 +60,9 @@ class Minimal:
                 kept += ["", ""] if is_top else [""]
             kept.append(line.rstrip())
         return "\n".join(kept) + "\n" + (f"\n\n{call}" if call else "")
+
+    def _lines(self, extent: Extent) -> tuple[str, ...]:
+        return {"lines": self.lines, "fuller": self.fuller, "called": self.called}[extent]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +81,13 @@ def cut_out(
         tree = ast.parse(source.text)
     except (SyntaxError, ValueError, RecursionError):
         return None
+    entry = _entry(tree, finding)
     cutter = _Cutter(source, tree, finding, check, time.monotonic() + most_seconds)
+    called = tuple(cutter.lines(cutter.strangers(entry)))
     cutter.keep_relatives()
     fuller = tuple(cutter.lines())
     cutter.drop_one_by_one(tree.body)
-    return Minimal(source.path, tuple(cutter.lines()), _entry(tree, finding), fuller)
+    return Minimal(source.path, tuple(cutter.lines()), entry, fuller, called)
 
 
 class _Cutter:
@@ -109,6 +117,34 @@ class _Cutter:
             kept += relatives
             wanted |= _names_in(relatives)
         self._try([each for each in self.tree.body if each not in kept])
+
+    def strangers(self, entry: Entry | None) -> list[ast.stmt]:
+        """The top statements that have nothing to do with the uses of an entry and what becomes of them.
+
+        Where there is no entry, what stands on the trail is the use; where there is no use, everything is strange.
+        A main block is no use: it runs the program that is not to be run.
+        """
+        name = (entry.owner or entry.function).name if entry is not None else ""
+        plain = [
+            each
+            for each in self.tree.body
+            if not isinstance(each, (*_FUNCTIONS, ast.ClassDef)) and not _is_main(each)
+        ]
+        uses = [each for each in plain if self._is_on_trail(each) or name in _names_in([each])]
+        if not uses:
+            return list(self.tree.body)
+        kept = [each for each in self.tree.body if self._is_on_trail(each) or each in uses]
+        grew = True
+        while grew:
+            wanted, made = _names_in(kept), {bound for each in uses for bound in _changed_by(each)}
+            later = [each for each in plain if each not in kept and _names_in([each]) & made]
+            needed = [
+                each for each in self.tree.body if each not in [*kept, *later] and _changed_by(each) & wanted
+            ]
+            uses += later
+            kept += [*later, *needed]
+            grew = bool(later or needed)
+        return [each for each in self.tree.body if each not in kept and self._has_its_own_lines(each)]
 
     def drop_one_by_one(self, body: Sequence[ast.stmt]) -> None:
         """Try to do without each statement, the last ones first, and without parts of those that stay."""
@@ -227,11 +263,13 @@ def _all_blocks(tree: ast.AST) -> Iterator[list[ast.stmt]]:
 
 
 def _is_foundation(statement: ast.stmt) -> bool:
-    """What others rest on without naming it: `super().__init__()`, special methods, fields, results, what is collected."""
+    """What others rest on without naming it: `super().__init__()`, special methods, fields, results, what is collected, whose a name is."""
     if isinstance(statement, _FUNCTIONS):
         return statement.name.startswith("__") or statement.name in _CALLED_BY_TORCH
     if isinstance(statement, ast.Return):
         return statement.value is not None
+    if isinstance(statement, (ast.Nonlocal, ast.Global)):
+        return True
     if isinstance(statement, ast.AnnAssign):
         return statement.value is None
     if isinstance(statement, ast.Assign):
@@ -242,6 +280,10 @@ def _is_foundation(statement: ast.stmt) -> bool:
         else None
     )
     return isinstance(called, ast.Attribute) and called.attr in ("__init__", *_COLLECTING)
+
+
+def _is_main(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.If) and "__name__" in _names_in([statement.test])
 
 
 def _names_in(statements: Iterable[ast.AST]) -> set[str]:
@@ -264,3 +306,22 @@ def _bound_by(statement: ast.stmt) -> set[str]:
         for node in ast.walk(statement)
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
     }
+
+
+def _changed_by(statement: ast.stmt) -> set[str]:
+    """The names that a statement binds, and those whose value it may change: receivers of calls, targets of writes."""
+    changed = _bound_by(statement)
+    for node in ast.walk(statement) if not isinstance(statement, (*_FUNCTIONS, ast.ClassDef)) else ():
+        place = node.value if isinstance(node, ast.Expr) else None
+        if isinstance(place, ast.Call) and isinstance(place.func, ast.Attribute):
+            changed |= _names_in([_root(place.func.value)])
+        elif isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+            changed |= _names_in([_root(node.value)])
+    return changed
+
+
+def _root(place: ast.expr) -> ast.expr:
+    """`a` of `a.b[0].c`."""
+    while isinstance(place, (ast.Attribute, ast.Subscript)):
+        place = place.value
+    return place

@@ -64,8 +64,13 @@ class Scopes:
         return found
 
     def _note(self, tree: ast.AST, scope: int) -> None:
+        elsewhere: list[tuple[int, list[str]]] = []
         for node, where in self._walk(tree, scope, set()):
             self.owned.setdefault(where, set()).update(_defined(node))
+            if isinstance(node, (ast.Nonlocal, ast.Global)):
+                elsewhere.append((where, node.names))
+        for where, names in elsewhere:
+            self.owned[where].difference_update(names)
 
     def _walk(self, node: ast.AST, scope: int, left_out: set[int]) -> Iterator[tuple[ast.AST, int]]:
         yield node, scope
@@ -104,6 +109,8 @@ def _defined(node: ast.AST) -> set[str]:
 def _used(node: ast.AST) -> set[str]:
     if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store):
         return {node.id}
+    if isinstance(node, (ast.Nonlocal, ast.Global)):
+        return set(node.names)
     # `x += 1` asks for `x` too.
     return (
         {node.target.id} if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) else set()

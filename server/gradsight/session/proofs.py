@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gradsight.model.finding import Finding
 from gradsight.probe.inputs import MOST_LESSONS, Call, calls_for
-from gradsight.probe.minimal import Minimal
+from gradsight.probe.minimal import Extent, Minimal
 from gradsight.probe.outcome import CouldNotRun, Observed, Outcome, Raised
 
 
@@ -68,13 +68,16 @@ def _programs(
         yield Attempt(text, text, text)
         return
     tried: set[str] = set()
-    for is_fuller in (False, True):
-        for start in calls_for(minimal, finding):
-            yield from _lessons(minimal, start, text, is_fuller, tried)
+    for call in calls_for(minimal, finding):
+        yield from _lessons(minimal, call, text, "lines", tried)
+    if any(line.strip() for line in minimal.called):
+        yield Attempt(minimal.text("", "called"), minimal.snippet("", "called"), text)
+    for call in calls_for(minimal, finding):
+        yield from _lessons(minimal, call, text, "fuller", tried)
 
 
 def _lessons(
-    minimal: Minimal, start: Call, text: str, is_fuller: bool, tried: set[str]
+    minimal: Minimal, start: Call, text: str, extent: Extent, tried: set[str]
 ) -> Generator[Attempt, Outcome | None, None]:
     """A call, and what torch's complaints make of it."""
     call: Call | None = start
@@ -82,13 +85,11 @@ def _lessons(
         if call is None:
             return
         written = call.text()
-        program = minimal.text(written, is_fuller=is_fuller)
+        program = minimal.text(written, extent)
         if program in tried:
             return
         tried.add(program)
-        outcome = yield Attempt(
-            program, minimal.snippet(written, is_fuller=is_fuller), text, call.entry is not None
-        )
+        outcome = yield Attempt(program, minimal.snippet(written, extent), text, call.entry is not None)
         call = call.after(_complaint(outcome))
 
 
