@@ -41,8 +41,16 @@ class Aliases(Flow):
             else Step("written", write.site, f"{write.op} writes the source here")
         )
         steps = [other, Step("read", site, "read here, with the new value"), *self.call_steps(place)]
-        self.emit("alias-read-after-write", place, steps, how=kind, write=write.op, target=tensor.label, alias=tensor.label,
-                  written=self.text_of_target(write.site))  # fmt: skip
+        self.emit(
+            "alias-read-after-write",
+            place,
+            steps,
+            how=kind,
+            write=write.op,
+            target=tensor.label,
+            alias=tensor.label,
+            written=self.text_of_target(write.site),
+        )
 
     def read_after_write(self, tensor: Tensor, node: ast.AST) -> None:
         if tensor.snapshot == "grad" and tensor.grad_of is not None:
@@ -54,8 +62,14 @@ class Aliases(Flow):
                     Step("written", clips[0].site, f"{clips[0].op} changes it here"),
                     Step("read", self.site(node), "held against the gradient itself here"),
                 ]
-                self.emit("grad-alias-overwritten", tensor.site, steps, target=tensor.grad_of.label,
-                          write=clips[0].op, alias=tensor.label)  # fmt: skip
+                self.emit(
+                    "grad-alias-overwritten",
+                    tensor.site,
+                    steps,
+                    target=tensor.grad_of.label,
+                    write=clips[0].op,
+                    alias=tensor.label,
+                )
         super().read_after_write(tensor, node)
 
     def make_view(self, source: Tensor, output: Any, op: str, site: Site) -> Tensor:
@@ -129,8 +143,16 @@ class Aliases(Flow):
             Step("read", self.site(node), "the model is used here, changed"),
             *self.call_steps(write.site),
         ]
-        self.emit("alias-read-after-write", write.site, steps, how="state", write=write.op, target=tensor.label,
-                  alias="state_dict()", written=self.text_of_target(write.site))  # fmt: skip
+        self.emit(
+            "alias-read-after-write",
+            write.site,
+            steps,
+            how="state",
+            write=write.op,
+            target=tensor.label,
+            alias="state_dict()",
+            written=self.text_of_target(write.site),
+        )
 
     shared_data: dict[Storage, tuple[Tensor, Site]]
     """Memory of parameters that `.data = other.data` made the memory of another parameter: whose, and where."""
@@ -153,8 +175,16 @@ class Aliases(Flow):
             Step("written", site, f"{op} changes both parameters here"),
             *self.call_steps(place),
         ]
-        self.emit("alias-read-after-write", place, steps, how="shared", write=op, target=owner.label,
-                  alias=target.label, written=self.text_of_target(site))  # fmt: skip
+        self.emit(
+            "alias-read-after-write",
+            place,
+            steps,
+            how="shared",
+            write=op,
+            target=owner.label,
+            alias=target.label,
+            written=self.text_of_target(site),
+        )
 
     def check_written_through_alias(self, tensor: Tensor, node: ast.AST) -> None:
         """A tensor of the graph is read after a write through its `detach()` or `.data` alias."""
@@ -174,8 +204,16 @@ class Aliases(Flow):
                     Step("read", self.site(node), "the source is read here, with the new value"),
                     *self.call_steps(write.site),
                 ]
-                self.emit("alias-read-after-write", write.site, steps, how="source", write=write.op, target=tensor.label,
-                          alias=alias.label, written=self.text_of_target(write.site))  # fmt: skip
+                self.emit(
+                    "alias-read-after-write",
+                    write.site,
+                    steps,
+                    how="source",
+                    write=write.op,
+                    target=tensor.label,
+                    alias=alias.label,
+                    written=self.text_of_target(write.site),
+                )
                 return
 
     def set_item(self, owner: Any, index: Any, value: Any, node: ast.AST) -> None:
@@ -289,8 +327,16 @@ class Aliases(Flow):
             Step("call" if inside else "made", stale.site, told),
             Step("read", self.site(node), f"{name} is read here, changed"),
         ]
-        self.emit("alias-read-after-write", write.site, steps, how="argument" if inside else "name", write=write.op,
-                  target=name, alias=stale.written, written=self.text_of_target(write.site))  # fmt: skip
+        self.emit(
+            "alias-read-after-write",
+            write.site,
+            steps,
+            how="argument" if inside else "name",
+            write=write.op,
+            target=name,
+            alias=stale.written,
+            written=self.text_of_target(write.site),
+        )
 
 
 class SharedNames:

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import Any
 
+from gradsight.interp.backward_faults import BackwardFaults
 from gradsight.interp.machine import assumption_of
-from gradsight.interp.regions import overlaps
 from gradsight.interp.shapes import certainly_not_scalar
 from gradsight.interp.sites import Site
-from gradsight.interp.tensors import Cut, Edge, Maybe, Node, Saved, Tensor, Write, leaves_of
+from gradsight.interp.tensors import Cut, Edge, Maybe, Node, Tensor, Write
 from gradsight.interp.values import AbsentGrad, Mapping, Seq, Unknown, tensors_in
-from gradsight.interp.writes import Writer
 from gradsight.model.events import Step
-
-INFERENCE_NAMES = re.compile(
-    r"predict|infer|eval|valid|test|generat|sampl|score|metric|embed|encode", re.IGNORECASE
-)
-"""Functions with such names run without grad mode on purpose."""
 
 
 class BackwardRun:
@@ -40,7 +33,7 @@ class BackwardRun:
         """The graph has parts that are not known."""
 
 
-class Backward(Writer):
+class Backward(BackwardFaults):
     """The engine that runs gradients."""
 
     def run_backward(
@@ -65,8 +58,15 @@ class Backward(Writer):
             return None
         if not gradient_given and certainly_not_scalar(loss.shape) and how != "assumed":
             text = self.text_of_target(site)
-            self.emit("non-scalar-backward", site, [Step("made", loss.site, "made here, with more than one element")],
-                      assumption_of(flag), target=text, how=how, shape=str(list(loss.shape)))  # fmt: skip
+            self.emit(
+                "non-scalar-backward",
+                site,
+                [Step("made", loss.site, "made here, with more than one element")],
+                assumption_of(flag),
+                target=text,
+                how=how,
+                shape=str(list(loss.shape)),
+            )
         edges: list[Edge] = [edge for tensor in losses if (edge := tensor.edge()) is not None]
         executed = executed_for(edges, inputs) if inputs is not None else None
         run = self.walk(edges, loss, site, cuts, how, assumption, executed)
@@ -174,183 +174,6 @@ class Backward(Writer):
             if isinstance(edge, Node) and edge.freed is None and (executed is None or edge in executed):
                 edge.freed = site
                 todo.extend(edge.inputs)
-
-    # -- what fails --------------------------------------------------------------------------------------------------
-
-    def saved_is_stale(self, node: Node, saved: Saved, site: Site, how: str, assumption: str) -> None:
-        """A kept tensor has another version: torch refuses."""
-        if not saved.certain or _weak(node) or "running_" in saved.role:
-            return
-        writes = [
-            write
-            for write in saved.storage.writes
-            if write.counter is saved.counter and write.version > saved.version
-        ]
-        if not writes:
-            return
-        write = writes[0]
-        premise = assumption or assumption_of(node.requires)
-        by_step = write.mode == "optimizer"
-        kept = "result" if saved.role.startswith("result") else "input"
-        name = saved.label or saved.tensor.label or self.text_of_target(write.site)
-        steps = [
-            Step("saved", node.site, f"{node.op} keeps its {kept} for backward here"),
-            *(Step("written", other.site, f"written again by {other.op} here") for other in writes[1:3] if other.site.key != write.site.key),
-        ]  # fmt: skip
-        if how != "assumed":
-            steps.append(Step("needed", site, f"this {how} needs the old value"))
-        steps += list(self.call_steps(write.site))
-        self.emit("saved-overwritten", write.site, steps, premise, op=node.op, write=write.op, target=name,
-                  what=kept, by_step=by_step, mode=write.mode, how=how, written=self.text_of_target(write.site),
-                  is_parameter=saved.tensor.is_parameter or (saved.tensor.is_leaf and saved.tensor.requires_grad is True), key=None)  # fmt: skip
-
-    def saved_is_changed(self, node: Node, saved: Saved, site: Site, how: str, assumption: str) -> None:
-        """A kept tensor has other content under the same version: torch does not notice."""
-        if not saved.certain or _weak(node) or "running_" in saved.role:
-            return
-        writes = [
-            write for write in saved.storage.writes
-            if (write.epoch > saved.epoch and write.counter is not saved.counter) or (write.epoch > saved.epoch and write.mode == "silent")
-        ]  # fmt: skip
-        writes = [write for write in writes if overlaps(write.region, saved.region)]
-        if not writes:
-            return
-        write = writes[0]
-        premise = assumption or assumption_of(node.requires)
-        name = saved.label or saved.tensor.label
-        kept = "result" if saved.role.startswith("result") else "input"
-        steps = [Step("saved", node.site, f"{node.op} keeps its {kept} for backward here")]
-        if how != "assumed":
-            steps.append(Step("needed", site, f"this {how} uses the changed value"))
-        steps += list(self.call_steps(write.site))
-        self.emit("saved-changed-silently", write.site, steps, premise, op=node.op, write=write.op, target=name,
-                  written=self.text_of_target(write.site), by_step=write.mode == "silent" and "step" in write.op,
-                  is_parameter=saved.tensor.is_parameter or (saved.tensor.is_leaf and saved.tensor.requires_grad is True))  # fmt: skip
-
-    def graph_already_freed(self, node: Node, loss: Tensor, site: Site, how: str) -> None:
-        if _weak(node) or node.freed is None:
-            return
-        first = node.freed
-        steps = [
-            Step("needed", first, "the first backward frees the graph here"),
-            Step("saved", node.site, f"{node.op} of the shared part is recorded here"),
-        ]
-        if first.key == site.key and self.from_earlier_round(node, site):
-            place = self.carry_site(loss, site) or site
-            if place.key != site.key:
-                steps.append(Step("needed", site, "this backward goes through it again in the next round"))
-            self.emit(
-                "state-carried",
-                place,
-                steps,
-                assumption_of(node.requires),
-                op=node.op,
-                loss=self.text_of_target(site),
-            )
-            return
-        self.emit("backward-twice", site, steps, assumption_of(node.requires), op=node.op, loss=self.text_of_target(site),
-                  first_line=first.line, how=how)  # fmt: skip
-
-    def from_earlier_round(self, node: Node, site: Site) -> bool:
-        """Whether the node was recorded in an earlier round of a loop that the backward runs in."""
-        rounds = dict(site.loops)
-        return any(run in rounds and rounds[run] > number for run, number in node.site.loops)
-
-    def carry_site(self, loss: Tensor, site: Site) -> Site | None:
-        """Where the value that brings the old graph into this round was kept."""
-        start = loss.edge()
-        todo: list[Edge] = [start] if start is not None else []
-        seen: set[Node] = set()
-        carried: Tensor | None = None
-        old: Node | None = None
-        while todo:
-            edge = todo.pop()
-            if not isinstance(edge, Node) or edge in seen or edge.freed is not None:
-                continue
-            seen.add(edge)
-            for tensor in edge.operands:
-                inner = tensor.node
-                if inner is None or not self.from_earlier_round(inner, site):
-                    continue
-                if inner.freed is not None or (
-                    not self.from_earlier_round(edge, site) and leads_to_freed(inner)
-                ):
-                    if old is None or inner.tick > old.tick:
-                        carried, old = tensor, inner
-            for inner_edge in edge.inputs:
-                if isinstance(inner_edge, Node) and inner_edge.freed is not None and old is None:
-                    old = inner_edge
-                todo.append(inner_edge)
-        if old is None:
-            return None
-        if carried is not None and carried.kept_at is not None:
-            return carried.kept_at
-        if old.op.endswith("_") or old.op == "CopySlices":
-            return old.site
-        return self.outermost(old.site, site)
-
-    def outermost(self, inner: Site, outer: Site) -> Site:
-        """The place in the frame of `outer` through which `inner` was reached."""
-        if inner.frame is outer.frame:
-            return inner
-        for caller in inner.callers():
-            if caller.frame is outer.frame:
-                return caller
-        return inner
-
-    def no_graph(self, loss: Tensor, site: Site, cuts: frozenset[Cut], how: str) -> None:
-        """backward of a tensor that has no graph: torch refuses; the cause is the cut, if there is one."""
-        text = self.text_of_target(site)
-        causes = [cut for cut in cuts if any(True for _ in cut.edges)]
-        certain = [cut for cut in causes if not isinstance(cut.source.requires_grad, Maybe)]
-        if certain:
-            cut = max(certain, key=lambda cut: (cut.tick, cut.serial))
-            place = self.place_of_cut(cut, site)
-            steps = [
-                Step("made", cut.source.site, "the value with a graph is made here"),
-                Step("needed", site, f"this {how} finds no graph"),
-                *self.call_steps(cut.site),
-            ]
-            self.emit("backward-without-graph", place, steps, cut=self.word_for(cut), op=cut.op, loss=text,
-                      source=cut.source.label, key=None)  # fmt: skip
-        elif not causes and loss.requires_grad is False and loss.leaf_made and loss.node is None:
-            self.emit("backward-without-graph", site, [Step("made", loss.site, "made here")], self.if_untouched(), cut="leaf", op="",
-                      loss=text, source=loss.label)  # fmt: skip
-        elif not causes and self.known_without_graph(loss):
-            self.emit("backward-without-graph", site, [Step("made", loss.site, "made here, from tensors that need no gradient")],
-                      self.if_untouched(), cut="none", op="", loss=text, source=loss.label)  # fmt: skip
-
-    def if_untouched(self) -> str:
-        """Code that is run by itself starts from a state that other code may have changed."""
-        return "" if self.context == "script" else "nothing else sets what it is made of"
-
-    def word_for(self, cut: Cut) -> str:
-        """`left-off` for grad mode that a call of set_grad_enabled switched off for good; else the kind of the cut."""
-        node = cut.site.node
-        if (
-            cut.kind == "no_grad"
-            and isinstance(node, ast.Call)
-            and "set_grad_enabled" in ast.unparse(node.func)
-        ):
-            return "left-off"
-        return cut.kind
-
-    def place_of_cut(self, cut: Cut, site: Site) -> Site:
-        """Where to repair a cut: a helper that is meant to run without grad mode is right, calling it for a loss is not."""
-        function = cut.site.frame.function
-        owner = getattr(function, "name", "")
-        if (
-            self.word_for(cut) in ("no_grad", "inference")
-            and INFERENCE_NAMES.search(owner)
-            and cut.site.frame is not site.frame
-        ):
-            for caller in cut.site.callers():
-                if caller.frame is site.frame:
-                    return caller
-        return cut.site
-
-    def known_without_graph(self, loss: Tensor) -> bool:
-        return loss.requires_grad is False and loss.dtype not in ("?",)
 
     # -- gradients ---------------------------------------------------------------------------------------------------
 
@@ -504,8 +327,17 @@ class Backward(Writer):
         site = self.site(node)
         steps = [Step("read", absent.site, "read here"), *self.call_steps(absent.site)]
         if absent.cause == "non-leaf":
-            self.emit("grad-of-non-leaf", absent.site, [Step("made", absent.owner.site, "made by an operation here"), Step("needed", site, "used here, while it is None"), *self.call_steps(absent.site)],
-                      target=absent.owner.label, used=True)  # fmt: skip
+            self.emit(
+                "grad-of-non-leaf",
+                absent.site,
+                [
+                    Step("made", absent.owner.site, "made by an operation here"),
+                    Step("needed", site, "used here, while it is None"),
+                    *self.call_steps(absent.site),
+                ],
+                target=absent.owner.label,
+                used=True,
+            )
         elif absent.cause in ("never", "cleared", "needs-none"):
             if absent.site.key == site.key:
                 steps = steps[1:]
@@ -535,25 +367,3 @@ def executed_for(edges: list[Edge], inputs: list[Tensor]) -> set[Edge]:
                 reached.add(parent)
                 back.append(parent)
     return reached | {edge for edge in wanted if isinstance(edge, Tensor)}
-
-
-def leads_to_freed(start: Node) -> bool:
-    """Whether a backward from here comes upon a node that was freed."""
-    todo: list[Edge] = [start]
-    seen: set[Edge] = set()
-    while todo:
-        edge = todo.pop()
-        if not isinstance(edge, Node) or edge in seen:
-            continue
-        if edge.freed is not None:
-            return True
-        seen.add(edge)
-        todo.extend(edge.inputs)
-    return False
-
-
-def _weak(node: Node) -> bool:
-    return isinstance(node.requires, Maybe) and node.requires.weak
-
-
-__all__ = ["Backward", "BackwardRun", "leaves_of"]

@@ -24,6 +24,7 @@ from gradsight.interp.values import (
     Seq,
     Slice,
     Stream,
+    Super,
     Unknown,
     cuts_of,
     is_constant,
@@ -417,8 +418,6 @@ class Builtins(Objects):
 
     def builtin_super(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         if len(args) == 2 and isinstance(args[0], ClassValue):
-            from gradsight.interp.values import Super
-
             return Super(args[0], args[1])
         return self.make_super()
 

@@ -64,8 +64,14 @@ class CustomFunctions(GradientHooks):
                 )
         returned = self.count_returned(backward, len(args))
         if returned is not None and returned[0] != len(args) and flag is not False:
-            self.emit("gradient-count", self.place_in(backward, returned[1]), [Step("call", site, f"applied to {len(args)} arguments here")],
-                      cls=cls.name, returned=returned[0], wanted=len(args))  # fmt: skip
+            self.emit(
+                "gradient-count",
+                self.place_in(backward, returned[1]),
+                [Step("call", site, f"applied to {len(args)} arguments here")],
+                cls=cls.name,
+                returned=returned[0],
+                wanted=len(args),
+            )
         if isinstance(backward, Function) and flag is True and self.grad_mode:
             self.judge_gradient_function(backward, site, "backward", first=1)
         outputs = self.wrap_outputs(result, cls, inputs, context, flag, site)

@@ -104,8 +104,16 @@ class Flow(Switches):
             )
         steps.append(Step("needed", run.site, "this backward ends at the cut"))
         steps += self.call_steps(cut.site)
-        self.emit("path-cut", cut.site, steps, cut=cut.kind, op=cut.op, source=cut.source.label, hidden=hidden is not None,
-                  parameter=parameter.label)  # fmt: skip
+        self.emit(
+            "path-cut",
+            cut.site,
+            steps,
+            cut=cut.kind,
+            op=cut.op,
+            source=cut.source.label,
+            hidden=hidden is not None,
+            parameter=parameter.label,
+        )
 
     def add_gradient(self, leaf: Tensor, site: Site, zero: bool) -> None:
         """A gradient that backward leaves in `.grad` is a number for every later loss."""
@@ -137,15 +145,32 @@ class Flow(Switches):
                 continue
             seen.add(current)
             if current.zero and parameter in leaves_of(current.inputs):
-                self.emit("path-cut", current.site, [Step("needed", run.site, "this backward brings back zeros only"), *self.call_steps(current.site)],
-                          cut="zero", op=current.op, source=parameter.label, hidden=False, parameter=parameter.label)  # fmt: skip
+                self.emit(
+                    "path-cut",
+                    current.site,
+                    [
+                        Step("needed", run.site, "this backward brings back zeros only"),
+                        *self.call_steps(current.site),
+                    ],
+                    cut="zero",
+                    op=current.op,
+                    source=parameter.label,
+                    hidden=False,
+                    parameter=parameter.label,
+                )
                 return
             todo.extend(current.inputs)
 
     def absent_grad_kept(self, absent: AbsentGrad) -> None:
         """A gradient that is None is printed or stored: if a cut is the reason, say so."""
         if absent.cause == "non-leaf":
-            self.emit("grad-of-non-leaf", absent.site, [Step("made", absent.owner.site, "made by an operation here"), *self.call_steps(absent.site)], target=absent.owner.label, used=False)  # fmt: skip
+            self.emit(
+                "grad-of-non-leaf",
+                absent.site,
+                [Step("made", absent.owner.site, "made by an operation here"), *self.call_steps(absent.site)],
+                target=absent.owner.label,
+                used=False,
+            )
         elif absent.cause == "never" and self.backwards:
             self.explain_absence(absent.owner, self.backwards, absent.site)
 
@@ -315,8 +340,16 @@ class Flow(Switches):
             and frame.owner is not None
             and frame.owner.kind == "module"
         ):
-            self.emit("path-cut", site, [Step("made", value.site, "the value with a graph is made here")], cut="parameter",
-                      op="nn.Parameter", source=value.label, hidden=False, parameter="")  # fmt: skip
+            self.emit(
+                "path-cut",
+                site,
+                [Step("made", value.site, "the value with a graph is made here")],
+                cut="parameter",
+                op="nn.Parameter",
+                source=value.label,
+                hidden=False,
+                parameter="",
+            )
 
 
 def order_of(cut: Cut) -> tuple[int, int, str]:

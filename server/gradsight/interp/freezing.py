@@ -53,8 +53,12 @@ class Freezing(Scaling):
         if place is not None and (
             stale or self.remembers(optimizer, parameter) or self.decays(optimizer, parameter)
         ):
-            self.emit("frozen-still-moves", place, [Step("written", site, "this step still moves it")],
-                      parameter=parameter.label)  # fmt: skip
+            self.emit(
+                "frozen-still-moves",
+                place,
+                [Step("written", site, "this step still moves it")],
+                parameter=parameter.label,
+            )
 
     def check_zeroed(self, optimizer: Opaque, parameter: Tensor, record: Any, site: Site) -> None:
         """A gradient that was zeroed by hand still lets weight decay and running averages move the parameter."""
@@ -73,9 +77,16 @@ class Freezing(Scaling):
 
     def report_moved(self) -> None:
         for parameter, (place, site) in self.still_moving.items():
-            self.emit("frozen-still-moves", place, [
-                Step("written", site, "this step still moves it"), *self.call_steps(place),
-            ], parameter=parameter.label, zeroed=True)  # fmt: skip
+            self.emit(
+                "frozen-still-moves",
+                place,
+                [
+                    Step("written", site, "this step still moves it"),
+                    *self.call_steps(place),
+                ],
+                parameter=parameter.label,
+                zeroed=True,
+            )
         self.still_moving.clear()
 
     # -- what an optimizer does with a gradient of zero --------------------------------------------------------------

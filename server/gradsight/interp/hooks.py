@@ -51,8 +51,14 @@ class GradientHooks(Distributions):
                 self.dropped_gradient(syntax, gradients) if how == "hook" else last_computation(syntax.body)
             )
             if dropped is not None:
-                self.emit("gradient-edited", self.place_in(function, dropped), [called], name=parameters[0],
-                          how=how, returns="nothing")  # fmt: skip
+                self.emit(
+                    "gradient-edited",
+                    self.place_in(function, dropped),
+                    [called],
+                    name=parameters[0],
+                    how=how,
+                    returns="nothing",
+                )
 
     def dropped_gradient(self, function: ast.FunctionDef | ast.AsyncFunctionDef, gradients: set[str]) -> Any:
         """The statement that computes a new gradient which nothing uses."""

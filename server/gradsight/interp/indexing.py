@@ -13,7 +13,7 @@ from gradsight.interp.regions import region_of
 from gradsight.interp.shapes import index_shape, numel
 from gradsight.interp.sites import Site
 from gradsight.interp.tensor_attributes import TensorAttributes
-from gradsight.interp.tensors import IGNORANT, Node, Tensor, any_requires_grad
+from gradsight.interp.tensors import IGNORANT, Node, Saved, Tensor, any_requires_grad
 from gradsight.interp.values import (
     MISSING,
     Array,
@@ -197,8 +197,6 @@ class Indexing(TensorAttributes):
         )
         if grad_node is not None:
             grad_node.holds = "sometimes" if is_basic_index(index) is None else "always"
-            from gradsight.interp.tensors import Saved
-
             for part in parts_of(index):
                 if isinstance(part, Tensor):
                     grad_node.saved.append(Saved(part, "index", True))

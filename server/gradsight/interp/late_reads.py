@@ -71,7 +71,14 @@ class LateReads(Backward):
                     Step("written", write.site, verb),
                     Step("read", site, "the kept gradient is read here"),
                 ]
-                self.emit("grad-alias-overwritten", tensor.site, steps, target=tensor.grad_of.label, write=write.op, alias=tensor.label)  # fmt: skip
+                self.emit(
+                    "grad-alias-overwritten",
+                    tensor.site,
+                    steps,
+                    target=tensor.grad_of.label,
+                    write=write.op,
+                    alias=tensor.label,
+                )
             return
         if kind == "slice":
             writes = [write for write in writes if surely_overlap(write.region, tensor.region)]
@@ -163,8 +170,16 @@ class LateReads(Backward):
             else Step("written", write.site, f"{write.op} changes it here")
         )
         steps = [other, Step("read", self.site(node), "all entries are read here and hold the last value")]
-        self.emit("alias-read-after-write", place, steps, how="list", write=write.op, target=tensor.label, alias=tensor.label,
-                  written=self.text_of_target(write.site))  # fmt: skip
+        self.emit(
+            "alias-read-after-write",
+            place,
+            steps,
+            how="list",
+            write=write.op,
+            target=tensor.label,
+            alias=tensor.label,
+            written=self.text_of_target(write.site),
+        )
 
     def result_ignored(self, node: ast.Call, result: Tensor) -> None:
         """A statement that computes a tensor and drops it."""

@@ -240,11 +240,15 @@ class Ledger(Replacement):
         place, filled = record.site, record.filled_at
         if place is None or filled is None or set(place.guards) - set(needed.guards):
             return
-        self.emit("cleared-before-step", place, [
-            Step("made", filled, "the gradient is computed here"),
-            Step("needed", needed, "there is nothing to apply here"),
-            *self.call_steps(place),
-        ])  # fmt: skip
+        self.emit(
+            "cleared-before-step",
+            place,
+            [
+                Step("made", filled, "the gradient is computed here"),
+                Step("needed", needed, "there is nothing to apply here"),
+                *self.call_steps(place),
+            ],
+        )
 
     # -- code that is not known --------------------------------------------------------------------------------------
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradsight.interp.custom_functions import CustomFunctions
+from gradsight.interp.expressions import BINARY
+from gradsight.interp.machine import RaisedError
 from gradsight.interp.tensors import Tensor
 from gradsight.interp.values import (
     MISSING,
@@ -20,6 +22,7 @@ from gradsight.interp.values import (
     Layer,
     Mapping,
     Method,
+    ModuleState,
     Number,
     Opaque,
     Partial,
@@ -31,6 +34,7 @@ from gradsight.interp.values import (
     cuts_of,
     is_constant,
 )
+from gradsight.model.events import Step
 
 MATH = {name: getattr(math, name) for name in ("sqrt", "exp", "log", "sin", "cos", "tan", "floor", "ceil", "pow", "log2", "log10", "tanh", "fabs", "prod")}  # fmt: skip
 SHORT_PATHS = {
@@ -181,8 +185,6 @@ class Library(CustomFunctions):
         if path in ("tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.std.tqdm"):
             return args[0] if args else Unknown("tqdm")
         if room == "operator" and len(args) == 2:
-            from gradsight.interp.expressions import BINARY
-
             for kind, (operator_name, _) in BINARY.items():
                 if operator_name == name:
                     return self.binary_values(kind, args[0], args[1], node)
@@ -222,8 +224,6 @@ class Library(CustomFunctions):
             return memo[id(value)]
         if isinstance(value, Tensor):
             if not value.is_leaf and value.needs_grad() is True:
-                from gradsight.model.events import Step
-
                 self.emit(
                     "non-leaf-copied",
                     self.site(node),
@@ -262,8 +262,6 @@ class Library(CustomFunctions):
                 clone = Layer(value.name, dict(value.options), value.site)
             memo[id(value)] = clone
             if value.module is not None:
-                from gradsight.interp.values import ModuleState
-
                 clone.module = ModuleState()
                 clone.module.training = value.module.training
                 clone.module.initialised = True
@@ -429,8 +427,6 @@ class Library(CustomFunctions):
         return instance
 
     def exit_program(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        from gradsight.interp.machine import RaisedError
-
         raise RaisedError(Opaque("exception", "SystemExit", self.site(node)))
 
     # -- NumPy -------------------------------------------------------------------------------------------------------

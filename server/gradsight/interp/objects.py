@@ -6,7 +6,9 @@ import ast
 from itertools import islice
 from typing import Any
 
+from gradsight.interp.calls import nonlocal_names
 from gradsight.interp.containers import Containers, known_slice
+from gradsight.interp.statements import contains_yield
 from gradsight.interp.tensors import Tensor
 from gradsight.interp.values import (
     MISSING,
@@ -186,9 +188,6 @@ class Objects(Containers):
         elif kind is Function:
             owner.attributes = {**(owner.attributes or {}), ("attr", name): value}
             if "yields" not in owner.attributes:
-                from gradsight.interp.calls import nonlocal_names
-                from gradsight.interp.statements import contains_yield
-
                 owner.attributes["yields"] = contains_yield(owner.node)
                 owner.attributes["nonlocal"] = nonlocal_names(owner.node)
         elif kind is AbsentGrad:

@@ -87,9 +87,13 @@ class Protocol(Freezing):
             return
         if self.context != "script" and not self.backwards and not parameters & self.used:
             return
-        self.emit("step-without-backward", step.site, [
-            Step("made", optimizer.site or step.site, "the optimizer is made here"),
-        ])  # fmt: skip
+        self.emit(
+            "step-without-backward",
+            step.site,
+            [
+                Step("made", optimizer.site or step.site, "the optimizer is made here"),
+            ],
+        )
 
     def has_backward_not_taken(self, site: Site) -> bool:
         """Whether the text around the step holds a backward that this path went past."""
@@ -138,9 +142,13 @@ class Protocol(Freezing):
             ]
             if not runs or self.was_cleared(leaf, tick, later) or self.escaped_between({leaf}, tick, later):
                 continue
-            self.emit("gradients-never-cleared", runs[-1].site, [
-                Step("needed", again, "the update uses the gradients of all rounds so far"),
-            ])  # fmt: skip
+            self.emit(
+                "gradients-never-cleared",
+                runs[-1].site,
+                [
+                    Step("needed", again, "the update uses the gradients of all rounds so far"),
+                ],
+            )
 
     def after_write(self, target: Tensor, op: str, site: Site, write: Any, others: list[Tensor]) -> None:
         super().after_write(target, op, site, write, others)
@@ -176,10 +184,15 @@ class Protocol(Freezing):
                 ]
                 own = [action for action in steps if runs[0].tick < action.tick < runs[-1].tick]
                 if between and not own:
-                    self.emit("foreign-gradients", runs[0].site, [
-                        Step("written", runs[-1].site, "added to by the loss of its own here"),
-                        Step("needed", step.site, "both reach this step"),
-                    ], parameter=parameter.label)  # fmt: skip
+                    self.emit(
+                        "foreign-gradients",
+                        runs[0].site,
+                        [
+                            Step("written", runs[-1].site, "added to by the loss of its own here"),
+                            Step("needed", step.site, "both reach this step"),
+                        ],
+                        parameter=parameter.label,
+                    )
                     return
 
     def step_parameters(self, optimizer: Opaque, site: Site) -> None:
@@ -217,9 +230,14 @@ class Protocol(Freezing):
                 continue
             others = [self.records[leaf] for leaf in self.leaves_filled_at(filled) if leaf in self.records]
             if all(other.pending and not other.read for other in others):
-                self.emit("cleared-before-step", site, [
-                    Step("made", filled, "the gradient is computed here"),
-                ], accumulating=True)  # fmt: skip
+                self.emit(
+                    "cleared-before-step",
+                    site,
+                    [
+                        Step("made", filled, "the gradient is computed here"),
+                    ],
+                    accumulating=True,
+                )
             return
 
     def leaves_filled_at(self, site: Site) -> list[Tensor]:

@@ -76,11 +76,17 @@ class Replacement(Registration):
         super().step_parameters(optimizer, site)
 
     def parameters_not_held(self, optimizer: Opaque, place: Site, step: Site, name: str, lazy: bool) -> None:
-        self.emit("parameters-replaced", place, [
-            Step("made", optimizer.site or place, "the optimizer took the parameters that were there"),
-            Step("needed", step, "this step does not move the new ones"),
-            *self.call_steps(place),
-        ], name=name, lazy=lazy)  # fmt: skip
+        self.emit(
+            "parameters-replaced",
+            place,
+            [
+                Step("made", optimizer.site or place, "the optimizer took the parameters that were there"),
+                Step("needed", step, "this step does not move the new ones"),
+                *self.call_steps(place),
+            ],
+            name=name,
+            lazy=lazy,
+        )
 
     # -- a model made, or copied, after its optimizer ----------------------------------------------------------------
 

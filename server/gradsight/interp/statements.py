@@ -23,6 +23,7 @@ from gradsight.interp.values import (
     Mapping,
     Method,
     Native,
+    Negated,
     Opaque,
     Scope,
     Seq,
@@ -202,8 +203,6 @@ class Statements(Loops):
 
     def suppose(self, value: Any, outcome: bool) -> None:
         """From here on the path takes the condition for granted."""
-        from gradsight.interp.values import Negated
-
         while isinstance(value, Negated):
             outcome = not outcome
             value = value.value

@@ -206,8 +206,14 @@ class Transforms(Library):
         if read & {*chosen, "locals", "vars"} or not works(body):
             return False
         place = Site(syntax, Frame(function.name, function.unit, {}, function.scope, 1))
-        self.emit("func-ignores-parameters", self.site(node), [Step("made", place, f"{chosen[0]} is never used in this function")],
-                  target=chosen[0], function=function.name, transform=name)  # fmt: skip
+        self.emit(
+            "func-ignores-parameters",
+            self.site(node),
+            [Step("made", place, f"{chosen[0]} is never used in this function")],
+            target=chosen[0],
+            function=function.name,
+            transform=name,
+        )
         return True
 
 

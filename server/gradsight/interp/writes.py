@@ -81,8 +81,15 @@ class Writer(Recorder):
                 self.overlap_written(target, op, site)
             for other in others if op not in COPIES else ():
                 if other.storage is target.storage and clash(target, other):
-                    self.emit("shared-view-written", site, [Step("made", other.site, "the overlapping value is made here")],
-                              op=op, view="", target=self.text_of_target(site), reason="operands")  # fmt: skip
+                    self.emit(
+                        "shared-view-written",
+                        site,
+                        [Step("made", other.site, "the overlapping value is made here")],
+                        op=op,
+                        view="",
+                        target=self.text_of_target(site),
+                        reason="operands",
+                    )
         if not mode and (recording is not False or target.inference_site is not None):
             self.check_writable(target, op, site, recording)
         if (
