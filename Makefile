@@ -11,7 +11,7 @@ BIOME = $(NODE) node_modules/@biomejs/biome/bin/biome
 PYTEST_FLAGS ?= -n 2 --dist worksteal
 REPORTS = build/reports
 
-.PHONY: help demo test test-python test-client test-vscode vsix vscode site settings lint format typecheck fuzz facts \
+.PHONY: help demo test test-python test-client test-vscode pictures vsix vscode site settings lint format typecheck fuzz facts \
     pins clean setup-python setup-node
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo 'make vsix       pack the VS Code extension for this machine (TARGETS=all: for every platform)'
 	@echo 'make vscode     open VS Code in a browser, with the extension and a sample workspace'
 	@echo 'make test-vscode  drive the packed extension in a real VS Code'
+	@echo 'make pictures   the same, and take the pictures of the manual from it'
 	@echo 'make site       build the manual as a web site'
 	@echo 'make settings   write the settings of the editor from the server'"'"'s own model'
 	@echo 'make lint       check style, imports between rooms, and formatting'
@@ -59,6 +60,15 @@ test-vscode: vsix
 	@.ci/vscode >/dev/null && .ci/vscode --browser >/dev/null
 	$(NODE) --test --test-concurrency=1 --test-reporter=spec --test-reporter-destination=stdout \
 	    --test-reporter=junit --test-reporter-destination=$(REPORTS)/vscode.xml tests/client_e2e/*.test.mjs
+
+# The pictures of the manual, as the tests have just taken them.
+pictures: test-vscode
+	cp artifacts/vscode/01-squiggles-and-problems.png docs/images/problems.png
+	cp artifacts/vscode/04-confirmed.png docs/images/confirmed.png
+	cp artifacts/vscode/06-graph.png docs/images/graph.png
+	cp artifacts/vscode/08-explanation.png docs/images/explanation.png
+	cp artifacts/vscode/09-quick-fix.png docs/images/quick-fix.png
+	cp artifacts/vscode/13-notebook.png docs/images/notebook.png
 
 vscode: vsix
 	@$(NODE) tests/client_e2e/open.mjs

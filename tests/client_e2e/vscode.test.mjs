@@ -122,6 +122,16 @@ describe("a trusted workspace", () => {
     await window.picture("07-graph-keyboard");
   });
 
+  test("the graph follows the colours of the editor", async () => {
+    editor.configure({ "workbench.colorTheme": "Default Light Modern" });
+    await window.page.locator(".monaco-workbench.vs").waitFor();
+    const frame = window.page.frameLocator("iframe.webview").frameLocator("iframe");
+    await frame.locator("body.vscode-light").waitFor();
+    await window.picture("07-graph-light");
+    editor.configure({ "workbench.colorTheme": "Default Dark Modern" });
+    await window.page.locator(".monaco-workbench.vs-dark").waitFor();
+  });
+
   test("a minimal program goes to the clipboard", async () => {
     await window.command("View: Focus First Editor Group");
     await window.goto(15, 12);
@@ -231,11 +241,23 @@ RuntimeError: one of the variables needed for gradient computation has been modi
     await window.squiggles("warning");
   });
 
+  test("the walkthrough leads to a sample with faults in it", async () => {
+    await window.command("Welcome: Open Walkthrough...", "First steps with GradSight");
+    const steps = window.page.locator(".getting-started-step");
+    await until(async () => (await steps.count()) === 4, "four steps");
+    await window.picture("12-walkthrough");
+    await window.page.locator(".getting-started-step.expanded").getByText("Open the Sample").click();
+    await window.page.locator(".tab.active", { hasText: "Untitled" }).waitFor();
+    await window.squiggles("error");
+    await window.picture("12-sample");
+    await window.command("View: Revert and Close Editor");
+  });
+
   test("a cell of a notebook is underlined and repaired", async () => {
     await window.show("notebook.ipynb");
     await window.page.locator(".notebookOverlay").first().waitFor();
     await window.squiggles("error");
-    await window.picture("12-notebook");
+    await window.picture("13-notebook");
     const line = window.page.locator(".cell .view-line", { hasText: "y *= 2" });
     const focused = window.page.locator(".cell .monaco-editor.focused", { hasText: "y *= 2" });
     await until(async () => {
@@ -252,7 +274,7 @@ RuntimeError: one of the variables needed for gradient computation has been modi
       "the repaired notebook",
     );
     assert.equal(await window.page.locator(".notification-list-item").count(), 0);
-    await window.picture("13-notebook-fixed");
+    await window.picture("14-notebook-fixed");
   });
 });
 
@@ -281,7 +303,7 @@ describe("a workspace that is not trusted", () => {
     await window.goto(15, 12);
     await window.command("GradSight: Probe File");
     await window.notification(/have not trusted yet/);
-    await window.picture("14-untrusted");
+    await window.picture("15-untrusted");
     assert.deepEqual(editor.processes("agent/boot.py"), []);
     assert.ok(!existsSync(join(folder, "was-run")));
   });
@@ -298,7 +320,7 @@ describe("a workspace that is not trusted", () => {
     await window.goto(15, 12);
     await window.command("GradSight: Prove This Finding");
     await window.notification(/GS101: confirmed/);
-    await window.picture("15-trusted");
+    await window.picture("16-trusted");
   });
 });
 
@@ -317,7 +339,7 @@ describe("a machine whose only Python is too old", () => {
 
   test("is told so once, and everything works when another one is named", async () => {
     await window.notification(/needs Python 3\.10 or newer to run, and python3 is Python 3\.8/);
-    await window.picture("16-old-python");
+    await window.picture("17-old-python");
     assert.equal(await window.page.locator(".notification-list-item").count(), 1);
     assert.deepEqual(editor.servers(), []);
     editor.configure({ "gradsight.interpreter": interpreterWithTorch() });

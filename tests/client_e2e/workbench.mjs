@@ -301,12 +301,14 @@ export class Window {
       return true;
     }, `the entry ${words}`);
     await row.click();
-    await input.waitFor({ state: "hidden" });
+    await row.waitFor({ state: "hidden" });
   }
 
-  /** Run a command by its title. */
-  async command(title) {
+  /** Run a command by its title, and answer what it asks. */
+  async command(title, answer) {
     await this.choose(`>${title}`, title);
+    if (answer === undefined) return;
+    await this.page.locator(".quick-input-list .monaco-list-row", { hasText: answer }).first().click();
   }
 
   /** Open a file of the folder by its name. */

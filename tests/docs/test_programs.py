@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from gradsight.analysis import analyze
 from gradsight.model.source import Source
 from tests.docs.blocks import Block, blocks, pages
+from tests.house.tree import ROOT
 
 PROGRAMS = blocks("python")
 # Programs that show how torch fails; the commands around them say what happens.
@@ -64,6 +66,16 @@ def test_gradsight_reads_every_program(block: Block, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("GRADSIGHT_STRICT", "1")
     report = analyze(Source("program.py", block.text))
     assert not report.syntax_problems
+
+
+def test_every_block_is_of_a_kind_that_some_test_executes() -> None:
+    executed = {"console", "sh", "python", "toml", "json", "yaml", "lua", "lisp"}
+    text = "".join((ROOT / page).read_text(encoding="utf-8") for page in pages())
+    fences = re.findall(r"^ *```(.*)$", text, re.MULTILINE)
+    opened = [fence.split(" ")[0] for fence in fences[::2]]
+    assert set(fences[1::2]) == {""}
+    assert set(opened) <= executed
+    assert len(opened) == len(blocks(*executed))
 
 
 def test_every_page_is_looked_at() -> None:
