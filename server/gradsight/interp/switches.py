@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradsight.interp.backward import INFERENCE_NAMES
+from gradsight.interp.backward_faults import INFERENCE_NAMES
 from gradsight.interp.sites import Site
 from gradsight.interp.syntax import own_statements
 from gradsight.interp.tensors import Cut, Tensor

@@ -11,7 +11,7 @@ from gradsight.interp.cases import dtype_name
 from gradsight.interp.layers import CONTAINERS, SIGNATURES
 from gradsight.interp.modes import MODES, SETTERS
 from gradsight.interp.shapes import sizes_of
-from gradsight.interp.tensors import Cut, Maybe, Node, Tensor, any_requires_grad
+from gradsight.interp.tensors import Cut, Maybe, Node, Tensor, any_requires_grad, leaves_of
 from gradsight.interp.training import Training
 from gradsight.interp.values import (
     Array,
@@ -525,8 +525,7 @@ def fact_name(path: str) -> str:
 
 
 def leaves_list(edge: Any) -> list[Any]:
-    from gradsight.interp.tensors import leaves_of
-
+    """The leaves behind an edge."""
     return list(leaves_of([edge]))
 
 
