@@ -14,6 +14,10 @@ from gradsight.interp.values import AbsentGrad, Mapping, Seq, Unknown, tensors_i
 from gradsight.model.events import Step
 
 
+LENIENT = ("allow_unused", "materialize_grads")
+"""Options of autograd.grad that allow inputs outside the graph; `**options` may hold them."""
+
+
 class BackwardRun:
     """One backward call: what it reached and which cuts lay in its data."""
 
@@ -266,14 +270,18 @@ class Backward(BackwardFaults):
                 wanted, [Unknown("gradient of a value without graph") for _ in range(max(1, len(inputs)))]
             )
         results: list[Any] = []
+        spread = isinstance(node, ast.Call) and any(keyword.arg is None for keyword in node.keywords)
+        lenient = any(given.get(option, spread) not in (None, False) for option in LENIENT)
         for tensor in inputs:
-            if given.get("allow_unused") in (None, False) and given.get("materialize_grads") in (None, False):
+            if not lenient:
                 self.check_in_graph(outputs, tensor, site)
             result = Tensor(site, shape=tensor.shape, dtype=tensor.dtype)
             result.label = ""
             if create is True:
                 result.requires_grad = True
-                gradient_node = Node("autograd.grad", site, [edge for out in outputs if (edge := out.edge()) is not None], True, self.tick)  # fmt: skip
+                given_gradients = tensors_in(given.get("grad_outputs"))
+                sources = [edge for out in [*outputs, *given_gradients] if (edge := out.edge()) is not None]
+                gradient_node = Node("autograd.grad", site, sources, True, self.tick)
                 result.node = gradient_node
             elif create is False:
                 result.cuts = frozenset(Cut("grad", "autograd.grad", site, out, self.tick) for out in outputs)

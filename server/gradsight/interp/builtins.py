@@ -53,6 +53,12 @@ class Builtins(Objects):
         self.escape(args, kwargs)
         return Unknown(f"result of {name}")
 
+    def builtin_exec(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """Text that is executed may set anything on the object whose method runs it."""
+        if isinstance(self.frame.receiver, Instance):
+            self.frame.receiver.open = True
+        return None
+
     def builtin_print(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         for value in args:
             self.note_read(value, node)

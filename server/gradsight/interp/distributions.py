@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradsight.interp.tensors import Cut, Node, Tensor, any_requires_grad
+from gradsight.interp.tensors import IGNORANT, Cut, Node, Tensor, any_requires_grad
 from gradsight.interp.torch_functions import TorchFunctions
 from gradsight.interp.values import Bound, Opaque, Unknown, tensors_in
 
@@ -26,7 +26,9 @@ class Distributions(TorchFunctions):
 
     def make_distribution(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         if name == "kl_divergence":
-            held = [tensor for arg in args if isinstance(arg, Opaque) for tensor in arg.state.get("held", [])]
+            if not all(isinstance(arg, Opaque) and arg.kind == "distribution" for arg in args):
+                return self.unknown_result("divergence of unknown distributions", args, kwargs, node)
+            held = [tensor for arg in args for tensor in arg.state.get("held", [])]
             return self.from_parameters("kl_divergence", held, None, node)
         distribution = Opaque("distribution", name, self.site(node))
         given = [self.assume_input(value) for value in [*args, *kwargs.values()]]
@@ -34,6 +36,8 @@ class Distributions(TorchFunctions):
         for value in given:
             if isinstance(value, Opaque) and value.kind == "distribution":
                 held += value.state.get("held", [])
+            elif isinstance(value, Unknown) and not value.hint:
+                held.append(Tensor(self.site(node), requires_grad=IGNORANT))
         distribution.state["held"] = held
         distribution.state["named"] = dict(kwargs)
         first = held[0] if held else None
@@ -61,6 +65,7 @@ class Distributions(TorchFunctions):
             edges = [edge for tensor in sources if (edge := tensor.edge()) is not None]
             result.node = Node(op, site, edges, recording, self.tick)
             result.node.holds = "always"
+            result.node.open = any(tensor.requires_grad is IGNORANT for tensor in sources)
         elif flag is not False:
             result.cuts = result.cuts | self.mode_cut(op, [("", tensor) for tensor in sources], site)
         return result

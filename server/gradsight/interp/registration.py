@@ -98,7 +98,10 @@ class Registration(Targets):
         """A leaf to be learned, made by a method of the owner and not as part of a layer."""
         if not tensor.is_leaf or not tensor.leaf_made or tensor in self.made_at:
             return False
-        return (tensor.is_parameter or tensor.requires_grad is True) and self.made_by(tensor.site, owner)
+        if tensor.is_parameter:
+            return self.made_by(tensor.site, owner)
+        # A plain tensor that some other method makes and keeps may be a result.
+        return tensor.requires_grad is True and self.made_by(tensor.site, owner, "__init__")
 
     def trained_inside(self, value: Instance, registered: set[int], owner: Instance) -> Any:
         """A layer inside a plain object, if gradients reach it: one that only serves is hidden there on purpose."""
@@ -109,11 +112,11 @@ class Registration(Targets):
                     return item
         return None
 
-    def made_by(self, site: Site, owner: Instance) -> bool:
+    def made_by(self, site: Site, owner: Instance, method: str = "") -> bool:
         """Whether something was made while a method of the owner was running."""
         frame: Any = site.frame
         while frame is not None:
-            if frame.receiver is owner:
+            if frame.receiver is owner and frame.name in (method or frame.name, "reset_parameters", "build"):
                 return True
             frame = frame.call_site.frame if frame.call_site is not None else None
         return False
