@@ -14,7 +14,7 @@ import pytest
 from gradsight import cli
 from gradsight.ops import cache, refresh
 from gradsight.ops.environment import installed_torch
-from gradsight.ops.table import SHIPPED, forget_loaded, load, use_environment
+from gradsight.ops.table import SHIPPED, forget_loaded, load, mark_in_use, use_environment
 
 
 @pytest.fixture(autouse=True)
@@ -141,9 +141,10 @@ def test_the_table_of_the_environment_is_used_without_asking(
 ) -> None:
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
     monkeypatch.delenv("CONDA_PREFIX", raising=False)
-    assert load().source == SHIPPED
+    assert (load().source, mark_in_use()) == (SHIPPED, "")
     forgetful_exp(own_cache)
     assert Path(load().source).parent == own_cache
+    assert mark_in_use().startswith(load().source)
     use_environment(str(own_cache / "bin" / "python"))
     assert load().source == SHIPPED
     use_environment("")

@@ -150,6 +150,18 @@ def use_environment(python: str) -> None:
         forget_loaded()
 
 
+def mark_in_use() -> str:
+    """Tells one table from another: empty for the shipped one, else the refreshed file with its size and time."""
+    source = load().source
+    if source == SHIPPED:
+        return ""
+    try:
+        status = os.stat(source)
+    except OSError:
+        return source
+    return f"{source}:{status.st_size}:{status.st_mtime_ns}"
+
+
 def forget_loaded() -> None:
     """Read tables anew, after one was refreshed."""
     _loaded.clear()
