@@ -26,6 +26,8 @@ class Aliases(Flow):
         write = writes[0]
         if kind in ("detach", "data"):
             source = tensor.source
+            while source is not None and source.snapshot and source.source is not None:
+                source = source.source
             if source is None or not (source.is_parameter or source.leaf_made or source.node is not None):
                 return
             if write.mode == "silent" and write.op == "data assignment":

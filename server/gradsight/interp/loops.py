@@ -103,6 +103,8 @@ class Loops(Assignment):
     def passed_by(self, run: LoopRun) -> bool:
         """Whether some branch was never taken because of what the loop counts or collects."""
         names = {name for _, name in run.counted}
+        if isinstance(run.node, (ast.For, ast.AsyncFor)):
+            names |= {part.id for part in ast.walk(run.node.target) if isinstance(part, ast.Name)}
         for condition, ways in run.chosen.items():
             waiting = not ways - {False} or (not ways - {True} and leaves_block(condition.body))
             if waiting and asks_for_count(condition.test, names):

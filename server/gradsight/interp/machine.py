@@ -115,6 +115,8 @@ class MachineState:
         self.script = script
         self.decisions: list[Decision] = []
         self.decided: dict[Any, bool] = {}
+        self.branches: dict[Any, tuple[int, bool]] = {}
+        """For undecided conditions that may hold in many rounds: the branch, and the way that was taken."""
         self.last_choice: dict[int, bool] = {}
         self.visited: set[int] = set()
         self.covered: set[tuple[int, bool]] = set()
@@ -169,14 +171,18 @@ class MachineState:
             return
         self.reported.add(identity)
         trail = tuple(steps or ())
-        guards = set(site.guards)
+        guards = self.branches_of(site.guards)
         nested = max(1, len(guards))
         for step in trail:
-            others = getattr(step.place, "guards", ())
+            others = self.branches_of(getattr(step.place, "guards", ()))
             nested = max(nested, len(others))
-            guards.update(others)
+            guards |= others
         alternatives = max(0, len(guards) - nested)
         self.events.append(Event(kind, site, trail, names, assumption, alternatives, self.context))
+
+    def branches_of(self, guards: tuple[Any, ...]) -> set[Any]:
+        """The undecided branches behind guards: one that is taken round after round is one branch."""
+        return {self.branches.get(guard, guard) for guard in guards}
 
     def gap(self, reason: str, node: ast.AST | None = None) -> Unknown:
         """Not knowing, with its reason, counted."""
@@ -246,6 +252,8 @@ class MachineState:
         self.visited.add(id(node))
         self.decisions.append(decision)
         self.decided[key] = choice
+        if isinstance(node, ast.If) and may_recur(node.test):
+            self.branches[key] = (id(node), choice != negated)
         return choice != negated
 
     def guarded_by(self, value: Any) -> Any:
@@ -271,6 +279,14 @@ class MachineState:
     def top_frame(self, unit: Unit, scope: Scope) -> Frame:
         """The frame of a module's top level."""
         return Frame("<module>", unit, scope.names, scope, 0)
+
+
+def may_recur(test: ast.expr) -> bool:
+    """Whether a condition can hold in many rounds: `step == 10` and `state is None` hold in one, `step % 10 == 0` in many."""
+    parts = list(ast.walk(test))
+    return any(isinstance(part, ast.Mod) for part in parts) or not any(
+        isinstance(part, (ast.Eq, ast.Is)) for part in parts
+    )
 
 
 def native(name: str) -> Any:
