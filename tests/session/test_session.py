@@ -50,6 +50,9 @@ class Marks:
     def forget(self) -> None:
         pass
 
+    def analyze_at_once(self, source: Source, settings: Settings, finder: Finder | None) -> Report | None:
+        return None
+
     def cards(
         self, source: Source, settings: Settings, finder: Finder | None, first_line: int, last_line: int
     ) -> Sequence[TensorCard]:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from gradsight.analysis import Analyser, Stop, analyze
+from gradsight.model.settings import Settings
 from gradsight.model.source import Source
+from gradsight.session.analyser import Incremental
 
 FUNCTION = """
 
@@ -53,3 +57,26 @@ def test_stops_in_the_middle_of_typing_lose_nothing() -> None:
         analyser.analyze_unless(after(size % 5), Source("a.py", edited))
         if size % 3 == 0:
             assert analyser.analyze(Source("a.py", edited)) == analyze(Source("a.py", edited))
+
+
+def test_a_short_analysis_is_done_at_once_and_a_long_one_is_left_to_the_worker() -> None:
+    analyser = Incremental()
+    source = Source("a.py", TEXT)
+    assert analyser.analyze_at_once(source, Settings(), None) is None
+    analyser.analyze(source, Settings(), None, lambda: False)
+    analyser._last_took = 0.0
+    assert analyser.analyze_at_once(source, Settings(), None) == analyze(source)
+    analyser._last_took = 1.0
+    assert analyser.analyze_at_once(source, Settings(), None) is None
+
+
+def test_what_takes_longer_than_a_moment_is_given_up_and_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gradsight.session.analyser.A_MOMENT", 0.0)
+    analyser = Incremental()
+    analyser.analyze(Source("a.py", TEXT), Settings(), None, lambda: False)
+    analyser._last_took = 0.0
+    edited = Source("a.py", TEXT.replace("def step_3(x)", "def step_3(x, y)"))
+    assert analyser.analyze_at_once(edited, Settings(), None) is None
+    assert analyser.analyze(edited, Settings(), None, lambda: False) == analyze(edited)

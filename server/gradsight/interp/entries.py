@@ -472,7 +472,8 @@ class Explorer:
                 f"argument {parameter.arg}", {bool: "bool", str: "text"}.get(type(default), "number")
             )
         value = Unknown(f"argument {parameter.arg}")
-        annotation = ast.unparse(parameter.annotation) if parameter.annotation is not None else ""
+        wanted = parameter.annotation
+        annotation: str = remembered(wanted, "as text", ast.unparse) if wanted is not None else ""
         if CONSTANTS.search(parameter.arg):
             return value
         if not annotation or "Tensor" in annotation:

@@ -6,6 +6,9 @@ The engine is imported when the first analyser works, so that a server answers b
 
 from __future__ import annotations
 
+import math
+import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from gradsight.analysis import Finder
 
 Stop = Callable[[], bool]
+A_MOMENT = 0.012
+"""Seconds of work for which messages may wait."""
 
 
 class Analyser(Protocol):
@@ -27,6 +32,10 @@ class Analyser(Protocol):
     def analyze(
         self, source: Source, settings: Settings, finder: Finder | None, stop: Stop
     ) -> Report | None: ...
+
+    def analyze_at_once(self, source: Source, settings: Settings, finder: Finder | None) -> Report | None:
+        """The report, if it is a matter of a moment; None where it is not, and nothing is lost by having tried."""
+        ...
 
     def forget(self) -> None:
         """What is remembered does not hold any more: a file that the document imports has changed."""
@@ -40,30 +49,56 @@ class Analyser(Protocol):
 
 
 class Incremental:
-    """Analyses what an edit touched, and what rests on it."""
+    """Analyses what an edit touched, and what rests on it.
+
+    The engine is used by one thread at a time.  Where the last analysis took but a moment the next one probably does too:
+    `analyze_at_once` then does it where it is asked for, which costs less than to hand it to another thread.
+    """
 
     def __init__(self) -> None:
         self._engine: Engine | None = None
+        self._in_use = threading.Lock()
+        self._last_took = math.inf
 
     def analyze(self, source: Source, settings: Settings, finder: Finder | None, stop: Stop) -> Report | None:
         from gradsight.analysis import Analyser as Engine
 
         if stop():
             return None
+        with self._in_use:
+            engine = self._engine
+            if engine is None:
+                engine = self._engine = Engine()
+            started = time.thread_time()
+            report = engine.analyze_unless(stop, source, settings, finder)
+            self._last_took = time.thread_time() - started
+            return report
+
+    def analyze_at_once(self, source: Source, settings: Settings, finder: Finder | None) -> Report | None:
         engine = self._engine
-        if engine is None:
-            engine = self._engine = Engine()
-        return engine.analyze_unless(stop, source, settings, finder)
+        if engine is None or self._last_took > A_MOMENT or not self._in_use.acquire(blocking=False):
+            return None
+        started = time.thread_time()
+        try:
+            return engine.analyze_unless(
+                lambda: time.thread_time() - started > A_MOMENT, source, settings, finder
+            )
+        finally:
+            self._last_took = time.thread_time() - started
+            self._in_use.release()
 
     def forget(self) -> None:
         self._engine = None
+        self._last_took = math.inf
 
     def cards(
         self, source: Source, settings: Settings, finder: Finder | None, first_line: int, last_line: int
     ) -> Sequence[TensorCard]:
         if self._engine is None:
             self.analyze(source, settings, finder, lambda: False)
-        return self._engine.cards(source, first_line, last_line, settings, finder) if self._engine else ()
+        with self._in_use:
+            engine = self._engine
+            return engine.cards(source, first_line, last_line, settings, finder) if engine is not None else ()
 
 
 def new_analyser() -> Analyser:

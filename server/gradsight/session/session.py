@@ -328,6 +328,10 @@ class Session:
         analyser = document.analyser
         pending.edits_running = edits
         self.analyses += 1
+        report = analyser.analyze_at_once(source, settings, finder)
+        if report is not None:
+            self._accept(document, report, settings, edits)
+            return
 
         def work() -> Report | None:
             return analyser.analyze(source, settings, finder, lambda: document.edits != edits)
