@@ -20,6 +20,9 @@ DISCRETE = {
 }
 REPARAMETERISED = {"rsample"}
 
+LOCATED = ("Normal", "Laplace", "Cauchy", "Gumbel")
+"""Families whose entropy does not depend on where they lie."""
+
 
 class Distributions(TorchFunctions):
     """Objects that hold parameter tensors and make tensors from them."""
@@ -40,6 +43,8 @@ class Distributions(TorchFunctions):
                 held.append(Tensor(self.site(node), requires_grad=IGNORANT))
         distribution.state["held"] = held
         distribution.state["named"] = dict(kwargs)
+        spread = kwargs.get("scale", args[1] if len(args) > 1 else None)
+        distribution.state["spread"] = tensors_in(self.assume_input(spread))
         first = held[0] if held else None
         shape = first.shape if first is not None else None
         if name in ("Categorical",) and shape:
@@ -93,6 +98,8 @@ class Distributions(TorchFunctions):
             if extra and extra[0].shape is not None and shape is None:
                 shape = None
             return self.from_parameters(name, held, shape, node, extra)
+        if name == "entropy" and receiver.path in LOCATED and receiver.state.get("spread"):
+            return self.from_parameters(name, receiver.state["spread"], shape, node)
         if name in ("entropy", "perplexity"):
             return self.from_parameters(name, held, shape, node)
         if name in ("expand", "to_event"):

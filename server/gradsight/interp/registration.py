@@ -9,13 +9,18 @@ from gradsight.interp.layers import has_parameters
 from gradsight.interp.sites import Frame, Site
 from gradsight.interp.syntax import called_attribute, conditions_around, own_statements, statement_around
 from gradsight.interp.targets import Targets
-from gradsight.interp.tensors import Tensor
+from gradsight.interp.tensors import Node, Tensor
 from gradsight.interp.values import Instance, Layer, Mapping, Seq
 from gradsight.model.events import Step
 
 SOFTMAX = {"softmax", "Softmax", "softmin"}
 SIGMOIDS = {"sigmoid", "Sigmoid"}
 TAKES_LOGITS = {"cross_entropy": SOFTMAX, "CrossEntropyLoss": SOFTMAX, "binary_cross_entropy_with_logits": SIGMOIDS, "BCEWithLogitsLoss": SIGMOIDS}  # fmt: skip
+RESHAPING = {
+    "squeeze", "unsqueeze", "view", "reshape", "flatten", "permute", "transpose", "t", "contiguous", "clone", "float",
+    "to", "index", "movedim", "view_as", "AsStrided",
+}  # fmt: skip
+"""Operators after which the values are still those of the activation."""
 TYPOS = {
     "require_grad": "requires_grad", "requires_grads": "requires_grad", "require_grads": "requires_grad", "required_grad": "requires_grad",
     "require_gradient": "requires_grad", "requires_gradient": "requires_grad", "requiers_grad": "requires_grad", "gradient": "grad", "grads": "grad",
@@ -161,6 +166,9 @@ class Registration(Targets):
 
     def check_activated(self, loss: str, tensor: Tensor, node: ast.AST) -> None:
         grad_node = tensor.node
+        while grad_node is not None and grad_node.op in RESHAPING and len(grad_node.inputs) == 1:
+            source = grad_node.inputs[0]
+            grad_node = source if isinstance(source, Node) else None
         if grad_node is not None and grad_node.op in TAKES_LOGITS[loss]:
             steps = [
                 Step("made", grad_node.site, f"{grad_node.op} is applied here"),
