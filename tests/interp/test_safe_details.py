@@ -433,3 +433,22 @@ def test_a_function_that_writes_past_autograd_on_purpose_raises_no_alarm() -> No
         def put(scratch, value):
             return Assign.apply(scratch, value, 0)
     """)
+
+
+def test_an_index_kept_on_ctx_raises_no_alarm() -> None:
+    check("""
+        class Pick(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, order):
+                ctx.order = order
+                ctx.shape = x.shape
+                return x[order]
+
+            @staticmethod
+            def backward(ctx, grad):
+                out = torch.zeros(ctx.shape)
+                return out.index_add(0, ctx.order, grad), None
+
+        x = torch.randn(4, requires_grad=True)
+        Pick.apply(x, torch.argsort(x.detach())).sum().backward()
+    """)

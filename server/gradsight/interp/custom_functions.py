@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from gradsight.interp.autograd import INTEGRAL
 from gradsight.interp.hooks import GradientHooks
 from gradsight.interp.syntax import own_statements
 from gradsight.interp.tensors import Node, Saved, Tensor, any_requires_grad
@@ -165,7 +166,7 @@ class CustomFunctions(GradientHooks):
         outputs = tensors_in(result)
         for name, (value, place) in context.state["kept"].items():
             for tensor in tensors_in(value):
-                if tensor.snapshot == "detach":
+                if tensor.snapshot == "detach" or tensor.dtype in INTEGRAL or tensor.dtype == "?":
                     continue
                 given = any(tensor.storage is source.storage for source in inputs)
                 made = any(tensor.storage is output.storage for output in outputs)
