@@ -1,8 +1,9 @@
-"""How long a probe takes from the command to its verdict: a fresh interpreter against the warm one.
+"""How long a probe takes from the command to the published verdict: a fresh interpreter against the warm one.
 
     python benchmarks/probe_start.py [--repeats N]
 
-The program has thirty lines and trains a small network for three steps.  The promise: warm is at most a fifth of cold.
+A server is asked to probe a program of thirty lines that trains a small network for three steps: the first time it has to
+start an interpreter and import torch, the second time one is waiting.  The promise: warm is at most a fifth of cold.
 """
 
 from __future__ import annotations
@@ -10,16 +11,17 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
+import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-from gradsight.probe import host
-from gradsight.probe.outcome import Observed, Outcome
-from gradsight.probe.request import ProbeRequest
-from gradsight.probe.standby import Standby
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.lsp.editor import FULL, Editor  # noqa: E402
 
 PROGRAM = Path(__file__).resolve().parent / "workloads" / "thirty_lines.py"
+OPTIONS = {"debounce": 0, "interpreter": sys.executable}
 
 
 def main() -> int:
@@ -27,28 +29,43 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--repeats", type=int, default=5)
-    repeats = parser.parse_args().repeats
-    request = ProbeRequest(sys.executable, script=str(PROGRAM), timeout=60)
-    standby = Standby()
-    standby.run(request)
-    cold, warm = [], []
-    for _ in range(repeats):
-        cold.append(timed(lambda: host.run(request)))
-        warm.append(timed(lambda: standby.run(request)))
-    standby.drop()
-    ratio = statistics.median(warm) / statistics.median(cold)
-    print(
-        f"cold {statistics.median(cold):.2f} s, warm {statistics.median(warm) * 1000:.0f} ms, ratio {ratio:.3f}"
-    )
+    pairs = [measured() for _ in range(parser.parse_args().repeats)]
+    cold, warm = (statistics.median(times) for times in zip(*pairs))
+    ratio = statistics.median(second / first for first, second in pairs)
+    print(f"cold {cold:.2f} s, warm {warm * 1000:.0f} ms, ratio {ratio:.3f}")
     return 0 if ratio <= 0.2 else 1
 
 
-def timed(run: Callable[[], Outcome]) -> float:
+def measured() -> tuple[float, float]:
+    """Seconds of the first and of the second probe of a new server."""
+    text = PROGRAM.read_text("utf-8").replace("torch.relu(self.hidden(x))", "self.scaled(x)")
+    # A write after a save, so that there is a verdict to publish.
+    text = text.replace(
+        "    def forward",
+        "    def scaled(self, x):\n        h = torch.sigmoid(self.hidden(x))\n        h *= 2\n        return h\n\n    def forward",
+    )
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Editor(FULL, OPTIONS, [Path(folder)], lambda scope: OPTIONS) as editor,
+    ):
+        uri = editor.open((Path(folder) / "thirty_lines.py").as_uri(), text)
+        editor.diagnostics(uri)
+        return timed(editor, uri), timed(editor, uri)
+
+
+def timed(editor: Editor, uri: str) -> float:
+    """Seconds from the command until the verdict is published."""
+    published = len(editor.published[uri])
     begun = time.perf_counter()
-    outcome = run()
+    asked = editor.ask("workspace/executeCommand", {"command": "gradsight.probeFile", "arguments": [uri]})
+
+    def is_told() -> bool:
+        fresh = editor.published[uri][published:]
+        return any("confirmed" in each["message"] for told in fresh for each in told["diagnostics"])
+
+    editor.wait(is_told)
     spent = time.perf_counter() - begun
-    if not isinstance(outcome, Observed):
-        raise RuntimeError(f"the program did not run: {outcome}")
+    editor.answer(asked)
     return spent
 
 

@@ -8,6 +8,8 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
+
 from gradsight.probe import deep, ranks
 from gradsight.probe.drawing import dot_of, svg_of
 from gradsight.probe.outcome import Observed, Raised, Streams
@@ -231,3 +233,30 @@ def test_warm_interpreter_that_dies_is_replaced() -> None:
         assert second.output == "again\n"
     finally:
         warm.drop()
+
+
+def test_where_forking_is_not_safe_a_spare_interpreter_waits(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("gradsight.probe.standby._can_fork", lambda: False)
+    script = tmp_path / "program.py"
+    script.write_text("import torch, os\nx = torch.ones(2, requires_grad=True)\n(x * x).sum().backward()\n")
+    request = ProbeRequest(sys.executable, script=str(script), timeout=60)
+    spares = Standby()
+    try:
+        pids = []
+        for _ in range(3):
+            waiting = spares._spare
+            outcome = spares.run(request)
+            assert isinstance(outcome, Observed), outcome
+            pids.append(waiting.conversation.group if waiting is not None else 0)
+        assert pids[0] == 0, "the first probe starts fresh"
+        assert len(set(pids)) == 3, "each spare runs one probe"
+        with_variable = ProbeRequest(sys.executable, script=str(script), timeout=60, environment={"A": "1"})
+        assert isinstance(spares.run(with_variable), Observed)
+    finally:
+        last = spares._spare
+        spares.drop()
+    assert last is not None
+    assert last.conversation.process is not None
+    assert last.conversation.process.poll() is not None, "no interpreter is left behind"

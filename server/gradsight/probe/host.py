@@ -50,7 +50,7 @@ def run(
     """Runs one probe from start to end in a fresh process."""
     with private_folder() as folder:
         try:
-            conversation = _launch(request, folder, streams or Streams())
+            conversation = launch(request, folder, streams or Streams())
         except OSError as error:
             return CouldNotRun(f"the interpreter {request.python} cannot be started", str(error))
         with conversation:
@@ -269,7 +269,8 @@ class Conversation:
                 self.process.wait(5)
 
 
-def _launch(request: ProbeRequest, folder: str, streams: Streams) -> Conversation:
+def launch(request: ProbeRequest, folder: str, streams: Streams, mode: str = "once") -> Conversation:
+    """A new interpreter with the agent, which waits for its request; a `spare` imports torch while it waits."""
     ours, theirs = socket.socketpair()
     lifeline_read, lifeline = os.pipe()
     out_read, out_write = os.pipe()
@@ -277,7 +278,7 @@ def _launch(request: ProbeRequest, folder: str, streams: Streams) -> Conversatio
     mark = uuid.uuid4().hex
     try:
         process = subprocess.Popen(
-            [*request.launcher, request.python, BOOT, "once", str(theirs.fileno()), str(lifeline_read)],
+            [*request.launcher, request.python, BOOT, mode, str(theirs.fileno()), str(lifeline_read)],
             stdin=subprocess.DEVNULL,
             stdout=out_write,
             stderr=error_write,

@@ -51,11 +51,15 @@ class Standby:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._zygote: _Zygote | None = None
+        self._spare: _Spare | None = None
 
     def warm(self, python: str) -> None:
         """Starts warming up, without waiting."""
         with self._lock:
-            self._ensure(python)
+            if _can_fork():
+                self._ensure(python)
+            else:
+                self._prepare_spare(python)
 
     def run(
         self,
@@ -65,8 +69,10 @@ class Standby:
         cancel: threading.Event | None = None,
     ) -> Outcome:
         """Runs a probe in the warm interpreter, or in a fresh one where that is not possible."""
-        if not _can_fork() or request.threads != 1 or request.launcher:
+        if request.threads != 1 or request.launcher:
             return host.run(request, streams, listen, cancel)
+        if not _can_fork():
+            return self._run_in_spare(request, streams, listen, cancel)
         with self._lock:
             zygote = self._ensure(request.python)
         if zygote is None or not zygote.wait_until_ready(cancel):
@@ -85,6 +91,34 @@ class Standby:
             return host.run(request, streams, listen, cancel)
         return outcome
 
+    def _run_in_spare(
+        self,
+        request: ProbeRequest,
+        streams: Streams | None,
+        listen: Listener | None,
+        cancel: threading.Event | None,
+    ) -> Outcome:
+        """Runs a probe in an interpreter that was started for it before it was asked for, and starts the next one."""
+        with self._lock:
+            spare, self._spare = self._spare, None
+        try:
+            if spare is None or not spare.fits(request):
+                if spare is not None:
+                    spare.close()
+                return host.run(request, streams, listen, cancel)
+            with private_folder() as folder, spare.conversation as conversation:
+                conversation.folder, conversation.streams = folder, streams or Streams()
+                conversation.send(wire.RUN, {"request": request.as_message(folder)})
+                return conversation.follow(request.timeout, listen, cancel)
+        finally:
+            with self._lock:
+                self._prepare_spare(request.python)
+
+    def _prepare_spare(self, python: str) -> None:
+        if self._spare is None:
+            with contextlib.suppress(OSError):
+                self._spare = _Spare(Environment.of(python))
+
     def drop(self) -> None:
         """Ends the warm interpreter."""
         with self._lock:
@@ -94,6 +128,9 @@ class Standby:
         if self._zygote is not None:
             self._zygote.close()
             self._zygote = None
+        if self._spare is not None:
+            self._spare.close()
+            self._spare = None
 
     def _ensure(self, python: str) -> _Zygote | None:
         wanted = Environment.of(python)
@@ -106,8 +143,26 @@ class Standby:
 
 
 def _can_fork() -> bool:
-    """Forking after torch was imported is tried on Linux only; elsewhere every probe starts fresh."""
+    """Forking after torch was imported is tried on Linux only; elsewhere a spare interpreter waits for each probe."""
     return sys.platform.startswith("linux")
+
+
+class _Spare:
+    """A process with torch imported that waits for one request."""
+
+    def __init__(self, environment: Environment) -> None:
+        self.environment = environment
+        self.conversation = host.launch(ProbeRequest(environment.python), "", Streams(), "spare")
+
+    def fits(self, request: ProbeRequest) -> bool:
+        """Whether it can run this request: the same interpreter in the same state, and nothing special around it."""
+        process = self.conversation.process
+        is_alive = process is not None and process.poll() is None
+        return is_alive and not request.environment and Environment.of(request.python) == self.environment
+
+    def close(self) -> None:
+        """Ends the process."""
+        self.conversation.__exit__()
 
 
 class _Zygote:
