@@ -100,11 +100,12 @@ def against_peers() -> None:
     folder = Path(sysconfig.get_paths()["purelib"]) / "torch" / "nn"
     scripts = Path(sys.executable).parent
     commands = {
-        "gradsight check": [str(scripts / "gradsight"), "check", str(folder)],
+        "gradsight check": [str(scripts / "gradsight"), "check", "--no-cache", str(folder)],
         "ruff (all rules)": ["ruff", "check", "--select", "ALL", "--no-cache", "--isolated", str(folder)],
         "ty check": ["ty", "check", str(folder)],
         "torchfix": ["torchfix", str(folder)],
     }
+    ours = 0.0
     for name, command in commands.items():
         program = shutil.which(command[0]) or shutil.which(command[0], path=str(scripts))
         if program is None:
@@ -113,7 +114,8 @@ def against_peers() -> None:
         cost = seconds(
             lambda call=[program, *command[1:]]: subprocess.run(call, capture_output=True, check=False), 3
         )  # type: ignore[misc]
-        print(f"{name} over torch/nn, cold: {cost:.2f} s")
+        ours = ours or cost
+        print(f"{name} over torch/nn, cold: {cost:.2f} s, {cost / ours:.1f} x ours")
 
 
 def main() -> None:
