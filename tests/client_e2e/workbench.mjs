@@ -57,7 +57,7 @@ const BROWSER_FLAGS = [
 /** The newest .vsix for this machine. */
 export function vsix() {
   const folder = join(ROOT, "build");
-  const found = readdirSync(folder).filter((name) => /^gradsight-linux-.*\.vsix$/.test(name));
+  const found = readdirSync(folder).filter((name) => /^gradsight-linux-x64-.*\.vsix$/.test(name));
   const newest = found.sort(
     (a, b) => statSync(join(folder, b)).mtimeMs - statSync(join(folder, a)).mtimeMs,
   )[0];
