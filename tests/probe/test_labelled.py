@@ -85,7 +85,7 @@ def test_a_silent_fault_is_never_refuted(standby: Standby, path: Path, label: di
 def test_most_silent_faults_are_found() -> None:
     """Runs after the programs; a run of a selection has nothing to say."""
     found = found_silent()
-    assert not found or sum(found) >= 0.9 * len(found)
+    assert not found or sum(found) >= 0.85 * len(found)
 
 
 @cache

@@ -53,13 +53,18 @@ def test_step_between_backwards_is_seen_in_every_implementation(
     )
     outcome = run(standby, text, tmp_path)
     assert codes(outcome) == [("GS106", 7)]
+    (fault,) = outcome.report["faults"]
+    assert fault["evidence"]["parameter"] == "net.2.weight"
+    assert "moves `net.2.weight`, which `addmm` saved (line 5)" in fault["message"]
     # Fused steps leave no version behind: torch computes on, with the wrong values.
     assert isinstance(outcome, Observed if "fused" in options else Raised)
 
 
 def test_pack_hooks_of_the_deep_look_check_versions_themselves(standby: Standby) -> None:
     for path in programs("raising"):
-        if {code for code, _ in expected_of(path.read_text("utf-8")).faults} <= {"GS101", "GS106"}:
+        faults = expected_of(path.read_text("utf-8")).faults
+        # The hooks see one saved tensor at a time: what torch would refuse next stays unknown to them.
+        if len(faults) == 1 and {code for code, _ in faults} <= {"GS101", "GS106"}:
             check(standby, path, "deep")
 
 

@@ -23,6 +23,7 @@ from gradsight.agent.graph import Node, storage_key, untracked
 from gradsight.agent.instruments import Instruments
 from gradsight.agent.losses import doubled_activation
 from gradsight.agent.naming import name_leaves
+from gradsight.agent.numbers import follow_math
 from gradsight.agent.origins import Origins
 from gradsight.agent.recorder import Recorder
 from gradsight.agent.regime import Regime
@@ -127,6 +128,7 @@ class FullInstruments(Instruments):
         self.snapshots.install()
         self.regime.install()
         self._follow_numpy()
+        follow_math(self.origins)
         self._follow_parameters()
         setattr(builtins, NOTE, self._note)
         setattr(builtins, STORE, self.snapshots.store)
@@ -159,6 +161,7 @@ class FullInstruments(Instruments):
                 stack = capture(2, 4) if changed else capture(2, 1)
                 self.aliases.bind(name, value, stack, changed and not self.situation.custom_functions)
                 if value.numel() == 1:
+                    self.training.unasked.bind(key, value, stack)
                     self.retention.bind(key, value, lambda: stack)
         elif changed:
             if type(value) is list:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,11 +16,13 @@ from gradsight.agent.graph import (
     geometry_of,
     overlaps,
     saved_tensors,
+    storage_key,
     version_refusal,
 )
 from gradsight.agent.oplog import Operation, OpLog, Write, operator_label
 from gradsight.agent.sites import Stack, line_of, place_of, text_of
 
+Named = Callable[[int], str]
 _MOST_WRITERS = 4
 _MOST_SAVERS = 3
 
@@ -37,6 +39,8 @@ class Clash:
     refusal: str
     expected: int
     found: int
+    storage: int = 0
+    """The identity of the overwritten memory."""
 
 
 def find_refused(nodes: Sequence[Node], log: OpLog, message: str) -> list[Clash]:
@@ -56,12 +60,14 @@ def find_refused(nodes: Sequence[Node], log: OpLog, message: str) -> list[Clash]
     return [clash for _, _, clash in clashes]
 
 
-def faults_of_refused(clashes: Sequence[Clash], needed: Stack, message: str) -> list[Fault]:
+def faults_of_refused(
+    clashes: Sequence[Clash], needed: Stack, message: str, named: Named | None = None
+) -> list[Fault]:
     """One fault per line that wrote: the one torch raised for first, then what it would have refused next."""
     found: dict[tuple[str, int], Fault] = {}
     for clash in clashes:
         said = clash.refusal if found else message
-        fault = fault_of(clash, needed, said)
+        fault = fault_of(clash, needed, said, named)
         if fault is None:
             continue
         key = (fault.place.filename, fault.place.row)
@@ -98,7 +104,8 @@ def _refused_clash(node: Node, saved: Saved, log: OpLog, refusal: str) -> Clash:
         if write.version >= expected and write.clock >= since and write.stack
     )
     shape = tuple(saved.data.shape)
-    return Clash(node, saved.attribute, shape, maker, writes, refusal, expected, found)
+    storage = storage_key(saved.data)
+    return Clash(node, saved.attribute, shape, maker, writes, refusal, expected, found, storage)
 
 
 def find_silent(nodes: Sequence[Node], log: OpLog) -> list[Clash]:
@@ -135,7 +142,17 @@ def find_silent(nodes: Sequence[Node], log: OpLog) -> list[Clash]:
             if later:
                 version = saved.data._version
                 clashes.append(
-                    Clash(node, saved.attribute, tuple(saved.data.shape), maker, later, "", version, version)
+                    Clash(
+                        node,
+                        saved.attribute,
+                        tuple(saved.data.shape),
+                        maker,
+                        later,
+                        "",
+                        version,
+                        version,
+                        storage_key(saved.data),
+                    )
                 )
     return clashes
 
@@ -178,8 +195,11 @@ def versions_in(message: str) -> tuple[int, int]:
     return int(found), int(expected.split()[0].rstrip("."))
 
 
-def fault_of(clash: Clash, needed: Stack, torch_message: str) -> Fault | None:
-    """The three spans of an overwritten saved tensor: saved, written, needed."""
+def fault_of(clash: Clash, needed: Stack, torch_message: str, named: Named | None = None) -> Fault | None:
+    """The three spans of an overwritten saved tensor: saved, written, needed.
+
+    `named` knows the parameter that some memory belongs to.
+    """
     if not clash.writes:
         return None
     first = clash.writes[0]
@@ -189,6 +209,9 @@ def fault_of(clash: Clash, needed: Stack, torch_message: str) -> Fault | None:
     is_step = first.by_optimizer or first.to_leaf
     saved_place = place_of(clash.maker.stack[0]) if clash.maker is not None and clash.maker.stack else None
     what = f"the {_part(clash.attribute)} that `{_operator_of(saver, clash.maker)}` saved"
+    parameter = named(clash.storage) if named is not None and clash.storage and is_step else ""
+    if parameter and "." not in clash.attribute:
+        what = f"`{parameter}`, which `{_operator_of(saver, clash.maker)}` saved"
     where = f" (line {saved_place.row})" if saved_place is not None else ""
     silent = not clash.refusal
     on_context = clash.attribute.startswith("ctx.")
@@ -196,7 +219,8 @@ def fault_of(clash: Clash, needed: Stack, torch_message: str) -> Fault | None:
     writer = f"`{text_of(place)}`" if text_of(place) else f"`{operator}`"
     verb = "moves" if is_step else "overwrites"
     end = "; torch does not notice, so the gradient is computed with the new value" if silent else ""
-    message = f"{writer} {verb} {what}{where}, which the backward on line {_row(needed)} still needs{end}"
+    joint = " and" if what.startswith("`") else ", which"
+    message = f"{writer} {verb} {what}{where}{joint} the backward on line {_row(needed)} still needs{end}"
     steps: list[Step] = []
     if clash.maker is not None:
         steps += step_at(
@@ -223,6 +247,7 @@ def fault_of(clash: Clash, needed: Stack, torch_message: str) -> Fault | None:
         "version_saved": clash.expected,
         "version_found": clash.found,
         "silent": silent,
+        **({"parameter": parameter} if parameter else {}),
     }
     if torch_message:
         evidence["torch"] = torch_message

@@ -11,7 +11,7 @@ import torch
 from gradsight.agent import audit
 from gradsight.agent.cuts import Reach, reach_of, zero_path_fault
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
-from gradsight.agent.graph import Node, has_hidden_saves, leaf_of, root_nodes, untracked, walk
+from gradsight.agent.graph import Node, has_hidden_saves, leaf_of, root_nodes, storage_key, untracked, walk
 from gradsight.agent.marks import mark_faults
 from gradsight.agent.naming import name_leaves
 from gradsight.agent.oplog import Operation, OpLog
@@ -146,7 +146,7 @@ class Backwards:
             name_leaves(self.shadow)
         if not inputs:
             for clash in audit.find_silent(nodes, self.log):
-                fault = audit.fault_of(clash, stack, "")
+                fault = audit.fault_of(clash, stack, "", self._parameter_of)
                 if fault is not None:
                     self._add(fault, nodes, clash.node)
         return nodes, reach
@@ -173,6 +173,7 @@ class Backwards:
         if self.shadow is None or self.training is None or reach is None:
             return
         self.training.backward_done(reach, accumulates)
+        self.training.unasked.used(numbers)
         if accumulates:
             for fault in mark_faults(reach, nodes, self.shadow, self.training.trained, self._is_done):
                 self._add(fault, nodes, None)
@@ -245,7 +246,7 @@ class Backwards:
         if MODIFIED in message and "is at version" in message:
             clashes = audit.find_refused(nodes, self.log, message)
             broken = clashes[0].node if clashes else None
-            faults = audit.faults_of_refused(clashes, stack, message)
+            faults = audit.faults_of_refused(clashes, stack, message, self._parameter_of)
             if faults:
                 fault = replace(faults[0], others=tuple(faults[1:]))
             if fault is None:
@@ -254,6 +255,17 @@ class Backwards:
             broken, fault = self._second_fault(nodes, roots, message, stack)
         if fault is not None:
             attach(error, self._with_graph(fault, nodes, broken))
+
+    def _parameter_of(self, storage: int) -> str:
+        """The name of the leaf in this memory, empty when nobody knows one."""
+        if self.shadow is None:
+            return ""
+        name_leaves(self.shadow)
+        for leaf in self.shadow.leaves:
+            tensor = leaf.tensor()
+            if tensor is not None and leaf.name and storage_key(tensor) == storage:
+                return leaf.name
+        return ""
 
     def _hidden_fault(self, message: str, stack: Stack) -> Fault | None:
         writes = audit.hidden_clash(self.log, message)
@@ -326,7 +338,8 @@ class Backwards:
         stored = self.stored_at(_number(old)) if self.stored_at is not None else ()
         if stored:
             return stored[0]
-        for key in reversed(operation.stack):
+        made = self.log.maker(old)
+        for key in (*reversed(operation.stack), *reversed(made.stack if made is not None else ())):
             if feeds_itself(statement_of(key)):
                 return key
         return operation.stack[0]

@@ -92,6 +92,8 @@ class Recorder(TorchDispatchMode):
         self.shadow = shadow
         self.origins = origins
         self.assume_values: Any = None
+        # The operator that ran last, detaching ones left out.
+        self.previous = ""
         # The line that built the in-place module whose forward is running inside a container, if any.
         self.builder: Any = None
 
@@ -197,6 +199,8 @@ class Recorder(TorchDispatchMode):
             self.ledger.problem(traceback.format_exc())
             shade = None
         result = self._run(trait, func, args, kwargs)
+        if not trait.detaches:
+            self.previous = trait.name
         if shade is not None:
             try:
                 self._cast(trait, shade, _tensors_in(result), grad_enabled, stack)
@@ -275,7 +279,7 @@ class Recorder(TorchDispatchMode):
         shadow = self.shadow
         assert shadow is not None
         kind = self.situation.alias_kind
-        if kind == "ignore":
+        if kind == "ignore" or (kind == "detach" and self._saves_its_result()):
             return
         if not grad_enabled:
             cut = self._unrecorded(trait, shade.live, stack)
@@ -286,6 +290,11 @@ class Recorder(TorchDispatchMode):
             cut.source_number = node._sequence_nr()
         for output in outputs:
             shadow.write_alias(output, shade.deps, shade.events, 1 << cut.bit)
+
+    def _saves_its_result(self) -> bool:
+        """Whether the operator that is called keeps its own result for backward: torch detaches it for that."""
+        called = getattr(self.situation.call, "__name__", "").strip("_")
+        return bool(called) and self.previous.rpartition("::")[2].strip("_") == called
 
     def _unrecorded(self, trait: Trait, live: Mask, stack: Stack) -> Event:
         """The event of an operator that ran with grad mode off: by the user's choice, or inside a checkpoint."""

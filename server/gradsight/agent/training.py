@@ -21,6 +21,7 @@ from gradsight.agent.recorder import Situation
 from gradsight.agent.shadow import Leaf, Mask, Shadow
 from gradsight.agent.sites import Stack, place_of, same_line, text_of
 from gradsight.agent.traits import Trait
+from gradsight.agent.unasked import Unasked
 
 _KEPT_REACHES = 400
 
@@ -82,6 +83,7 @@ class Training:
         self._grad_owner: dict[int, int] = {}
         # Cuts that somebody wrote down as cuts: a fault only when the leaves do not train later either.
         self._suspected: dict[int, list[tuple[Fault, Mask, int]]] = {}
+        self.unasked = Unasked(shadow)
         self.on_frozen_move: Callable[[torch.Tensor, Stack], None] | None = None
 
     # Backward.
@@ -413,11 +415,24 @@ class Training:
         for suspicions in self._suspected.values():
             _, mask, index = suspicions[-1]
             if not any(self._gained_after(leaf, index) for leaf in self.shadow.leaves_in(mask)):
-                self.ledger.add(suspicions[0][0])
+                self.ledger.add(self._without_backward(mask) or suspicions[0][0])
         if self.optimizers:
             self._judge_idle_optimizers()
             return
         self._judge_cuts_without_optimizer(grads_read_as_none)
+
+    def _without_backward(self, mask: Mask) -> Fault | None:
+        """A step that finds no gradient because nobody called backward on the loss of these leaves."""
+        scalar = self.unasked.for_leaves(mask)
+        record = next(
+            (each for each in self.optimizers.values() if any(mask >> bit & 1 for bit in each.leaves)), None
+        )
+        if scalar is None or record is None or not record.last_step or record.useful_steps:
+            return None
+        place = place_of(record.last_step[0])
+        message = f"`{text_of(place)}` never finds a gradient: nobody calls backward on `{scalar.name}`"
+        steps = step_at("made", "the loss that its parameters are waiting for", scalar.stack)
+        return Fault("GS503", message, place, steps, "warning", {"steps": record.steps})
 
     def _gained_after(self, leaf: Leaf, index: int) -> bool:
         gains = self.gains.get(leaf.bit)
