@@ -229,3 +229,16 @@ def test_command_works_from_a_shell() -> None:
     assert done.returncode == 1
     assert done.stdout.startswith("hello\n")
     assert "error[GS102]" in done.stdout
+
+
+def test_a_mistake_in_working_out_a_repair_leaves_the_report(
+    gradsight, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*unused: object) -> None:
+        raise AssertionError("ours")
+
+    monkeypatch.delenv("GRADSIGHT_STRICT", raising=False)
+    monkeypatch.setattr("gradsight.analysis.analyze", fail)
+    status, out, _ = gradsight("--format", "json", RAISING)
+    (fault,) = json.loads(out)["faults"]
+    assert (status, fault["code"], fault["fix"]) == (1, "GS101", None)
