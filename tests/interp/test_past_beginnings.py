@@ -182,3 +182,47 @@ def test_parameter_that_gets_new_memory_each_time_is_apart() -> None:
             for p, q in zip(online.parameters(), target.parameters()):
                 q.data = q.data * 0.9 + p.data * 0.1
     """)
+
+
+def test_wrapped_function_is_the_wrapper() -> None:
+    check("""
+        import functools
+        net = nn.Linear(3, 2)
+        def logged(function):
+            @functools.wraps(function)
+            def wrapper(*args, **kwargs):
+                return function(*args, **kwargs)
+            return wrapper
+        @logged
+        def loss_of(x):
+            return net(x)
+        loss_of(torch.randn(4, 3)).backward()  # GS401
+    """)
+
+
+def test_object_copied_with_changed_fields_holds_the_same_tensors() -> None:
+    check("""
+        from dataclasses import dataclass, replace
+        @dataclass
+        class State:
+            h: torch.Tensor
+            step: int = 0
+        cell = nn.RNNCell(2, 4)
+        state = State(torch.zeros(1, 4))
+        for step in range(3):
+            h = cell(torch.randn(1, 2), state.h)
+            state = replace(state, h=h)  # GS403
+            h.sum().backward()
+    """)
+
+
+def test_results_of_a_function_collected_in_a_comprehension_may_be_one_tensor() -> None:
+    check("""
+        w = torch.ones(3, requires_grad=True)
+        def smooth(x, state=torch.zeros(3)):
+            state.mul_(0.5).add_(x)
+            return state
+        rows = [smooth(x) for x in torch.randn(4, 3)]  # GS107
+        loss = (torch.stack(rows) * w).sum()
+        loss.backward()
+    """)

@@ -480,10 +480,22 @@ class Expressions(NameReading):
 
     def comprehension(self, node: Any) -> Any:
         items: list[Any] = []
-        exact = self.generate(node.generators, 0, lambda: items.append(self.evaluate(node.elt)))
+        epochs: list[int] = []
+
+        def add() -> None:
+            item = self.evaluate(node.elt)
+            items.append(item)
+            epochs.append(item.storage.epoch if isinstance(item, Tensor) else -1)
+
+        exact = self.generate(node.generators, 0, add)
         if isinstance(node, ast.GeneratorExp):
             return Stream(iter(items), exact)
-        return Seq("list" if isinstance(node, ast.ListComp) else "set", items, exact, self.site(node))
+        result = Seq("list" if isinstance(node, ast.ListComp) else "set", items, exact, self.site(node))
+        self.items_made(result, epochs)
+        return result
+
+    def items_made(self, made: Seq, epochs: list[int]) -> None:
+        """Hook: a comprehension is complete; the epochs of its tensors' memory when each was made."""
 
     def dict_comprehension(self, node: ast.DictComp) -> Any:
         result = Mapping()

@@ -106,7 +106,7 @@ class LateReads(Backward):
                     for write in storage.writes
                     if write.epoch > epochs[0] and overlaps(write.region, tensor.region)
                 ]
-                displayed = all(isinstance(site.node, ast.List) for _, _, site in stores)
+                displayed = all(isinstance(site.node, (ast.List, ast.ListComp)) for _, _, site in stores)
                 if writes and (len(epochs) > 1 or (len(stores) > 1 and not displayed)):
                     self.entries_are_one(tensor, writes[0], stores[0][2], node)
                     return
@@ -125,6 +125,15 @@ class LateReads(Backward):
                     storage.stores = [*(storage.stores or []), (id(result), storage.epoch, result.site)]
                     self.kept_alive.append(result)
         return result
+
+    def items_made(self, made: Seq, epochs: list[int]) -> None:
+        site = made.site
+        if site is None or not made.exact or made.kind != "list":
+            return
+        for item, epoch in zip(made.items, epochs):
+            if isinstance(item, Tensor) and item.storage.writes:
+                item.storage.stores = [*(item.storage.stores or []), (id(made), epoch, site)]
+                self.kept_alive.append(made)
 
     def sequence_item(self, owner: Seq, index: Any, node: ast.AST) -> Any:
         value = super().sequence_item(owner, index, node)

@@ -7,9 +7,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from gradsight.interp.custom_functions import CustomFunctions
-from gradsight.interp.expressions import BINARY
 from gradsight.interp.machine import RaisedError
+from gradsight.interp.standard import Standard
 from gradsight.interp.tensors import Tensor
 from gradsight.interp.values import (
     MISSING,
@@ -43,7 +42,7 @@ SHORT_PATHS = {
 }
 
 
-class Library(CustomFunctions):
+class Library(Standard):
     """Everything that is not torch and not the analysed code."""
 
     command_line: Unknown | None = None
@@ -184,10 +183,8 @@ class Library(CustomFunctions):
             return Unknown(f"result of {path}")
         if path in ("tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.std.tqdm"):
             return args[0] if args else Unknown("tqdm")
-        if room == "operator" and len(args) == 2:
-            for kind, (operator_name, _) in BINARY.items():
-                if operator_name == name:
-                    return self.binary_values(kind, args[0], args[1], node)
+        if room == "operator":
+            return self.call_operator(name, args, kwargs, node)
         return self.unknown_result(f"call of {path}", args, kwargs, node)
 
     def call_math(self, name: str, args: list[Any], node: ast.AST) -> Any:
@@ -581,8 +578,8 @@ class Library(CustomFunctions):
 STANDARD = {
     "copy.deepcopy": "copy_deep", "copy.copy": "copy_shallow", "collections.namedtuple": "make_namedtuple",
     "collections.deque": "make_deque", "collections.defaultdict": "make_defaultdict", "collections.OrderedDict": "builtin_dict",
-    "functools.partial": "make_partial", "functools.reduce": "call_reduce", "functools.wraps": "identity_decorator",
-    "functools.lru_cache": "identity_decorator", "functools.cache": "identity_decorator", "dataclasses.field": "field",
+    "functools.partial": "make_partial", "functools.reduce": "call_reduce", "functools.wraps": "wrapping_decorator",
+    "functools.lru_cache": "identity_decorator", "functools.cache": "identity_decorator", "dataclasses.field": "field", "dataclasses.replace": "replace_fields",
     "dataclasses.dataclass": "identity_decorator", "itertools.chain": "chain", "itertools.chain.from_iterable": "chain_from",
     "itertools.product": "product", "itertools.count": "count_up", "itertools.cycle": "cycle", "itertools.islice": "islice",
     "threading.Thread": "make_thread", "concurrent.futures.ThreadPoolExecutor": "make_pool",

@@ -1,0 +1,42 @@
+"""Functions of the standard library that are more than a result: decorators, copies with changed fields, operators."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.custom_functions import CustomFunctions
+from gradsight.interp.expressions import BINARY
+from gradsight.interp.tensors import Tensor
+from gradsight.interp.values import Instance, Opaque, Seq
+
+
+class Standard(CustomFunctions):
+    """`functools`, `dataclasses` and `operator`."""
+
+    def wrapping_decorator(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """`functools.wraps(function)`: a decorator that leaves what it decorates as it is."""
+        return Opaque("decorator", "", self.site(node))
+
+    def replace_fields(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """`dataclasses.replace(instance, field=value)`: a copy of the instance that holds the same objects otherwise."""
+        if not args or not isinstance(args[0], Instance):
+            return self.unknown_result("copy of an unknown object", args, kwargs, node)
+        copy = Instance(args[0].cls, self.site(node))
+        copy.attributes = {**args[0].attributes, **kwargs}
+        for value in kwargs.values():
+            if isinstance(value, Tensor):
+                value.kept_at = self.site(node)
+        return copy
+
+    def call_operator(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """`operator.add(a, b)`, and `operator.iadd(a, b)`, which writes into `a`."""
+        for kind, (operator_name, _) in BINARY.items() if len(args) == 2 else ():
+            if operator_name == name:
+                return self.binary_values(kind, args[0], args[1], node)
+            if name == f"i{operator_name}":
+                if isinstance(args[0], Tensor):
+                    return self.apply_operator(f"Tensor.__{name}__", args, {}, node)
+                if not isinstance(args[0], Seq):
+                    return self.binary_values(kind, args[0], args[1], node)
+        return self.unknown_result(f"call of operator.{name}", args, kwargs, node)
