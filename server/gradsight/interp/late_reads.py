@@ -106,15 +106,18 @@ class LateReads(Backward):
                     for write in storage.writes
                     if write.epoch > epochs[0] and overlaps(write.region, tensor.region)
                 ]
-                displayed = all(isinstance(site.node, (ast.List, ast.ListComp)) for _, _, site in stores)
+                displayed = all(isinstance(site.node, DISPLAYS) for _, _, site in stores)
                 if writes and (len(epochs) > 1 or (len(stores) > 1 and not displayed)):
                     self.entries_are_one(tensor, writes[0], stores[0][2], node)
                     return
 
     def stores_in(self, seq: Seq, tensor: Tensor) -> list[Any]:
-        """When the memory of a tensor was put into a list; into any list, if this one was made of another."""
+        """When the memory of a tensor was put into a list; into any other, if this one was made of what others hold."""
         stores = tensor.storage.stores or []
-        return [store for store in stores if store[0] == id(seq)] or stores
+        own = [store for store in stores if store[0] == id(seq)]
+        if own and not (len({epoch for _, epoch, _ in own}) == 1 and picks_items(own[0][2].node)):
+            return own
+        return [store for store in stores if not isinstance(store[2].node, DISPLAYS)] or own or stores
 
     def display(self, node: Any) -> Any:
         result = super().display(node)
@@ -222,6 +225,16 @@ class LateReads(Backward):
                 method=function.attr,
                 target=self.text_of_target(self.site(node)),
             )
+
+
+DISPLAYS = (ast.List, ast.ListComp)
+
+
+def picks_items(node: ast.AST) -> bool:
+    """Whether a list is made of items of other containers: `[trace[t] for t in steps]`, `[states[0], states[1]]`."""
+    return isinstance(node, ast.ListComp) or (
+        isinstance(node, ast.List) and any(isinstance(element, ast.Subscript) for element in node.elts)
+    )
 
 
 def derived_from(tensor: Tensor | None, ancestor: Tensor) -> bool:
