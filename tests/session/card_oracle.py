@@ -113,13 +113,17 @@ class Watched(ast.NodeTransformer):
 
 def observations(text: str, path: str) -> dict[Place, set[Observation]]:
     """What torch says about every tensor name of a program, until it ends or raises."""
+    observer = Observer()
+    _run(text, path, observer.see)
+    return observer.seen
+
+
+def _run(text: str, path: str, see: Any) -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     random.seed(0)
     tree = ast.fix_missing_locations(Watched().visit(ast.parse(text)))
-    observer = Observer()
-    namespace: dict[str, Any] = {"__name__": "__main__", "__file__": path, "__see__": observer.see}
-    limit = sys.getrecursionlimit()
+    namespace: dict[str, Any] = {"__name__": "__main__", "__file__": path, "__see__": see}
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -129,8 +133,46 @@ def observations(text: str, path: str) -> dict[Place, set[Observation]]:
         finally:
             torch.set_grad_enabled(True)
             torch.set_default_dtype(torch.float32)
-            sys.setrecursionlimit(limit)
-    return observer.seen
+
+
+@dataclass
+class Memories:
+    """The memory behind each name, and the memory that operators of each line kept for backward."""
+
+    named: dict[Place, set[int]] = field(default_factory=dict)
+    kept: dict[int, set[int]] = field(default_factory=dict)
+    alive: list[Any] = field(default_factory=list)
+    """An address means one memory only as long as nothing is freed."""
+
+    def address(self, tensor: torch.Tensor) -> int:
+        storage = tensor.untyped_storage()
+        self.alive.append(storage)
+        return int(storage.data_ptr())
+
+    def see(self, value: Any, line: int, column: int) -> Any:
+        """Note the memory of a value, and hand it on."""
+        if isinstance(value, torch.Tensor) and not torch._C._functorch.is_functorch_wrapped_tensor(value):
+            with contextlib.suppress(RuntimeError, NotImplementedError):
+                self.named.setdefault((line, column), set()).add(self.address(value))
+        return value
+
+
+def memories(text: str, path: str) -> Memories:
+    """What a program keeps for backward, by the lines of the program that were running."""
+    noted = Memories()
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        frame = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code.co_filename == path:
+                with contextlib.suppress(RuntimeError, NotImplementedError):
+                    noted.kept.setdefault(frame.f_lineno, set()).add(noted.address(tensor))
+            frame = frame.f_back  # type: ignore[assignment]
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        _run(text, path, noted.see)
+    return noted
 
 
 @dataclass
@@ -156,4 +198,21 @@ def compare(cards: Iterable[TensorCard], seen: dict[Place, set[Observation]], li
                 verdict.claims += 1
                 if claimed != true:
                     verdict.lies.append(f"{card.span.line}: {card.name}.{name} is {true!r}, not {claimed!r}")
+    return verdict
+
+
+def compare_saved(cards: Iterable[TensorCard], noted: Memories, lines: list[str]) -> Verdict:
+    """Hold "kept for backward by" against what operators of that line really kept, where the line ran."""
+    verdict = Verdict()
+    for card in cards:
+        column = card.span.end_column if "." in card.name else card.span.column
+        place = (card.span.line, len(lines[card.span.line - 1][:column].encode()))
+        for saved in card.saved:
+            if place not in noted.named or saved.line not in noted.kept:
+                continue
+            verdict.claims += 1
+            if not noted.named[place] & noted.kept[saved.line]:
+                verdict.lies.append(
+                    f"{card.span.line}: {card.name} is not kept by {saved.op} in line {saved.line}"
+                )
     return verdict

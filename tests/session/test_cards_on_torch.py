@@ -8,7 +8,7 @@ import pytest
 
 from gradsight.analysis import Analyser
 from gradsight.model.source import Source
-from tests.session.card_oracle import compare, observations
+from tests.session.card_oracle import compare, compare_saved, memories, observations
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 FOLDERS = ("programs", "references", "differential", "truths")
@@ -34,6 +34,22 @@ def test_no_card_says_what_torch_denies(first: int) -> None:
         lies += denied
     assert lies == []
     assert claims > 5 * BATCH or first + BATCH > len(PROGRAMS)
+
+
+@pytest.mark.parametrize("first", range(0, len(PROGRAMS), 3 * BATCH))
+def test_who_keeps_a_tensor_for_backward_is_told_rightly(first: int) -> None:
+    claims, lies = 0, []
+    for path in PROGRAMS[first : first + 3 * BATCH : 3]:
+        text = path.read_text(encoding="utf-8")
+        if "checkpoint" in text:
+            continue
+        lines = text.split("\n")
+        cards = Analyser().cards(Source(str(path), text), 1, len(lines))
+        verdict = compare_saved(cards, memories(text, str(path)), lines)
+        claims += verdict.claims
+        lies += [f"{path.name}:{lie}" for lie in verdict.lies]
+    assert lies == []
+    assert claims > BATCH or first + 3 * BATCH > len(PROGRAMS)
 
 
 @pytest.mark.parametrize("path", PROGRAMS[::25], ids=lambda path: path.stem)

@@ -51,7 +51,8 @@ class Seen:
     is_assigned: bool
     looks: list[tuple[Look, int, int]]
     """Each with the number of its path and of the activation it belongs to."""
-    saved: dict[tuple[str, tuple[str, int, int]], Site]
+    saved: dict[tuple[str, tuple[str, int, int]], Site] | None
+    """Who keeps it for backward, at every sighting."""
     writes: dict[tuple[str, int, int], Site]
 
 
@@ -133,7 +134,7 @@ class Onlooker(Explorer):
             assigned = [sighting for sighting in sightings if sighting.is_assigned]
             seen = self.gathered.get(syntax)
             if seen is None:
-                seen = self.gathered[syntax] = Seen(sightings[0].unit, bool(assigned), [], {}, {})
+                seen = self.gathered[syntax] = Seen(sightings[0].unit, bool(assigned), [], None, {})
             for sighting in assigned or sightings:
                 _note(seen, machine, sighting, self.paths)
 
@@ -183,8 +184,11 @@ def _note(seen: Seen, machine: Watching, sighting: Sighting, path: int) -> None:
     if entry not in seen.looks:
         seen.looks.append(entry)
     storage = sighting.tensor.storage
-    for node in machine.keepers.get(storage, ()):
-        seen.saved.setdefault((node.op, node.site.key), node.site)
+    kept = {(node.op, node.site.key): node.site for node in machine.keepers.get(storage, ())}
+    if seen.saved is None:
+        seen.saved = kept
+    else:
+        seen.saved = {key: site for key, site in seen.saved.items() if key in kept}
     for write in storage.writes[: sighting.writes]:
         seen.writes.setdefault(write.site.key, write.site)
 
@@ -277,7 +281,9 @@ def card_of(syntax: Any, seen: Seen, path: str) -> TensorCard:
         span,
         made_line=made_at.line if is_here and made_at is not None else 0,
         saved=tuple(
-            sorted({Saved(site.line, op) for (op, _), site in seen.saved.items() if site.path == path})
+            sorted(
+                {Saved(site.line, op) for (op, _), site in (seen.saved or {}).items() if site.path == path}
+            )
         ),
         writes=tuple(sorted({site.line for site in seen.writes.values() if site.path == path})),
         is_assigned=seen.is_assigned,
@@ -310,7 +316,7 @@ def agreed(one: TensorCard, other: TensorCard) -> TensorCard:
             changes["doubt"] = CALL
     return replace(
         one,
-        saved=tuple(sorted({*one.saved, *other.saved})),
+        saved=tuple(sorted({*one.saved} & {*other.saved})),
         writes=tuple(sorted({*one.writes, *other.writes})),
         **changes,
     )

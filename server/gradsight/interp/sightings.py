@@ -19,6 +19,9 @@ from gradsight.interp.values import Function, Native, Seq, Unknown, is_constant,
 MOST_PER_NAME = 24
 """So many moments tell whether a name always stands for the same kind of tensor."""
 
+COPIES_STRIDED = frozenset("Linear bilinear einsum linear matmul".split())
+"""Products that bring a tensor with gaps or turned dimensions into order first, and keep that copy."""
+
 
 class Sighting:
     """One name at one moment."""
@@ -145,7 +148,8 @@ class Watching(EntryMachine):
         before = len(grad_node.saved)
         super().keep_saved(grad_node, *given)
         for saved in grad_node.saved[before:]:
-            if saved.certain:
+            copied = grad_node.op in COPIES_STRIDED and not saved.tensor.dense
+            if saved.certain and not copied:
                 self.keepers.setdefault(saved.storage, []).append(grad_node)
 
     def escape(self, args: list[Any], kwargs: dict[str, Any]) -> None:
