@@ -13,7 +13,6 @@ from gradsight.interp.tensors import Cut, Edge, Maybe, Node, Tensor, Write
 from gradsight.interp.values import AbsentGrad, Mapping, Seq, Unknown, tensors_in
 from gradsight.model.events import Step
 
-
 LENIENT = ("allow_unused", "materialize_grads")
 """Options of autograd.grad that allow inputs outside the graph; `**options` may hold them."""
 
