@@ -59,8 +59,8 @@ def report_text(measured: Mapping[str, Any], checks: CrossChecks) -> str:
 
 
 def _rounded(count: int) -> str:
-    """Two leading digits: the exact number says nothing more."""
-    size = 10 ** max(0, len(str(count)) - 2)
+    """The leading digit: the exact number says nothing more, and a further call leaves the report as it is."""
+    size = 10 ** (len(str(count)) - 1)
     return f"about {count // size * size:,}"
 
 

@@ -53,6 +53,8 @@ def attention() -> Calls:
             call(*heads, mask(4, 4)),
             call(*heads, real(4, 4)),
             call(*heads, real(4, 4), is_causal=True),
+            call(*heads, mask(4, 4), is_causal=True),
+            call(real(2, 2, 5, 8), *heads[1:], mask(5, 4), is_causal=True),
             call(*heads, dropout_p=0.5),
             call(real(2, 2, 5, 8), *heads[1:], mask(5, 4)),
             call(real(2, 2, 5, 8), *heads[1:], real(5, 4)),
