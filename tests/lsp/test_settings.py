@@ -158,3 +158,19 @@ def watched(editor: Editor) -> list[dict[str, Any]]:
         if each["method"] == "workspace/didChangeWatchedFiles"
         for watcher in each["registerOptions"]["watchers"]
     ]
+
+
+def test_hints_and_lenses_are_drawn_again_when_settings_switch_them() -> None:
+    capabilities = copy.deepcopy(FULL)
+    capabilities["workspace"] |= {
+        "inlayHint": {"refreshSupport": True},
+        "codeLens": {"refreshSupport": True},
+    }
+    answers: dict[str, Any] = {"debounce": 0, "inlayHints": True}
+    with Editor(capabilities=capabilities, configuration=lambda scope: answers) as editor:
+        editor.codes(editor.open("file:///s/lens.py", HAZARD))
+        editor.refreshes.clear()
+        answers |= {"inlayHints": False, "codeLens": False}
+        editor.notify("workspace/didChangeConfiguration", {"settings": None})
+        wanted = {"workspace/inlayHint/refresh", "workspace/codeLens/refresh"}
+        editor.wait(lambda: wanted <= set(editor.refreshes))

@@ -104,6 +104,13 @@ class GradSightServer(LanguageServer):
         if self.client.refreshes_hints and self.choices.common.inlay_hints:
             self.in_background(self.workspace_inlay_hint_refresh_async(None))
 
+    def redraw(self) -> None:
+        """Have hints and lenses asked for again, those that were switched off included."""
+        if self.client.refreshes_hints:
+            self.in_background(self.workspace_inlay_hint_refresh_async(None))
+        if self.client.refreshes_lenses:
+            self.in_background(self.workspace_code_lens_refresh_async(None))
+
     async def other_files(self) -> AsyncIterator[tuple[str, tuple[Finding, ...]]]:
         """Files that are not open, with what there is to say about them: what open documents found there, and the
         whole workspace where the user wants it."""

@@ -78,6 +78,7 @@ class Choices:
     def _apply(self, before: tuple[Options, dict[str, Options]]) -> None:
         if before != (self.common, self.folders):
             self._server.session.outdate(self._server.session.open.documents.values())
+            self._server.redraw()
 
     def _read(self, sent: object) -> Options:
         """Options out of what was sent: the section itself, or a table that holds it."""
