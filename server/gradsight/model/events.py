@@ -55,6 +55,7 @@ KINDS: dict[str, str] = {
     "saved-overwritten": "a tensor kept for backward was written, and a backward needs it",
     "saved-changed-silently": "a tensor kept for backward was changed without a version bump",
     "leaf-written": "a leaf that requires grad was written with grad mode on",
+    "numpy-refused": "NumPy was to have the memory of a tensor that requires grad",
     "shared-view-written": "one of several views, or overlapping memory, was written",
     "graph-written-without-grad": "a tensor of the graph was written under no_grad and then used",
     "alias-read-after-write": "a value was read under one name after a write under another",

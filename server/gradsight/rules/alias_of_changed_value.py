@@ -110,6 +110,8 @@ def judge(event: Event) -> Finding | None:
 def _message(event: Event) -> str:
     how = event.names.get("how")
     name = text(event, "target", "the value")
+    if how == "list" and any(step.role == "written" for step in event.steps):
+        return "every entry that is stored here is one tensor: a later write changes them all"
     if how == "list":
         return f"every stored entry is {name} itself: this in-place write changes them all"
     if how == "name":
