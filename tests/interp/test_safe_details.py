@@ -452,3 +452,14 @@ def test_an_index_kept_on_ctx_raises_no_alarm() -> None:
         x = torch.randn(4, requires_grad=True)
         Pick.apply(x, torch.argsort(x.detach())).sum().backward()
     """)
+
+
+def test_a_hook_that_edits_a_gradient_nobody_else_is_given_raises_no_alarm() -> None:
+    check("""
+        net = nn.Linear(3, 3)
+        for parameter in net.parameters():
+            parameter.register_hook(lambda grad: grad.clamp_(-1, 1))
+        hidden = net(torch.randn(2, 3))
+        hidden.register_hook(lambda grad: grad.mul_(0.5))
+        hidden.pow(2).mean().backward()
+    """)

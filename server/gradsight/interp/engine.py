@@ -47,6 +47,7 @@ class Machine(Protocol):
         self.shared_data = {}
         self.records = {}
         self.adds_to_itself = {}
+        self.tensor_hooks = []
         self.used = set()
         self.updates = []
         self.escapes = []

@@ -9,9 +9,27 @@ from typing import Any
 from gradsight.interp.distributions import Distributions
 from gradsight.interp.sites import Frame, Site
 from gradsight.interp.syntax import base_name, names_read, own_statements, returns_value
-from gradsight.interp.tensors import Tensor
+from gradsight.interp.tensors import Edge, Node, Tensor
 from gradsight.interp.values import Function, Method, Partial
 from gradsight.model.events import Step
+
+SUMS = {"add", "sub", "add_", "sub_", "sum", "expand", "expand_as"}
+"""Operators that give an operand the gradient they were given, or a window on it."""
+WINDOWS = {
+    "view",
+    "reshape",
+    "flatten",
+    "t",
+    "T",
+    "transpose",
+    "permute",
+    "squeeze",
+    "unsqueeze",
+    "view_as",
+    "cat",
+    "stack",
+}
+"""Operators whose operand is given a window on the gradient of their result."""
 
 
 class GradientHooks(Distributions):
@@ -24,10 +42,34 @@ class GradientHooks(Distributions):
             skipped += 1 if isinstance(hook, Method) else len(hook.args)
             hook = hook.function
         if isinstance(hook, Function):
-            self.judge_gradient_function(hook, self.site(node), "hook", skipped)
+            site = self.site(node)
+            self.judge_gradient_function(hook, site, "hook", skipped, edits=False)
+            self.tensor_hooks.append((tensor, hook, site, skipped))
 
-    def judge_gradient_function(self, function: Function, site: Site, how: str, first: int) -> None:
-        """`first` is the position of the parameter that receives the gradient."""
+    tensor_hooks: list[tuple[Tensor, Function, Site, int]]
+
+    def judge_tensor_hooks(self) -> None:
+        """A gradient is a tensor's own, unless an operator hands one gradient to several operands.
+
+        Of a tensor that no backward of this code reaches it is not known who else is given its gradient; a leaf's is
+        rarely shared.
+        """
+        for tensor, hook, site, skipped in self.tensor_hooks:
+            shared = [gradient_is_shared(run.loss.node, tensor) for run in self.backwards]
+            known = [answer for answer in shared if answer is not None]
+            if any(known) or (not known and not tensor.is_leaf):
+                self.judge_gradient_function(hook, site, "hook", skipped, returns=False)
+
+    def judge_gradient_function(
+        self,
+        function: Function,
+        site: Site,
+        how: str,
+        first: int,
+        edits: bool = True,
+        returns: bool = True,
+    ) -> None:
+        """`first` is the position of the parameter that receives the gradient; `edits` and `returns`: what to judge."""
         syntax = function.node
         parameters = [argument.arg for argument in [*syntax.args.posonlyargs, *syntax.args.args]][first:]
         if not parameters:
@@ -35,7 +77,7 @@ class GradientHooks(Distributions):
         gradients = set(parameters if how == "backward" else parameters[:1])
         called = Step("call", site, "registered here" if how == "hook" else "applied here")
         if isinstance(syntax, ast.Lambda):
-            if edited_name(syntax.body, gradients):
+            if edits and edited_name(syntax.body, gradients):
                 self.emit(
                     "gradient-edited",
                     self.place_in(function, syntax.body),
@@ -44,9 +86,9 @@ class GradientHooks(Distributions):
                     how=how,
                 )
             return
-        for place, name in edits_of(syntax, set(gradients)):
+        for place, name in edits_of(syntax, set(gradients)) if edits else ():
             self.emit("gradient-edited", self.place_in(function, place), [called], name=name, how=how)
-        if not returns_value(syntax):
+        if returns and not returns_value(syntax):
             dropped = (
                 self.dropped_gradient(syntax, gradients) if how == "hook" else last_computation(syntax.body)
             )
@@ -99,6 +141,34 @@ class GradientHooks(Distributions):
     def place_in(self, function: Function, node: ast.AST) -> Site:
         """A place inside a function that is not running."""
         return Site(node, Frame(function.name, function.unit, {}, function.scope, 1))
+
+
+def gradient_is_shared(start: Node | None, tensor: Tensor) -> bool | None:
+    """Whether a sum hands its own gradient on to this tensor; None where the graph does not reach it."""
+    consumers: dict[Edge, list[Node]] = {}
+    todo: list[Edge] = [start] if start is not None else []
+    seen: set[Edge] = set()
+    while todo:
+        node = todo.pop()
+        if not isinstance(node, Node) or node in seen:
+            continue
+        seen.add(node)
+        for edge in node.inputs:
+            consumers.setdefault(edge, []).append(node)
+        todo.extend(node.inputs)
+    own = tensor.edge()
+    if own is None or (own not in consumers and own not in seen):
+        return None
+    todo, looked = [own], set()
+    while todo:
+        edge = todo.pop()
+        for node in consumers.get(edge, ()):
+            if node.op in SUMS:
+                return True
+            if node.op in WINDOWS and node not in looked:
+                looked.add(node)
+                todo.append(node)
+    return False
 
 
 def edits_of(

@@ -39,6 +39,7 @@ class Protocol(Freezing):
                 self.judge_optimizer(optimizer)
             self.judge_updates()
         self.judge_schedulers()
+        self.judge_tensor_hooks()
         self.judge_totals()
         self.judge_stored()
         if not self.ended_early:
