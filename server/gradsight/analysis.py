@@ -20,7 +20,7 @@ from gradsight.model.rule import Rule
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
 from gradsight.model.suppressions import apply_suppressions
-from gradsight.ops.table import load
+from gradsight.ops.table import Table, load
 from gradsight.rules import ALL
 
 Finder = Callable[[str, int, str], "Source | None"]
@@ -45,6 +45,7 @@ class Analyser:
 
     def __init__(self) -> None:
         self._memories: dict[str, Memory] = {}
+        self._table: Table | None = None
 
     def forget(self, path: str) -> None:
         """Drop what is remembered of a file, for instance when it is closed or a file it imports has changed."""
@@ -92,13 +93,18 @@ class Analyser:
         if "torch" not in source.text and finder is None:
             self.forget(source.path)
             return Report(source.path)
+        table = load()
+        if table is not self._table:
+            # What was worked out rests on the facts of another torch.
+            self._memories.clear()
+            self._table = table
         memory = self._memories.pop(source.path, None)
         if memory is None:
             memory = Memory()
             parsed = parse_text(source.path, source.text)
         else:
             parsed = reparse(source.path, source.text, memory.text, memory.units, memory.window)
-        program = Program(load())
+        program = Program(table)
         program.finder, program.is_unwanted = finder, stop
         records: list[Record] | None = []
         if parsed.units:

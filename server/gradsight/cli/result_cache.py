@@ -23,6 +23,7 @@ from gradsight.cli.checking import Result, Task, read_task
 from gradsight.model.finding import Finding, Related
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source, Span
+from gradsight.ops.table import mark_in_use
 from gradsight.session.reading import reader
 from gradsight.session.workspace import ROOT_MARKS, WorkspaceFinder
 
@@ -144,10 +145,10 @@ _engine_mark: list[str] = []
 
 
 def engine_mark() -> str:
-    """Changes with the engine: its version, its files, and the Python whose grammar it reads with."""
+    """Changes with the engine: its version, its files, the facts in use, and the Python whose grammar it reads with."""
     if not _engine_mark:
         package = Path(gradsight.__file__).parent
-        told = [gradsight.__version__, *map(str, sys.version_info[:3])]
+        told = [gradsight.__version__, mark_in_use(), *map(str, sys.version_info[:3])]
         for path in _files_below(str(package)):
             status = os.stat(path)
             told.append(f"{path}:{status.st_size}:{status.st_mtime_ns}")

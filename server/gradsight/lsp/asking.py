@@ -72,6 +72,7 @@ async def explain_error(ls: GradSightServer, text: str) -> Answer:
 async def refresh_facts(ls: GradSightServer, uri: str = "") -> Answer:
     """Measure the operators of the user's torch, and use what was measured from now on."""
     from gradsight.ops.refresh import RefreshFailed, refresh
+    from gradsight.ops.table import forget_loaded, use_environment
     from gradsight.session.interpreters import resolve
 
     options = _options(ls, uri)
@@ -98,6 +99,8 @@ async def refresh_facts(ls: GradSightServer, uri: str = "") -> Answer:
         reporter.end("failed")
         raise Refused(f"{problem}; the facts in use stay as they are") from None
     reporter.end("done")
+    use_environment(python)
+    forget_loaded()
     ls.session.outdate(ls.session.open.documents.values())
     return {"summary": f"GradSight measured {made.facts} operators of torch {made.torch_version}"}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gradsight.ops.fact import Case, Condition, OpFact, Save
+from gradsight.ops.usual import usual_case
 
 MOST_CASES = 4
 
@@ -55,8 +56,8 @@ def case_sentences(fact: OpFact, case: Case) -> list[str]:
 
 
 def _main_case(fact: OpFact) -> Case | None:
-    """The case of a plain call: the last one, which has the fewest conditions."""
-    return fact.cases[-1] if fact.cases else None
+    """The case of a plain call."""
+    return usual_case(fact) or (fact.cases[-1] if fact.cases else None)
 
 
 def _special_cases(fact: OpFact) -> list[Case]:
