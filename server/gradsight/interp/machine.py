@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gradsight.interp.deferred import divide
 from gradsight.interp.parsing import parse_text
 from gradsight.interp.sites import Frame, Site, Unit
+from gradsight.interp.syntax import remembered
 from gradsight.interp.tensors import Maybe, Tensor
 from gradsight.interp.values import (
     AbsentGrad,
@@ -252,7 +253,7 @@ class MachineState:
         self.visited.add(id(node))
         self.decisions.append(decision)
         self.decided[key] = choice
-        if isinstance(node, ast.If) and may_recur(node.test):
+        if isinstance(node, ast.If) and remembered(node.test, "may_recur", may_recur):
             self.branches[key] = (id(node), choice != negated)
         return choice != negated
 
