@@ -10,6 +10,7 @@ CNN and the transformer, the default at most 1.5 there.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import statistics
@@ -19,6 +20,8 @@ from pathlib import Path
 
 WORKLOADS = Path(__file__).resolve().parent / "workloads"
 NAMES = ("tiny_mlp", "small_cnn", "transformer")
+# Options of mallopt(3).
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 MODES = ("plain", "anomaly", "fast", "default", "deep")
 
 
@@ -95,9 +98,19 @@ def measured(name: str, mode: str) -> float:
     return float(json.loads(data))
 
 
+def keep_memory() -> None:
+    """Have the allocator keep what it has: when it gives memory back and asks again is chance, and costs as much as work."""
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None)
+        for option in (M_TRIM_THRESHOLD, M_MMAP_THRESHOLD):
+            libc.mallopt(option, 1 << 30)
+
+
 def run(name: str, mode: str) -> float:
     """Runs one workload in this process and gives its CPU seconds."""
     import torch
+
+    keep_memory()
 
     path = str(WORKLOADS / f"{name}.py")
     source = Path(path).read_text("utf-8")
