@@ -36,7 +36,9 @@ class Steering:
     def __enter__(self) -> Steering:
         self._argv, self._random, self._bool = sys.argv, random.random, torch.Tensor.__bool__
         if self._arguments:
-            sys.argv = ["program.py", *(["value"] * 4 if self._answer() else [])]
+            # None, a few (which `sys.argv[1:]` sees and `len(sys.argv) > 3` does not), or many.
+            count = 0 if not self._answer() else 4 if self._answer() else 1
+            sys.argv = ["program.py", *["value"] * count]
         random.random = lambda: 0.25 if self._answer() else 0.75
         torch.Tensor.__bool__ = self._truth_method()
         return self
