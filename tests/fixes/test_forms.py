@@ -29,7 +29,7 @@ def test_a_twin_gives_the_same_value_and_type(method: str) -> None:
         try:
             getattr(changed, method)(*arguments)
             twin = getattr(tensor, method[:-1])(*arguments)
-        except (RuntimeError, TypeError, NotImplementedError, IndexError):
+        except (RuntimeError, TypeError, IndexError):
             continue
         assert twin.dtype == changed.dtype
         assert torch.allclose(twin, changed, equal_nan=True)

@@ -152,7 +152,7 @@ class Memories:
     def see(self, value: Any, line: int, column: int) -> Any:
         """Note the memory of a value, and hand it on."""
         if isinstance(value, torch.Tensor) and not torch._C._functorch.is_functorch_wrapped_tensor(value):
-            with contextlib.suppress(RuntimeError, NotImplementedError):
+            with contextlib.suppress(RuntimeError):
                 self.named.setdefault((line, column), set()).add(self.address(value))
         return value
 
@@ -165,7 +165,7 @@ def memories(text: str, path: str) -> Memories:
         frame = sys._getframe(1)
         while frame is not None:
             if frame.f_code.co_filename == path:
-                with contextlib.suppress(RuntimeError, NotImplementedError):
+                with contextlib.suppress(RuntimeError):
                     noted.kept.setdefault(frame.f_lineno, set()).add(noted.address(tensor))
             frame = frame.f_back  # type: ignore[assignment]
         return tensor

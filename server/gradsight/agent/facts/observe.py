@@ -167,7 +167,7 @@ def storage_of(tensor: Tensor) -> int | None:
             return None
         storage = tensor.untyped_storage()
         return int(storage.data_ptr()) or int(storage._cdata)
-    except (RuntimeError, NotImplementedError, AttributeError):
+    except (RuntimeError, AttributeError):
         return None
 
 
