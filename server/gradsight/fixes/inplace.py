@@ -119,13 +119,33 @@ def alias_changed(case: Case) -> Iterator[Draft]:
             yield Draft("deepcopy", "Keep a copy of the state", "unsafe", patches)
         return
     yield from _stored_copies(case)
+    yield from _returned_copies(case)
     for source in (case.step_node("made"), node):
         value = source.value if isinstance(source, ast.Assign) else source
+        if (
+            isinstance(value, ast.Call)
+            and isinstance(value.func, ast.Attribute)
+            and value.func.attr.endswith("_")
+        ):
+            # A copy of what a write gives back comes after the write.
+            continue
         if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) and roots(case.tree, value):
             cloned = appended(case.tree, value, ".clone()")
             if cloned is not None:
                 yield Draft("clone-alias", f"Clone {short(case.tree.segment(value))}", "unsafe", cloned)
     yield from (draft.unsafe() for draft in written_anew(case))
+
+
+def _returned_copies(case: Case) -> Iterator[Draft]:
+    """A method that writes what its object keeps, and gives it away: it can give away a copy."""
+    if case.word("how") != "argument" or not isinstance(scope := case.tree.scope(case.node), ast.FunctionDef):
+        return
+    for one in own_nodes(scope):
+        given = one.value if isinstance(one, ast.Return) else None
+        for value in given.elts if isinstance(given, ast.Tuple) else (given,):
+            if isinstance(value, ast.Attribute) and ast.unparse(value) == case.word("written"):
+                title = f"Return a clone of {short(case.tree.segment(value))}"
+                yield Draft("clone-returned", title, "unsafe", appended(case.tree, value, ".clone()") or ())
 
 
 def _stored_copies(case: Case) -> Iterator[Draft]:

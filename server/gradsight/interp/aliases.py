@@ -9,7 +9,7 @@ from gradsight.interp.flow import Flow
 from gradsight.interp.sites import Frame, Site
 from gradsight.interp.syntax import mentions_attribute, names_read, statement_around, written_name
 from gradsight.interp.tensors import Storage, Tensor
-from gradsight.interp.values import Mapping, tensors_in
+from gradsight.interp.values import MISSING, Mapping, tensors_in
 from gradsight.model.events import Step
 
 
@@ -47,12 +47,19 @@ class Aliases(Flow):
             "alias-read-after-write",
             place,
             steps,
-            how=kind,
+            how="exchange" if kind == "slice" and not tensor.label else kind,
             write=write.op,
             target=tensor.label,
-            alias=tensor.label,
+            alias=tensor.label or self.text_of_alias(tensor),
             written=self.text_of_target(write.site),
         )
+
+    def text_of_alias(self, tensor: Tensor) -> str:
+        """How an alias without a name is written: `p.detach()`, `p.data`."""
+        source = self.text_of_target(tensor.site) if isinstance(tensor.site.node, ast.Call) else ""
+        if tensor.snapshot == "detach" and source:
+            return f"{source}.detach()"
+        return source_text(tensor.site.node)
 
     def read_after_write(self, tensor: Tensor, node: ast.AST) -> None:
         if tensor.snapshot == "grad" and tensor.grad_of is not None:
@@ -111,7 +118,9 @@ class Aliases(Flow):
         for old in tensors if len(tensors) == 2 else ():
             if old.snapshot in ("detach", "data") and not old.label and old.storage.epoch != old.born_epoch:
                 other = tensors[1] if old is tensors[0] else tensors[0]
-                if other.storage is old.storage and other.born_epoch != old.born_epoch:
+                if other.storage is old.storage and (
+                    other is old.source or other.born_epoch != old.born_epoch
+                ):
                     self.beside_its_source = True
                     self.note_read(old, node)
                     self.beside_its_source = False
@@ -222,13 +231,22 @@ class Aliases(Flow):
         super().set_item(owner, index, value, node)
         if isinstance(owner, Mapping) and isinstance(value, Tensor):
             storage = value.storage
-            storage.stores = [*(storage.stores or []), (id(owner), storage.epoch, self.site(node))]
+            site = value.kept_at = self.site(node)
+            storage.stores = [*(storage.stores or []), (id(owner), storage.epoch, site)]
             self.kept_alive.append(owner)
+            if self.mapping_key(index) is MISSING:
+                self.stored_somewhere.add(site.key)
+
+    stored_somewhere: set[Any]
+    """Places that put a tensor into a dict under a key that is not known."""
 
     # -- two names for one tensor ------------------------------------------------------------------------------------
 
     def do_assign(self, node: ast.Assign) -> Any:
+        # `a[0], a[1] = a[1], a[0]`: what stands on the right are views, and the first assignment writes into one.
+        self.beside_its_source = exchanges_items(node)
         status = super().do_assign(node)
+        self.beside_its_source = False
         if isinstance(node.value, ast.Name) or len(node.targets) > 1:
             self.note_names(node)
         return status
@@ -392,6 +410,22 @@ KIND_WORDS = {
     "slice": "this slice",
     "grad": ".grad",
 }
+
+
+def source_text(node: ast.AST) -> str:
+    """The text of a short expression; empty for a long one."""
+    text = ast.unparse(node)
+    return text if len(text) <= 40 else ""
+
+
+def exchanges_items(node: ast.Assign) -> bool:
+    """Whether several items are assigned at once from an equally long display."""
+    first = node.targets[0]
+    return (
+        isinstance(first, ast.Tuple)
+        and isinstance(node.value, ast.Tuple)
+        and sum(isinstance(element, ast.Subscript) for element in first.elts) > 1
+    )
 
 
 def names_written(node: ast.AST) -> list[str]:

@@ -200,7 +200,8 @@ class Recorder(CaseSelection):
         if base is None or base.requires_grad is not True or not self.grad_mode or self.inference:
             return
         write = next((write for write in view.storage.writes if write.version > view.born_version), None)
-        if write is None:
+        if write is None or ("shared-view-written", write.site.key, None) in self.reported:
+            # torch has stopped at the write itself.
             return
         steps = [
             Step("made", view.site, f"{view.one_of_many} returns several views of one tensor here"),

@@ -113,6 +113,7 @@ class BackwardFaults(Writer):
                 steps,
                 assumption_of(node.requires),
                 op=node.op,
+                unsure=place.key in self.stored_somewhere,
                 loss=self.text_of_target(site),
             )
             return

@@ -12,7 +12,7 @@ from typing import Any
 
 from gradsight.interp.expressions import Expressions
 from gradsight.interp.machine import RaisedError
-from gradsight.interp.sites import Frame
+from gradsight.interp.sites import Frame, Site
 from gradsight.interp.statements import Returned, contains_yield
 from gradsight.interp.tensors import Tensor
 from gradsight.interp.values import (
@@ -34,6 +34,7 @@ from gradsight.interp.values import (
     Stream,
     Super,
     Unknown,
+    tensors_in,
 )
 
 DEEPEST = 40
@@ -107,6 +108,33 @@ class Calls(Expressions):
     # -- functions ---------------------------------------------------------------------------------------------------
 
     def call_function(
+        self, function: Function, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        if function.remembers:
+            return self.remembered_result(function, args, kwargs, node)
+        return self.execute_function(function, args, kwargs, node)
+
+    results: dict[Any, Any]
+    """What functions with a cache have given back on this path, by function and arguments."""
+
+    def remembered_result(
+        self, function: Function, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        """The result of a function with a cache: that of an earlier call with the same arguments, if there was one."""
+        given = [*args, *kwargs.values()]
+        keys = tuple(self.mapping_key(value) for value in given)
+        if MISSING in keys:
+            return self.execute_function(function, args, kwargs, node)
+        call = (id(function.node), keys, tuple(kwargs))
+        if call not in self.results:
+            self.kept_alive.append(given)
+            result = self.results[call] = self.execute_function(function, args, kwargs, node)
+            kept = Site(cache_of(function), Frame(function.name, function.unit, {}, function.scope, 1))
+            for tensor in tensors_in(result):
+                tensor.kept_at = kept
+        return self.results[call]
+
+    def execute_function(
         self, function: Function, args: list[Any], kwargs: dict[str, Any], node: ast.AST
     ) -> Any:
         frame = self.frame
@@ -230,8 +258,14 @@ class Calls(Expressions):
             if path == "builtins.classmethod":
                 function.binding = "class"
                 return function
-            if path in ("builtins.property", "functools.cached_property", "abc.abstractproperty"):
+            if path in ("builtins.property", "abc.abstractproperty"):
                 function.binding = "property"
+                return function
+            if path == "functools.cached_property":
+                function.binding = "cached"
+                return function
+            if path in ("functools.lru_cache", "functools.cache"):
+                function.remembers = True
                 return function
             if path in ("contextlib.contextmanager", "contextlib.asynccontextmanager"):
                 function.wraps_context = True
@@ -263,6 +297,7 @@ class Calls(Expressions):
             ("dataclass", "dataclasses.dataclass", "attr.s", "define")
         ):
             value.kind = "data" if value.kind == "plain" else value.kind
+            value.has_fields = "__init__" not in value.namespace
         elif isinstance(decorated, (Function, Method)):
             # A registry takes note of the class and hands it back.
             result = self.call(decorated, [value], {}, decorator)
@@ -331,10 +366,13 @@ class Calls(Expressions):
             if isinstance(ancestor, ClassValue)
             for field in ancestor.fields
         ]
-        init, _ = cls.find("__init__")
-        if isinstance(init, Function):
+        init, defined = cls.find("__init__")
+        written = next(
+            (c for c in cls.lineage() if isinstance(c, ClassValue) and (c.has_fields or c is defined)), None
+        )
+        if isinstance(init, Function) and written is defined:
             self.call_function(init, [instance, *args], kwargs, node)
-        elif cls.kind in ("data", "tuple"):
+        elif cls.kind in ("data", "tuple") or written is not None:
             self.fill_fields(instance, fields, args, kwargs)
             after, _ = cls.find("__post_init__")
             if isinstance(after, Function):
@@ -385,6 +423,11 @@ class Calls(Expressions):
                 return Method(value, cls)
             if value.binding == "property":
                 return self.call_function(value, [receiver], {}, self.node)
+            if value.binding == "cached":
+                result = self.call_function(value, [receiver], {}, self.node)
+                if isinstance(receiver, Instance):
+                    receiver.attributes[value.name] = result
+                return result
             return Method(value, receiver)
         return value
 
@@ -434,6 +477,12 @@ class Calls(Expressions):
                 return
 
         return value, close
+
+
+def cache_of(function: Function) -> ast.AST:
+    """The decorator that gives a function its cache."""
+    decorators = getattr(function.node, "decorator_list", [])
+    return next((one for one in decorators if "cache" in ast.unparse(one)), function.node)
 
 
 def yields(function: Function) -> bool:

@@ -86,6 +86,9 @@ class Containers(Iteration):
             value = self.call(owner.keys["factory"], [], {}, self.node) if "factory" in owner.keys else None
             owner.items[key] = value
             return value
+        if owner.rest and (key is MISSING or not owner.items):
+            # What was put there last under a key that is not known either.
+            return owner.rest[-1]
         if key is MISSING and owner.items:
             return next(iter(owner.items.values()), None)
         if owner.rest:

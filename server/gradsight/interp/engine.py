@@ -41,6 +41,10 @@ class Machine(Protocol):
         self.recorded_writes = []
         self.stored_graphs = []
         self.same_tensor = []
+        self.keeps = {}
+        self.stored_somewhere = set()
+        self.results = {}
+        self.class_reads = {}
         self.made_at = {}
         self.meetings = []
         self.averaged = {}

@@ -19,6 +19,7 @@ COMPARING = {
 """Functions that hold a prediction against a target."""
 MEASURES = {"norm", "vector_norm", "matrix_norm", "sum"}
 """What a tensor is divided by to make it of unit size: its gradient depends on the divisor's."""
+SCALING = {"__mul__", "__rmul__", "__truediv__"}
 TERM_KINDS = {"number", "numpy", "detach", "data", "copy", "grad", "no_grad", "inference"}
 
 
@@ -237,17 +238,15 @@ class Flow(Switches):
 
     def tensor_operator(self, name: str, tensor: Tensor, other: Any, node: ast.AST) -> Any:
         result = super().tensor_operator(name, tensor, other, node)
-        if name == "__truediv__" and isinstance(other, Number) and other.cuts and isinstance(result, Tensor):
+        if type(other) is Number and other.cuts and name in SCALING and isinstance(result, Tensor):
             for cut in sorted(other.cuts, key=order_of):
-                made = cut.source.node
-                if result.node is None or made is None or cut.kind != "number" or made.op not in MEASURES:
-                    continue
-                if any(operand is tensor or operand.node is tensor.node for operand in made.operands):
+                wanted = measures(cut, tensor) if name == "__truediv__" else computes_on_parameter(cut)
+                if wanted and cut.kind == "number" and result.node is not None:
                     self.normalised.append((result.node, cut, self.site(node)))
         return result
 
     normalised: list[tuple[Node, Cut, Site]]
-    """Tensors divided by a number that measures themselves."""
+    """Tensors divided by a number that measures themselves, or scaled by what `math` made of a parameter."""
 
     def augment(self, node: ast.AugAssign, current: Any, operand: Any) -> Any:
         result = super().augment(node, current, operand)
@@ -264,10 +263,12 @@ class Flow(Switches):
             self.judge_terms(run)
         ended: Site = run.site
         for node, cut, site in self.normalised:
-            if node.walked is ended:
+            if node.walked is ended and (
+                not computes_on_parameter(cut) or self.trains(self.leaves_behind(cut), run)
+            ):
                 steps = [
-                    Step("read", site, "divided by it here"),
-                    Step("needed", ended, "this backward takes the divisor for a constant"),
+                    Step("read", site, "used as a factor here"),
+                    Step("needed", ended, "this backward takes it for a constant"),
                     *self.call_steps(cut.site),
                 ]
                 self.emit("term-cut", cut.site, steps, cut=cut.kind, op=cut.op, source=cut.source.label)
@@ -350,6 +351,26 @@ class Flow(Switches):
                 hidden=False,
                 parameter="",
             )
+
+
+def measures(cut: Cut, tensor: Tensor) -> bool:
+    """Whether a number is the size of the tensor that it divides."""
+    made = cut.source.node
+    return (
+        made is not None
+        and made.op in MEASURES
+        and any(operand is tensor or operand.node is tensor.node for operand in made.operands)
+    )
+
+
+def computes_on_parameter(cut: Cut) -> bool:
+    """Whether `math` was given a parameter, or a multiple of one: a function of it was wanted, not a constant."""
+    if not cut.op.startswith("math."):
+        return False
+    edge = cut.source.edge()
+    while isinstance(edge, Node) and edge.op in LINEAR and len(edge.inputs) == 1:
+        edge = edge.inputs[0]
+    return isinstance(edge, Tensor) and edge.is_parameter
 
 
 def order_of(cut: Cut) -> tuple[int, int, str]:

@@ -62,7 +62,8 @@ class Iteration(Calls):
         if isinstance(value, Array):
             return iter([Array(None, value.cuts) for _ in range(count)]), None
         if isinstance(value, Number):
-            return iter(()), 0
+            # Numbers cannot be iterated: this is a row of a nested list, as `tolist()` gives it.
+            return iter([Number(value.cuts) for _ in range(count)]), None
         if isinstance(value, Unknown):
             items = [value.derived(("item", index), "element of an unknown value") for index in range(count)]
             return iter(items), None

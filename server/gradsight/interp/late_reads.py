@@ -173,8 +173,17 @@ class LateReads(Backward):
             self.read_repeated(value, self.node)
         return super().iterate(value, at_least)
 
+    def mapping_method(
+        self, receiver: Mapping, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        result = super().mapping_method(receiver, name, args, kwargs, node)
+        if name in ("values", "items") and len(result.items) > 1:
+            self.read_repeated(result, node)
+        return result
+
     def entries_are_one(self, tensor: Tensor, write: Any, stored: Site, node: ast.AST) -> None:
-        here = write.site.frame.function is stored.frame.function
+        by_hand = write.mode != "optimizer" and write.op not in ("load_state_dict", "optimizer step")
+        here = write.site.frame.function is stored.frame.function and by_hand
         place = write.site if here else stored
         other = (
             Step("made", stored, "the same tensor is stored here each time")

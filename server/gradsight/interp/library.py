@@ -328,6 +328,18 @@ class Library(Standard):
             else Opaque("decorator", "", self.site(node))
         )
 
+    def dataclass_decorator(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """`dataclass(frozen=True)`; without an `__init__` of its own making it leaves the class as it is."""
+        path = "dataclasses.dataclass" if kwargs.get("init") is not False else ""
+        return Opaque("decorator", path, self.site(node))
+
+    def cache_decorator(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """`lru_cache(maxsize=8)`, or `lru_cache(function)`: the function with a memory."""
+        if args and isinstance(args[0], Function):
+            args[0].remembers = True
+            return args[0]
+        return Opaque("decorator", "functools.lru_cache", self.site(node))
+
     def chain(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         items: list[Any] = []
         exact = True
@@ -579,8 +591,8 @@ STANDARD = {
     "copy.deepcopy": "copy_deep", "copy.copy": "copy_shallow", "collections.namedtuple": "make_namedtuple",
     "collections.deque": "make_deque", "collections.defaultdict": "make_defaultdict", "collections.OrderedDict": "builtin_dict",
     "functools.partial": "make_partial", "functools.reduce": "call_reduce", "functools.wraps": "wrapping_decorator",
-    "functools.lru_cache": "identity_decorator", "functools.cache": "identity_decorator", "dataclasses.field": "field", "dataclasses.replace": "replace_fields",
-    "dataclasses.dataclass": "identity_decorator", "itertools.chain": "chain", "itertools.chain.from_iterable": "chain_from",
+    "functools.lru_cache": "cache_decorator", "functools.cache": "cache_decorator", "dataclasses.field": "field", "dataclasses.replace": "replace_fields",
+    "dataclasses.dataclass": "dataclass_decorator", "itertools.chain": "chain", "itertools.chain.from_iterable": "chain_from",
     "itertools.product": "product", "itertools.count": "count_up", "itertools.cycle": "cycle", "itertools.islice": "islice",
     "threading.Thread": "make_thread", "concurrent.futures.ThreadPoolExecutor": "make_pool",
     "concurrent.futures.wait": "wait_for", "concurrent.futures.as_completed": "wait_for", "contextlib.suppress": "suppress", "contextlib.nullcontext": "null_context",

@@ -102,6 +102,8 @@ class Objects(Containers):
             return attributes[name]
         value, _ = owner.cls.find(name)
         if value is not MISSING:
+            if type(value) is Tensor:
+                self.class_tensor_read(value, owner, name, node)
             return self.bind_method(value, owner, owner.cls)
         if name == "__class__":
             return owner.cls
@@ -120,6 +122,9 @@ class Objects(Containers):
         unknown = self.gap(f"attribute {name} was never seen being set", node)
         attributes[name] = unknown
         return unknown
+
+    def class_tensor_read(self, tensor: Tensor, owner: Instance, name: str, node: ast.AST) -> None:
+        """Hook: an instance is asked for a tensor that its class holds."""
 
     def has_dynamic_attributes(self, owner: Instance) -> bool:
         return owner.cls.find("__getattr__")[0] is not MISSING

@@ -5,15 +5,14 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradsight.interp.aliases import Aliases
 from gradsight.interp.flow import LINEAR
+from gradsight.interp.kept_values import KeptValues
 from gradsight.interp.sites import Site
 from gradsight.interp.tensors import Edge, Node, Tensor
-from gradsight.interp.values import Instance
 from gradsight.model.events import Step
 
 
-class Retention(Aliases):
+class Retention(KeptValues):
     """What holds a graph after its backward has run."""
 
     totals: list[tuple[ast.AST, Site, Tensor]]
@@ -40,18 +39,6 @@ class Retention(Aliases):
             if adds:
                 self.note_total(node, self.value_of_target(node.targets[0]))
         return status
-
-    def value_of_target(self, target: ast.expr) -> Any:
-        """What a name or an attribute of a named object holds."""
-        if isinstance(target, ast.Name):
-            scope = self.frame.scope
-            while scope is not None and target.id not in scope.names:
-                scope = scope.outer
-            return scope.names[target.id] if scope is not None else None
-        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
-            owner = self.frame.namespace.get(target.value.id)
-            return owner.attributes.get(target.attr) if isinstance(owner, Instance) else None
-        return None
 
     def note_total(self, node: ast.AST, value: Any) -> None:
         if isinstance(value, Tensor) and self.frame.loops and value.shape in ((), None):
@@ -125,11 +112,17 @@ def dead_graphs(start: Node | None, losses: dict[Edge | None, Tensor]) -> list[T
 
 def adds_to_target(node: ast.Assign) -> bool:
     """Whether an assignment adds something to what its target held before."""
-    if len(node.targets) != 1 or not isinstance(node.targets[0], (ast.Name, ast.Attribute)):
+    if len(node.targets) != 1 or not isinstance(node.targets[0], (ast.Name, ast.Attribute, ast.Subscript)):
         return False
-    target = ast.unparse(node.targets[0])
-    reads = (inner for inner in ast.walk(node.value) if isinstance(inner, (ast.Name, ast.Attribute)))
+    place = node.targets[0]
+    kinds: tuple[type[ast.AST], ...] = (ast.Name, ast.Attribute)
+    wanted = {ast.unparse(place)}
+    if isinstance(place, ast.Subscript):
+        # `totals[name] = totals.get(name, 0.0) + loss`
+        kinds = (ast.Subscript, ast.Call)
+        wanted.add(f"{ast.unparse(place.value)}.get({ast.unparse(place.slice)}")
+    reads = (inner for inner in ast.walk(node.value) if isinstance(inner, kinds))
     adds = any(
         isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Add) for inner in ast.walk(node.value)
     )
-    return adds and any(ast.unparse(inner) == target for inner in reads)
+    return adds and any(ast.unparse(inner).split(",")[0].rstrip(")") in wanted for inner in reads)

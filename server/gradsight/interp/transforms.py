@@ -205,11 +205,23 @@ class Transforms(Library):
             read |= names_read(statement)
         if read & {*chosen, "locals", "vars"} or not works(body):
             return False
-        place = Site(syntax, Frame(function.name, function.unit, {}, function.scope, 1))
+        frame = Frame(function.name, function.unit, {}, function.scope, 1)
+        instead = used_instead(body, function.scope)
+        place, other = (
+            (
+                self.site(node),
+                Step("made", Site(syntax, frame), f"{chosen[0]} is never used in this function"),
+            )
+            if instead is None
+            else (
+                Site(instead, frame),
+                Step("call", self.site(node), f"{name} differentiates by {chosen[0]} here"),
+            )
+        )
         self.emit(
             "func-ignores-parameters",
-            self.site(node),
-            [Step("made", place, f"{chosen[0]} is never used in this function")],
+            place,
+            [other],
             target=chosen[0],
             function=function.name,
             transform=name,
@@ -256,6 +268,26 @@ def positions(chosen: Any, all_inputs: bool) -> list[int] | None:
     if isinstance(chosen, Seq) and all(isinstance(item, int) for item in chosen.items):
         return list(chosen.items)
     return []
+
+
+def used_instead(body: list[Any], scope: Any) -> ast.expr | None:
+    """What a function computes with in place of its argument: the call of a module from outside, or a tensor."""
+    outside: ast.expr | None = None
+    for part in (inner for statement in body for inner in ast.walk(statement)):
+        read = part.func if isinstance(part, ast.Call) else part
+        if not isinstance(read, ast.Name) or not isinstance(read.ctx, ast.Load):
+            continue
+        around = scope
+        while around is not None and read.id not in around.names:
+            around = around.outer
+        value = around.names[read.id] if around is not None else None
+        if isinstance(part, ast.Call) and (
+            isinstance(value, Layer) or getattr(value, "module", None) is not None
+        ):
+            return part
+        if outside is None and isinstance(value, Tensor) and value.requires_grad is not False:
+            outside = read
+    return outside
 
 
 def works(body: list[Any]) -> bool:

@@ -172,6 +172,7 @@ class Function:
         "name",
         "node",
         "owner",
+        "remembers",
         "scope",
         "unit",
         "wraps_context",
@@ -197,6 +198,8 @@ class Function:
         self.modes: tuple[tuple[Any, Any], ...] = ()
         """Grad modes that decorators put around it, with the decorator's syntax node."""
         self.wraps_context = False
+        self.remembers = False
+        """Whether a cache gives back an earlier result for equal arguments."""
         self.attributes: dict[str, Any] | None = None
 
 
@@ -217,7 +220,7 @@ class ClassValue:
     tuple), `data` (dataclass), `enum`, `unknown` (a base is not known), `plain`.
     """
 
-    __slots__ = ("bases", "fields", "kind", "name", "namespace", "node", "scope", "unit")
+    __slots__ = ("bases", "fields", "has_fields", "kind", "name", "namespace", "node", "scope", "unit")
 
     def __init__(self, name: str, bases: list[Any], namespace: dict[str, Any], kind: str) -> None:
         self.name = name
@@ -228,6 +231,8 @@ class ClassValue:
         self.unit: Unit | None = None
         self.scope: Scope | None = None
         self.fields: list[tuple[str, Any]] = []
+        self.has_fields = False
+        """Whether `dataclass` writes its `__init__`, which sets the fields and calls that of no ancestor."""
 
     def lineage(self) -> list[Any]:
         """The class and its ancestors, nearest first; a fair stand-in for the method resolution order."""

@@ -122,6 +122,16 @@ def _message(event: Event) -> str:
         return f"{text(event, 'alias')} shares memory with {name}: this write changes {name} too, which is read later"
     if how == "state":
         return f"state_dict() holds the model's own memory: this write changes {name} of the model, which is used again"
+    if how == "itself" and any(step.role == "written" for step in event.steps):
+        return f"{name} is not a copy: what it is compared with later is the same tensor, changed with it"
+    if how == "itself":
+        return (
+            f"this write changes the kept {name} too: comparing the two later compares a tensor with itself"
+        )
+    if how == "exchange":
+        return f"{text(event, 'alias')} is a view, not a copy: this write changes it before it is assigned"
+    if how == "class":
+        return f"{name} belongs to the class {text(event, 'alias')}: this write changes it for every instance"
     if how == "shared":
         return f"this gives two parameters one memory: writing the one changes {name} as well"
     return f"{text(event, 'alias')} is not a copy: it changes with its source before it is read"

@@ -79,7 +79,10 @@ def judge(event: Event) -> Finding | None:
     message = (
         "the graph of the previous round is carried into this one, where its backward has already freed it"
     )
-    return make_finding(event, RULE.code, RULE.name, message, "error")
+    # A dict under keys that are not known gives the old graph back only where a key comes again.
+    return make_finding(
+        event, RULE.code, RULE.name, message, "warning" if event.names.get("unsure") else "error"
+    )
 
 
 RULE = Rule("GS403", "state-carried-over", ("state-carried",), judge, __doc__)
