@@ -381,3 +381,38 @@ def test_parameters_appended_each_round_are_reported_where_they_are_kept() -> No
             kept.append(net.weight.detach())  # GS107
         print(torch.stack(kept).mean(0))
     """)
+
+
+def test_parameters_that_were_gone_through_are_not_there_a_second_time() -> None:
+    check("""
+        net = nn.Linear(3, 1)
+        params = net.parameters()
+        chosen = filter(lambda p: p.requires_grad, net.parameters())
+        opt = torch.optim.SGD([{"params": params}], lr=0.1)
+        for _ in range(2):
+            opt.zero_grad()
+            net(torch.randn(4, 3)).pow(2).mean().backward()
+            nn.utils.clip_grad_norm_(params, 1.0)  # GS510
+            print(sum(p.grad.norm() for p in chosen))  # GS510
+            opt.step()
+    """)
+
+
+def test_batches_of_a_generator_may_be_drained_in_pieces() -> None:
+    check("""
+        from itertools import islice
+        def batches():
+            while True:
+                yield torch.randn(4, 3)
+        net = nn.Linear(3, 1)
+        params = list(net.parameters())
+        opt = torch.optim.SGD(params, lr=0.1)
+        stream = batches()
+        for _ in range(2):
+            opt.zero_grad()
+            for batch in islice(stream, 3):
+                net(batch).pow(2).mean().backward()
+            nn.utils.clip_grad_norm_(params, 1.0)
+            print(sum(p.numel() for p in params), next(net.parameters()).device)
+            opt.step()
+    """)

@@ -61,6 +61,7 @@ BUILDERS: dict[str, Builder] = {
     "GS507": training.scaled_used,
     "GS508": training.foreign_gradients,
     "GS509": training.frozen_moves,
+    "GS510": training.iterator_used_up,
     "GS601": modules.not_registered,
     "GS602": modules.typo,
     "GS603": modules.super_first,

@@ -179,6 +179,18 @@ def step_without_backward(case: Case) -> Iterator[Draft]:
         yield Draft("backward", f"Run {name}.backward() first", "unsafe", (added,))
 
 
+def iterator_used_up(case: Case) -> Iterator[Draft]:
+    """GS510: keep a list of what is gone through twice.  Unsafe: what found nothing so far is done from then on."""
+    made = case.step_node("made")
+    if not isinstance(made, (ast.Call, ast.GeneratorExp)):
+        return
+    start, end = case.tree.start(made), case.tree.end(made)
+    opening, closing = Patch(start, start, "list("), Patch(end, end, ")")
+    if isinstance(made, ast.GeneratorExp) and case.tree.segment(made).startswith("("):
+        opening, closing = Patch(start, start + 1, "["), Patch(end - 1, end, "]")
+    yield Draft("list", f"Keep {short(case.tree.segment(made))} as a list", "unsafe", (opening, closing))
+
+
 def _loss_before(tree: Tree, step: ast.stmt) -> str:
     """The name of the last loss that is computed before a step, in its block."""
     block = tree.block(step)

@@ -147,7 +147,9 @@ class Builtins(Objects):
                 exact = False
             if outcome is not False:
                 kept.append(item)
-        return Seq("list", kept, exact)
+        result = Seq("list", kept, exact, self.site(node))
+        result.once = True
+        return result
 
     def builtin_sum(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         if not args:
@@ -247,7 +249,7 @@ class Builtins(Objects):
     def make_sequence(self, kind: str, args: list[Any], node: ast.AST) -> Any:
         if not args:
             return Seq(kind, [], True, self.site(node))
-        if isinstance(args[0], Seq) and args[0].exact and kind != "set":
+        if isinstance(args[0], Seq) and args[0].exact and kind != "set" and not args[0].once:
             return Seq(kind, list(args[0].items), True, self.site(node))
         if isinstance(args[0], Stream):
             result = Seq(kind, [], True, self.site(node))

@@ -489,7 +489,9 @@ class Expressions(NameReading):
 
         exact = self.generate(node.generators, 0, add)
         if isinstance(node, ast.GeneratorExp):
-            return Stream(iter(items), exact)
+            stream = Stream(iter(items), exact)
+            stream.site = self.site(node)
+            return stream
         result = Seq("list" if isinstance(node, ast.ListComp) else "set", items, exact, self.site(node))
         self.items_made(result, epochs)
         return result

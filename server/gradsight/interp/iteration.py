@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +20,9 @@ from gradsight.interp.values import (
     Seq,
     Stream,
     Unknown,
+    tensors_in,
 )
+from gradsight.model.events import Step
 
 ROUNDS_WHEN_UNKNOWN = 3
 MANY = 10**6
@@ -33,6 +36,8 @@ class Iteration(Calls):
         """An iterator of values and the true length, or None where it is not known."""
         count = max(at_least, ROUNDS_WHEN_UNKNOWN)
         if isinstance(value, Seq):
+            if value.once:
+                return self.draw(value, iter(list(value.items)), len(value.items) if value.exact else None)
             if value.exact:
                 return iter(list(value.items)), len(value.items)
             if value.items:
@@ -46,7 +51,7 @@ class Iteration(Calls):
             return self.iterate_tensor(value, count)
         if isinstance(value, Stream):
             length = getattr(value, "length", MANY) if value.exact else None
-            return value.iterator, length
+            return self.draw(value, value.iterator, length)
         if isinstance(value, Mapping):
             keys = [value.keys.get(key, key) for key in value.items]
             if value.exact:
@@ -70,6 +75,34 @@ class Iteration(Calls):
         if isinstance(value, ClassValue) and value.kind == "enum":
             return iter([Unknown("enumeration member") for _ in range(count)]), None
         return iter([Unknown("element of an unknown value") for _ in range(count)]), None
+
+    def draw(
+        self, source: Seq | Stream, items: Iterator[Any], length: int | None
+    ) -> tuple[Iterator[Any], int | None]:
+        """Go through an iterator; a second time there is nothing left of it."""
+        if source.spent is not None:
+            self.iterator_used_up(source, self.node)
+            return iter(()), 0
+        # Generator functions may be endless where the machine ends them, and are drained on purpose.
+        return (self.until_spent(source, items) if source.site is not None else items), length
+
+    def until_spent(self, source: Seq | Stream, items: Iterator[Any]) -> Iterator[Any]:
+        node = self.node
+        reader = self.site(node.iter if isinstance(node, (ast.For, ast.AsyncFor)) else node)
+        gave = False
+        for item in items:
+            gave = gave or any(tensor.is_parameter for tensor in tensors_in(item, 3))
+            yield item
+        if gave and source.exact:
+            source.spent = reader
+
+    def iterator_used_up(self, source: Seq | Stream, node: ast.AST, refused: bool = False) -> None:
+        """An iterator that gave parameters is gone through once more, and gives nothing; whether torch refuses that."""
+        read = node.iter if isinstance(node, (ast.For, ast.AsyncFor)) else node
+        steps = [Step("made", source.site, "made here")] if source.site is not None else []
+        if source.spent is not None:
+            steps.append(Step("read", source.spent, "gone through to its end here"))
+        self.emit("iterator-used-up", self.site(read), steps, target=name_of_source(read), refused=refused)
 
     def repeat(self, items: list[Any], count: int) -> Iterator[Any]:
         for index in range(max(count, min(len(items), 8))):
@@ -140,3 +173,11 @@ class Iteration(Calls):
         if isinstance(value, Opaque) and value.kind == "loader":
             return Number()
         return Number()
+
+
+def name_of_source(node: ast.AST) -> str:
+    """What is gone through: the iterable of a loop, or the first argument of a call."""
+    source = node.args[0] if isinstance(node, ast.Call) and node.args else node
+    if isinstance(source, (ast.GeneratorExp, ast.ListComp)):
+        source = source.generators[0].iter
+    return ast.unparse(source) if isinstance(source, (ast.Name, ast.Attribute)) else ""

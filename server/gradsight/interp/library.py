@@ -321,25 +321,6 @@ class Library(Standard):
             total = self.call(args[0], [total, item], {}, node)
         return total
 
-    def identity_decorator(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        return (
-            args[0]
-            if args and isinstance(args[0], (Function, ClassValue))
-            else Opaque("decorator", "", self.site(node))
-        )
-
-    def dataclass_decorator(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        """`dataclass(frozen=True)`; without an `__init__` of its own making it leaves the class as it is."""
-        path = "dataclasses.dataclass" if kwargs.get("init") is not False else ""
-        return Opaque("decorator", path, self.site(node))
-
-    def cache_decorator(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        """`lru_cache(maxsize=8)`, or `lru_cache(function)`: the function with a memory."""
-        if args and isinstance(args[0], Function):
-            args[0].remembers = True
-            return args[0]
-        return Opaque("decorator", "functools.lru_cache", self.site(node))
-
     def chain(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         items: list[Any] = []
         exact = True

@@ -89,6 +89,8 @@ class Loops(Assignment):
         finally:
             frame.loops = outer
             self.loop_ended(run)
+        if not ended_by_break and type(iterable) is Seq and iterable.once and iterable.exact and run.number:
+            iterable.spent = iterable.spent or self.site(node.iter)
         if not ended_by_break and node.orelse:
             return (yield from self.block(node.orelse))
         return None

@@ -52,13 +52,17 @@ class ModuleMethods(ModuleRegistry):
 
     def module_parameters(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         values = [tensor for _, tensor in self.tensors_of(module, "parameter")]
-        return Seq("list", list(values), self.is_fully_known(module))
+        result = Seq("list", list(values), self.is_fully_known(module), self.site(node))
+        result.once = True
+        return result
 
     def module_named_parameters(
         self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST
     ) -> Any:
         pairs = [Seq("tuple", [name, tensor]) for name, tensor in self.tensors_of(module, "parameter")]
-        return Seq("list", list(pairs), self.is_fully_known(module))
+        result = Seq("list", list(pairs), self.is_fully_known(module), self.site(node))
+        result.once = True
+        return result
 
     def module_buffers(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         return Seq(

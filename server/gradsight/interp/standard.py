@@ -8,7 +8,7 @@ from typing import Any
 from gradsight.interp.custom_functions import CustomFunctions
 from gradsight.interp.expressions import BINARY
 from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import Instance, Opaque, Seq
+from gradsight.interp.values import Function, Instance, Opaque, Seq
 
 
 class Standard(CustomFunctions):
@@ -17,6 +17,18 @@ class Standard(CustomFunctions):
     def wrapping_decorator(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         """`functools.wraps(function)`: a decorator that leaves what it decorates as it is."""
         return Opaque("decorator", "", self.site(node))
+
+    def dataclass_decorator(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """`dataclass(frozen=True)`; without an `__init__` of its own making it leaves the class as it is."""
+        path = "dataclasses.dataclass" if kwargs.get("init") is not False else ""
+        return Opaque("decorator", path, self.site(node))
+
+    def cache_decorator(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """`lru_cache(maxsize=8)`, or `lru_cache(function)`: the function with a memory."""
+        if args and isinstance(args[0], Function):
+            args[0].remembers = True
+            return args[0]
+        return Opaque("decorator", "functools.lru_cache", self.site(node))
 
     def replace_fields(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         """`dataclasses.replace(instance, field=value)`: a copy of the instance that holds the same objects otherwise."""

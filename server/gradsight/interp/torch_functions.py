@@ -390,8 +390,9 @@ class TorchFunctions(Training):
     def nn_utility(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         if name in ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"):
             site = self.site(node)
-            parameters = tensors_in(args[0]) if args and isinstance(args[0], (Seq, Tensor)) else []
-            if args and not isinstance(args[0], (Seq, Tensor)):
+            listed = bool(args) and isinstance(args[0], (Seq, Tensor)) and not getattr(args[0], "once", False)
+            parameters = tensors_in(args[0]) if listed else []
+            if args and not listed:
                 parameters = [item for item in self.collect(args[0])[0] if isinstance(item, Tensor)]
             for tensor in parameters:
                 if isinstance(tensor.grad, Tensor):

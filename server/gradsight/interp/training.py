@@ -18,6 +18,7 @@ from gradsight.interp.values import (
     Number,
     Opaque,
     Seq,
+    Stream,
     Unknown,
     cuts_of,
     tensors_in,
@@ -49,6 +50,8 @@ class Training(Modes):
         self.tick += 1
         optimizer = Opaque("optimizer", path, site)
         source = args[0] if args else kwargs.get("params")
+        if isinstance(source, (Seq, Stream)) and source.spent is not None:
+            self.iterator_used_up(source, node, refused=True)
         groups, exact = self.parameter_groups(source)
         optimizer.state["groups"] = groups
         optimizer.state["exact"] = exact

@@ -101,7 +101,7 @@ class Array:
 class Seq:
     """A list, tuple, set or deque.  If not `exact`, its items stand for an unknown number of such items."""
 
-    __slots__ = ("exact", "fields", "items", "kind", "maxlen", "partial", "site")
+    __slots__ = ("exact", "fields", "items", "kind", "maxlen", "once", "partial", "site", "spent")
 
     def __init__(self, kind: str, items: list[Any], exact: bool = True, site: Site | None = None) -> None:
         self.kind = kind
@@ -112,6 +112,10 @@ class Seq:
         self.maxlen: int | None = None
         self.partial = False
         """Whether a loop that was not executed to its end would have put more of the kind into it."""
+        self.once = False
+        """Whether it is an iterator in truth (`net.parameters()`, `filter(…)`) and can be gone through once."""
+        self.spent: Site | None = None
+        """Where an iterator was gone through to its end."""
 
 
 class Mapping:
@@ -143,11 +147,14 @@ class Slice:
 class Stream:
     """An iterator: wraps a Python iterator that yields abstract values.  `exact` = it ends where the real one ends."""
 
-    __slots__ = ("exact", "iterator")
+    __slots__ = ("exact", "iterator", "site", "spent")
 
     def __init__(self, iterator: Iterator[Any], exact: bool = True) -> None:
         self.iterator = iterator
         self.exact = exact
+        self.site: Site | None = None
+        self.spent: Site | None = None
+        """Where it was gone through to its end."""
 
 
 class Scope:

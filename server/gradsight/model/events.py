@@ -85,6 +85,7 @@ KINDS: dict[str, str] = {
     "gradients-never-cleared": "gradients accumulate over optimizer steps",
     "cleared-before-step": "gradients were cleared between backward and step",
     "step-without-backward": "a step that no backward precedes",
+    "iterator-used-up": "an iterator that was gone through to its end was gone through again",
     "parameters-replaced": "an optimizer holds parameters that the model no longer has",
     "eval-left-on": "training goes on in eval mode",
     "scheduler-first": "a scheduler stepped before its optimizer",

@@ -44,6 +44,7 @@ _HELP = {
     "GS507": "call `scaler.unscale_(optimizer)` first",
     "GS508": "clear the gradients of both networks before each backward",
     "GS509": "leave frozen parameters out of the optimizer",
+    "GS510": "keep a list: `params = list(net.parameters())`",
     "GS601": "hold modules in `nn.ModuleList` or `nn.ModuleDict`, tensors in `nn.Parameter`",
     "GS602": "the attribute is `requires_grad`",
     "GS603": "call `super().__init__()` first",

@@ -1,0 +1,92 @@
+"""An iterator of parameters that was gone through before.
+
+## What goes wrong silently
+
+`net.parameters()`, `filter(...)` and generator expressions can be gone through once. Whoever comes second finds nothing: no gradient is clipped, no weight decays, and torch says nothing of it.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+parameters = net.parameters()
+optimizer = torch.optim.SGD(parameters, lr=0.1)
+net(torch.full((4, 2), 100.0)).sum().backward()
+for parameter in parameters:  # warning: GS510
+    parameter.grad.clamp_(-1, 1)
+assert net.weight.grad.tolist() == [[400.0, 400.0]]
+```
+
+An optimizer refuses such an iterator, because it finds no parameter in it.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+trainable = (p for p in net.parameters() if p.requires_grad)
+print(sum(p.numel() for p in trainable))
+optimizer = torch.optim.SGD(trainable, lr=0.1)  # error: GS510  # raises: empty parameter list
+```
+
+## Use instead
+
+Keep a list.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+parameters = list(net.parameters())
+optimizer = torch.optim.SGD(parameters, lr=0.1)
+net(torch.full((4, 2), 100.0)).sum().backward()
+for parameter in parameters:
+    parameter.grad.clamp_(-1, 1)
+assert net.weight.grad.tolist() == [[1.0, 1.0]]
+```
+
+## Not reported
+
+An iterator that is asked for anew each time, and one that is left before its end.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+device = next(net.parameters()).device
+print(sum(p.numel() for p in net.parameters()))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+net(torch.ones(4, 2, device=device)).sum().backward()
+for parameter in net.parameters():
+    parameter.grad.clamp_(-1, 1)
+optimizer.step()
+assert net.weight.grad.tolist() == [[1.0, 1.0]]
+```
+
+## Fix safety
+
+Keeping a list is unsafe: what found nothing so far is done from then on.
+"""
+
+from __future__ import annotations
+
+from gradsight.model.events import Event
+from gradsight.model.finding import Finding
+from gradsight.model.rule import Rule, make_finding, text
+
+
+def judge(event: Event) -> Finding | None:
+    name = text(event, "target", "")
+    message = (
+        f"{name} is an iterator that was gone through before: there is nothing left of it here"
+        if name
+        else "an iterator of parameters that was gone through before gives nothing here"
+    )
+    return make_finding(
+        event, RULE.code, RULE.name, message, "error" if event.names.get("refused") else "warning"
+    )
+
+
+RULE = Rule("GS510", "iterator-used-up", ("iterator-used-up",), judge, __doc__)
