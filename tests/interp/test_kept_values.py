@@ -416,3 +416,77 @@ def test_batches_of_a_generator_may_be_drained_in_pieces() -> None:
             print(sum(p.numel() for p in params), next(net.parameters()).device)
             opt.step()
     """)
+
+
+def test_one_tensor_under_all_keys_is_reported() -> None:
+    check("""
+        names = ["a", "b", "c"]
+        w = torch.randn(3, requires_grad=True)
+        inbox = dict.fromkeys(names, torch.zeros(3))
+        rows = [torch.zeros(3)] * 2
+        for scale, name in enumerate(names):
+            inbox[name] += w * scale  # GS107
+        for i in range(2):
+            rows[i] += w * i  # GS107
+        (inbox["a"].pow(2).sum() + rows[0].pow(2).sum()).backward()
+    """)
+
+
+def test_one_tensor_under_one_key_may_be_counted_up() -> None:
+    check("""
+        w = torch.randn(3, requires_grad=True)
+        totals = dict.fromkeys(["loss"], torch.zeros(3))
+        fresh = {name: torch.zeros(3) for name in ("a", "b")}
+        plain = dict.fromkeys(["a", "b"], torch.zeros(3))
+        for step in range(3):
+            totals["loss"] += step
+            fresh["a"] += step
+            plain["a"] = plain["a"] + step
+        (w * totals["loss"] + w * fresh["a"] * fresh["b"] + w * plain["a"] * plain["b"]).sum().backward()
+    """)
+
+
+def test_a_detached_state_kept_in_an_attribute_and_faded_changes_what_was_collected() -> None:
+    check("""
+        class Memory:
+            def __init__(self):
+                self.context = None
+            def fade(self):
+                if self.context is not None:
+                    self.context.mul_(0.5)  # GS107
+            def write(self, h):
+                self.context = h.detach()
+        drive, head = nn.Linear(3, 3), nn.Linear(3, 1)
+        memory, states = Memory(), []
+        for word in torch.randn(4, 2, 3).unbind(0):
+            memory.fade()
+            h = drive(word)
+            memory.write(h)
+            states.append(h)
+        head(torch.stack(states)).pow(2).mean().backward()
+    """)
+
+
+def test_a_state_that_an_endless_generator_yields_again_and_again_is_reported() -> None:
+    check("""
+        import itertools
+        def integrate(rate):
+            state = torch.ones(2)
+            while True:
+                yield state
+                state += 0.1 * rate * state.clone()  # GS107
+        rate = torch.tensor(0.5, requires_grad=True)
+        path = torch.stack(list(itertools.islice(integrate(rate), 48))[::4])
+        path.log().sum().backward()
+    """)
+
+
+def test_a_gradient_asked_for_behind_a_cut_is_reported_at_the_cut() -> None:
+    check("""
+        def compliance(density):
+            density = density.detach().requires_grad_(True)  # GS406
+            return density.pow(3).sum()
+        raw = torch.randn(4, requires_grad=True)
+        goal = compliance(torch.sigmoid(raw))
+        torch.autograd.grad(goal, raw)
+    """)

@@ -76,8 +76,8 @@ def test_zero_grad_that_is_not_called_is_reported() -> None:
         net = nn.Linear(4, 2)
         opt = torch.optim.SGD(net.parameters(), lr=0.1)
         for _ in range(3):
-            opt.zero_grad
-            net(torch.randn(8, 4)).pow(2).mean().backward()  # GS501
+            opt.zero_grad  # GS501
+            net(torch.randn(8, 4)).pow(2).mean().backward()
             opt.step()
     """)
 

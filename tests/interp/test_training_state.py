@@ -540,3 +540,58 @@ def test_dropped_gradients_hold_a_parameter_still() -> None:
                 p.grad = None
             opt.step()
     """)
+
+
+def test_groups_that_get_the_new_parameters_are_left_alone() -> None:
+    check("""
+        net = nn.Linear(3, 1)
+        opt = torch.optim.SGD([{"params": [p], "name": n} for n, p in net.named_parameters()], lr=0.1)
+        def swap(name, values):
+            fresh = nn.Parameter(values)
+            setattr(net, name, fresh)
+            for group in opt.param_groups:
+                if group["name"] == name:
+                    group["params"] = [fresh]
+        for it in range(3):
+            opt.zero_grad()
+            net(torch.randn(4, 3)).pow(2).mean().backward()
+            opt.step()
+            swap("weight", net.weight.detach() * 0.5)
+    """)
+
+
+def test_layers_inside_plain_objects_of_a_tuple_are_not_registered() -> None:
+    check("""
+        class Expert:
+            def __init__(self, width):
+                self.up = nn.Linear(width, 1)
+            def __call__(self, x):
+                return self.up(x)
+        class Mixture(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.gate = nn.Linear(4, 2)
+                self.experts = tuple(Expert(4) for _ in range(2))  # GS601
+            def forward(self, x):
+                return (self.gate(x) * torch.cat([e(x) for e in self.experts], -1)).sum()
+        net = Mixture()
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            opt.zero_grad()
+            net(torch.randn(3, 4)).backward()
+            opt.step()
+    """)
+
+
+def test_a_replaced_parameter_is_not_said_to_be_cut_off() -> None:
+    check("""
+        net = nn.Linear(3, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for round in range(3):
+            if round == 1:
+                kept = net.weight.detach() * (net.weight.detach().abs() > 0.1)
+                net.weight = nn.Parameter(kept)  # GS504
+            opt.zero_grad()
+            net(torch.randn(4, 3)).pow(2).mean().backward()
+            opt.step()
+    """)

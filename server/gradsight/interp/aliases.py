@@ -9,7 +9,7 @@ from gradsight.interp.flow import Flow
 from gradsight.interp.sites import Frame, Site
 from gradsight.interp.syntax import mentions_attribute, names_read, statement_around, written_name
 from gradsight.interp.tensors import Storage, Tensor
-from gradsight.interp.values import MISSING, Mapping, tensors_in
+from gradsight.interp.values import MISSING, Mapping, Seq, tensors_in
 from gradsight.model.events import Step
 
 
@@ -107,6 +107,10 @@ class Aliases(Flow):
                     self.check_written_through_alias(value, node)
                 elif self.averaged and value.storage in self.averaged and not value.snapshot:
                     self.model_changed_by_state(value, node)
+            elif type(value) is Seq:
+                for item in value.items[:16]:
+                    if type(item) is Tensor and item.node is not None and item.storage.writes:
+                        self.check_written_through_alias(item, node)
         return super().operands_of(bound, node)
 
     beside_its_source = False
@@ -222,7 +226,7 @@ class Aliases(Flow):
                     how="source",
                     write=write.op,
                     target=tensor.label,
-                    alias=alias.label,
+                    alias=alias.label or self.text_of_target(write.site),
                     written=self.text_of_target(write.site),
                 )
                 return
@@ -458,7 +462,7 @@ def named_alias(writer: Tensor | None, source: Tensor) -> Tensor | None:
         if writer.snapshot in ("detach", "data"):
             alias = writer
         if writer is source:
-            return alias if alias is not None and alias.label else None
+            return alias if alias is not None and (alias.label or alias.kept_at) else None
         writer = writer.source
         steps += 1
     return None

@@ -324,10 +324,31 @@ class Backward(BackwardFaults):
                 if edge.requires is not True or edge.open:
                     return
                 todo.extend(edge.inputs)
-        for out in outputs:
-            if any(True for _ in out.cuts):
-                break
+        cut = self.cut_between(seen, wanted)
+        if cut is not None:
+            steps = [
+                Step("made", wanted.site, "made here"),
+                Step("needed", site, "autograd.grad does not find it behind the cut"),
+                *self.call_steps(cut.site),
+            ]
+            self.emit("grad-of-unused", cut.site, steps, target=wanted.label, cut=cut.op)
+            return
         self.emit("grad-of-unused", site, [Step("made", wanted.site, "made here")], target=wanted.label)
+
+    def cut_between(self, reached: set[Any], wanted: Tensor) -> Cut | None:
+        """The place where the way from a tensor to what was computed of it was cut, and a new leaf was made."""
+        for leaf in sorted(
+            (edge for edge in reached if isinstance(edge, Tensor)), key=lambda leaf: leaf.serial
+        ):
+            for cut in sorted(leaf.cuts, key=lambda cut: cut.serial):
+                behind = nodes_and_leaves(cut.edges)
+                if (
+                    cut.source is wanted
+                    or wanted in behind
+                    or (wanted.node is not None and wanted.node in behind)
+                ):
+                    return cut
+        return None
 
     def absent_grad_used(self, absent: AbsentGrad, node: ast.AST) -> None:
         """None was read from `.grad` and is used as a tensor."""
@@ -374,3 +395,16 @@ def executed_for(edges: list[Edge], inputs: list[Tensor]) -> set[Edge]:
                 reached.add(parent)
                 back.append(parent)
     return reached | {edge for edge in wanted if isinstance(edge, Tensor)}
+
+
+def nodes_and_leaves(edges: tuple[Edge, ...]) -> set[Edge]:
+    """Everything that a backward from these edges visits."""
+    seen: set[Edge] = set()
+    todo = list(edges)
+    while todo:
+        edge = todo.pop()
+        if edge not in seen:
+            seen.add(edge)
+            if isinstance(edge, Node):
+                todo.extend(edge.inputs)
+    return seen

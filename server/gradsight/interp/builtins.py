@@ -45,7 +45,7 @@ class Builtins(Objects):
         return External(f"builtins.{name}") if name in BUILTIN_NAMES else MISSING
 
     def call_builtin(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        action = getattr(self, f"builtin_{name}", None)
+        action = getattr(self, f"builtin_{name}", None) if name != "dict.fromkeys" else self.dict_from_keys
         if action is not None:
             return action(args, kwargs, node)
         if name.endswith(("Error", "Exception", "Warning", "Exit", "Interrupt", "StopIteration")):
@@ -254,11 +254,13 @@ class Builtins(Objects):
         if isinstance(args[0], Stream):
             result = Seq(kind, [], True, self.site(node))
             iterator, length = self.iterate(args[0])
+            cut_short = self.cut_short
             for count, item in enumerate(iterator):
                 if count >= 64:
                     break
                 self.store_in_list(result, item, node)
             result.exact = length is not None and len(result.items) < 64
+            result.partial = self.cut_short != cut_short
             return result
         items, exact = self.collect(args[0])
         if kind == "set" and all(is_constant(item) for item in items):

@@ -44,6 +44,9 @@ class Containers(Iteration):
             return Unknown("element of an unknown sequence")
         if isinstance(index, Slice):
             parts = (index.start, index.stop, index.step)
+            if owner.partial and index.step is not None:
+                # There are more items than listed: any of those may be among the chosen.
+                return Seq(owner.kind, list(items), False, owner.site)
             if owner.exact and all(part is None or isinstance(part, int) for part in parts):
                 try:
                     return Seq(owner.kind, items[slice(*parts)], True, owner.site)

@@ -42,6 +42,10 @@ class Machine(Protocol):
         self.stored_graphs = []
         self.same_tensor = []
         self.keeps = {}
+        self.group_members = {}
+        self.retired = set()
+        self.twins = {}
+        self.named_methods = []
         self.stored_somewhere = set()
         self.results = {}
         self.class_reads = {}

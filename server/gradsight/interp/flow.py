@@ -41,7 +41,7 @@ class Flow(Switches):
     def check_starved(self, parameter: Tensor, runs: list[Any], since: int, site: Site) -> None:
         """A parameter is stepped, data of it reached a loss, and no gradient came back."""
         last = self.live_gradient_ticks.get(parameter, -1)
-        if last > since:
+        if last > since or parameter in self.retired:
             return
         forgotten = self.loss_never_differentiated(parameter, site)
         if forgotten is not None and any(
@@ -51,6 +51,9 @@ class Flow(Switches):
             self.emit("step-without-backward", site, steps)
             return
         self.explain_absence(parameter, runs, site)
+
+    retired: set[Tensor]
+    """Parameters that gave their place in a module to others."""
 
     def loss_never_differentiated(self, parameter: Tensor, site: Site) -> Tensor | None:
         """A named scalar beside the step that depends on the parameter and had no backward."""

@@ -12,7 +12,7 @@ from typing import Any
 from gradsight.interp.aliases import BY_HAND, Aliases, StaleName
 from gradsight.interp.sites import Site
 from gradsight.interp.tensors import Numbered, Storage, Tensor, Write
-from gradsight.interp.values import Instance, Mapping, Seq
+from gradsight.interp.values import MISSING, Instance, Mapping, Seq
 from gradsight.model.events import Step
 
 
@@ -114,6 +114,58 @@ class KeptValues(Aliases):
                     self.frame.stale = {}
                 asked = not isinstance(origin, ast.Call)
                 self.frame.stale[keep.name] = StaleName(write, self.site(node), name, asked)
+
+    twins: dict[int, set[Any]]
+    """Containers that were made with one tensor at several places: the keys through which it was written."""
+
+    def sequence_operator(self, name: str, left: Any, right: Any) -> Any:
+        result = super().sequence_operator(name, left, right)
+        if name == "mul" and isinstance(result, Seq) and any(type(item) is Tensor for item in result.items):
+            self.twins[id(result)] = set()
+        return result
+
+    def dict_from_keys(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """`dict.fromkeys(names, value)`: one value under all keys."""
+        value = args[1] if len(args) > 1 else None
+        result = Mapping({}, True)
+        iterator, length = self.iterate(args[0]) if args else (iter(()), 0)
+        for key in itertools.islice(iterator, MOST_KEEPS):
+            self.store_key(result, key, value)
+        result.exact = result.exact and length is not None
+        if type(value) is Tensor:
+            self.twins[id(result)] = set()
+            self.stored(value, result, node)
+            self.stored(value, result, node)
+        return result
+
+    def set_item(self, owner: Any, index: Any, value: Any, node: ast.AST) -> None:
+        if id(owner) in self.twins and type(value) is Tensor and value.storage.stores:
+            if any(container == id(owner) for container, _, _ in value.storage.stores):
+                self.twins[id(owner)].add(self.mapping_key(index))
+        super().set_item(owner, index, value, node)
+
+    def sequence_item(self, owner: Seq, index: Any, node: ast.AST) -> Any:
+        value = super().sequence_item(owner, index, node)
+        if id(owner) in self.twins:
+            self.read_twin(owner, index, value, node)
+        return value
+
+    def mapping_item(self, owner: Mapping, index: Any) -> Any:
+        value = super().mapping_item(owner, index)
+        if id(owner) in self.twins:
+            self.read_twin(owner, index, value, self.node)
+        return value
+
+    def read_twin(self, owner: Any, index: Any, value: Any, node: ast.AST) -> None:
+        """An entry is read after its tensor was written through another entry."""
+        key = self.mapping_key(index)
+        written = self.twins[id(owner)]
+        if type(value) is not Tensor or key is MISSING or not written - {key} or MISSING in written:
+            return
+        stores = [store for store in value.storage.stores or () if store[0] == id(owner)]
+        writes = [write for write in value.storage.writes if stores and write.epoch > stores[0][1]]
+        if writes:
+            self.entries_are_one(value, writes[0], stores[0][2], node)
 
     def class_tensor_read(self, tensor: Tensor, owner: Instance, name: str, node: ast.AST) -> None:
         """A tensor of a class, read by one instance after another one has written it as its own."""

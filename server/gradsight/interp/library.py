@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -356,8 +357,15 @@ class Library(Standard):
         return Stream(iter(items * 4), False)
 
     def islice(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        items, exact = self.collect(args[0]) if args else ([], True)
         bounds = list(args[1:])
+        if (
+            args
+            and isinstance(args[0], Stream)
+            and all(bound is None or isinstance(bound, int) for bound in bounds)
+        ):
+            iterator, length = self.iterate(args[0])
+            return Stream(itertools.islice(iterator, *bounds), length is not None)
+        items, exact = self.collect(args[0]) if args else ([], True)
         if all(bound is None or isinstance(bound, int) for bound in bounds):
             return Seq("list", items[slice(*bounds)], exact)
         return Seq("list", items, False)

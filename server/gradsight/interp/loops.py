@@ -69,6 +69,7 @@ class Loops(Assignment):
                         end = limit + self.later_rounds(run)
                     if number >= end:
                         self.forget_counts(run)
+                        self.cut_short += 1
                         break
                     item = self.some_item(iterable, item)
                 run.number += 1
@@ -159,6 +160,8 @@ class Loops(Assignment):
         for run, number in self.frame.loops:
             run.grown.setdefault(id(items), (items, set()))[1].add(number)
 
+    cut_short: int = 0
+    """How many loops were left before their end."""
     truncated: bool = False
     """A loop over distinct tensors or modules was left before all of them had their round."""
 
@@ -195,6 +198,7 @@ class Loops(Assignment):
                     end = number + self.later_rounds(run)
                 if number >= end:
                     self.forget_counts(run)
+                    self.cut_short += 1
                     break
                 run.number += 1
                 frame.loops = (*outer, (run, number))

@@ -90,11 +90,15 @@ class Protocol(Freezing):
             return
         self.emit(
             "step-without-backward",
-            step.site,
+            self.named_only("backward") or step.site,
             [
                 Step("made", optimizer.site or step.site, "the optimizer is made here"),
             ],
         )
+
+    def named_only(self, method: str) -> Site | None:
+        """Where a method is named and not called."""
+        return next((site for name, site in self.named_methods if name == method), None)
 
     def has_backward_not_taken(self, site: Site) -> bool:
         """Whether the text around the step holds a backward that this path went past."""
@@ -125,11 +129,8 @@ class Protocol(Freezing):
                 continue
             if not any(isinstance(parameter.grad, Tensor) for parameter in parameters):
                 continue
-            self.emit(
-                "gradients-never-cleared",
-                runs[-1].site,
-                [Step("needed", second.site, "the step uses the gradients of all rounds so far")],
-            )
+            steps_on = [Step("needed", second.site, "the step uses the gradients of all rounds so far")]
+            self.emit("gradients-never-cleared", self.named_only("zero_grad") or runs[-1].site, steps_on)
             return
 
     def judge_updates(self) -> None:

@@ -93,6 +93,10 @@ class Registration(Targets):
                         return item
             elif isinstance(item, Tensor) and self.is_own_leaf(item, owner):
                 return item
+            elif isinstance(item, Instance):
+                found = self.trained_inside(item, registered, owner)
+                if found is not None:
+                    return found
             elif isinstance(item, (Seq, Mapping)):
                 found = self.hidden_in(item, registered, owner)
                 if found is not None and not isinstance(found, Tensor):

@@ -20,6 +20,8 @@ class Replacement(Registration):
 
     def attribute_assigned(self, owner: Any, name: str, value: Any, old: Any, node: ast.AST) -> None:
         super().attribute_assigned(owner, name, value, old, node)
+        if isinstance(old, Tensor) and old.is_parameter and old is not value:
+            self.retired.add(old)
         if not self.optimizers or old is value:
             return
         lazy = old is None or old is MISSING
@@ -68,7 +70,11 @@ class Replacement(Registration):
         if self.replacements:
             held = {tensor for other in self.optimizers for tensor in self.parameters_of(other)}
             for owner, place, fresh, name, lazy in self.replacements:
-                if owner is not optimizer or any(tensor in held for tensor in fresh):
+                if (
+                    owner is not optimizer
+                    or any(tensor in held for tensor in fresh)
+                    or self.retired.issuperset(fresh)
+                ):
                     continue
                 if lazy and not any(tensor in self.live_gradient_ticks for tensor in fresh):
                     continue

@@ -15,6 +15,7 @@ from gradsight.interp.tensors import Tensor
 from gradsight.interp.values import (
     MISSING,
     Array,
+    Bound,
     ClassValue,
     External,
     Function,
@@ -225,9 +226,18 @@ class Statements(Loops):
             pass
         else:
             result = self.evaluate(value)
-            if isinstance(result, Tensor) and isinstance(value, ast.Call):
+            if isinstance(value, ast.Attribute):
+                self.method_named(value, result)
+            elif isinstance(result, Tensor) and isinstance(value, ast.Call):
                 self.result_ignored(value, result)
         return None
+
+    named_methods: list[Any]
+    """Statements that name a method and do not call it: `optimizer.zero_grad`."""
+
+    def method_named(self, node: ast.Attribute, value: Any) -> None:
+        if isinstance(value, Bound):
+            self.named_methods.append((node.attr, self.site(node)))
 
     # -- definitions -------------------------------------------------------------------------------------------------
 

@@ -57,6 +57,7 @@ class Training(Modes):
         optimizer.state["exact"] = exact
         optimizer.state["options"] = dict(kwargs)
         optimizer.state["own options"] = self.options_by_parameter(source)
+        optimizer.state["group options"] = options_of_groups(source, len(groups))
         optimizer.state["fused"] = kwargs.get("fused") is True
         optimizer.state["stepped"] = 0
         optimizer.state["created"] = self.tick
@@ -108,7 +109,7 @@ class Training(Modes):
         found: dict[Tensor, dict[Any, Any]] = {}
         for item in source.items if isinstance(source, Seq) else []:
             if isinstance(item, Mapping):
-                options = {key: value for key, value in item.items.items() if key != "params"}
+                options = options_of(item)
                 for tensor in tensors_in(item.items.get("params")):
                     found[tensor] = options
         return found
@@ -142,6 +143,7 @@ class Training(Modes):
             groups, exact = self.parameter_groups(Seq("list", [args[0]]))
             optimizer.state["groups"].extend(groups)
             optimizer.state["own options"].update(self.options_by_parameter(Seq("list", [args[0]])))
+            optimizer.state["group options"].append(options_of(args[0]))
             optimizer.state["exact"] = optimizer.state["exact"] and exact
             return None
         if name in ("state_dict", "load_state_dict"):
@@ -170,13 +172,28 @@ class Training(Modes):
     def optimizer_attribute(self, optimizer: Opaque, name: str) -> Any:
         if name == "param_groups":
             groups = []
-            for group in optimizer.state.get("groups", []):
-                entry = Mapping({"params": Seq("list", list(group)), "lr": Number()}, False)
+            for group, own in zip(optimizer.state.get("groups", []), optimizer.state["group options"]):
+                members = Seq("list", [])
+                members.items = group
+                entry = Mapping({"lr": Number(), **own, "params": members}, False)
+                self.group_members[id(entry)] = (optimizer, group)
+                self.kept_alive.append(entry)
                 groups.append(entry)
             return Seq("list", groups, optimizer.state.get("exact", False))
         if name in ("state", "defaults"):
             return Unknown(f"{name} of an optimizer")
         return Bound(optimizer, name)
+
+    group_members: dict[int, tuple[Opaque, list[Tensor]]]
+    """For the dicts that `param_groups` has given out: whose group it is, and its members."""
+
+    def set_item(self, owner: Any, index: Any, value: Any, node: ast.AST) -> None:
+        super().set_item(owner, index, value, node)
+        if type(owner) is Mapping and index == "params" and id(owner) in self.group_members:
+            optimizer, members = self.group_members[id(owner)]
+            items, exact = self.collect(value)
+            members[:] = [item for item in items if isinstance(item, Tensor)]
+            optimizer.state["exact"] = optimizer.state["exact"] and exact
 
     # -- the protocol ------------------------------------------------------------------------------------------------
 
@@ -287,3 +304,15 @@ def carries_graph(value: Any, depth: int = 0) -> bool:
     if isinstance(value, Mapping):
         return depth < 3 and any(carries_graph(item, depth + 1) for item in list(value.items.values())[:16])
     return isinstance(value, (Instance, Layer, Function, Method, Opaque, Bound))
+
+
+def options_of(group: Mapping) -> dict[Any, Any]:
+    """What a parameter group says besides its members."""
+    return {key: value for key, value in group.items.items() if key != "params"}
+
+
+def options_of_groups(source: Any, count: int) -> list[dict[Any, Any]]:
+    """The options of each of an optimizer's groups; plain parameters are the first group, and have none."""
+    items = source.items if isinstance(source, Seq) else []
+    options = [options_of(item) for item in items if isinstance(item, Mapping)]
+    return [{} for _ in range(count - len(options))] + options
