@@ -367,12 +367,12 @@ class Calls(Expressions):
             for field in ancestor.fields
         ]
         init, defined = cls.find("__init__")
-        written = next(
-            (c for c in cls.lineage() if isinstance(c, ClassValue) and (c.has_fields or c is defined)), None
+        by_fields = next(
+            (one for one in cls.lineage() if one is defined or getattr(one, "has_fields", False)), None
         )
-        if isinstance(init, Function) and written is defined:
+        if isinstance(init, Function) and by_fields is defined:
             self.call_function(init, [instance, *args], kwargs, node)
-        elif cls.kind in ("data", "tuple") or written is not None:
+        elif cls.kind in ("data", "tuple") or by_fields is not defined:
             self.fill_fields(instance, fields, args, kwargs)
             after, _ = cls.find("__post_init__")
             if isinstance(after, Function):
