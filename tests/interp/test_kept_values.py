@@ -239,7 +239,7 @@ def test_a_cached_property_keeps_its_graph() -> None:
         class Kernel:
             def __init__(self, w):
                 self.w = w
-            @functools.cached_property
+            @functools.cached_property  # GS403
             def scaled(self):
                 return self.w.exp()
         w = torch.randn(3, requires_grad=True)
@@ -247,7 +247,7 @@ def test_a_cached_property_keeps_its_graph() -> None:
         opt = torch.optim.SGD([w], lr=0.1)
         for _ in range(3):
             opt.zero_grad()
-            kernel.scaled.sum().backward()  # GS403
+            kernel.scaled.sum().backward()
             opt.step()
     """)
 

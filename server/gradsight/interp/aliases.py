@@ -458,11 +458,13 @@ def named_alias(writer: Tensor | None, source: Tensor) -> Tensor | None:
     """The named `detach`/`.data` alias of `source` through which a write went, if it did."""
     steps = 0
     alias: Tensor | None = None
+    named = False
     while writer is not None and steps < 20:
         if writer.snapshot in ("detach", "data"):
             alias = writer
         if writer is source:
-            return alias if alias is not None and (alias.label or alias.kept_at) else None
+            return alias if named else None
+        named = named or bool(writer.label) or writer.kept_at is not None
         writer = writer.source
         steps += 1
     return None

@@ -350,6 +350,16 @@ class Backward(BackwardFaults):
                     return cut
         return None
 
+    def backward_passed_by(self) -> bool:
+        """Whether an undecided condition led this path past a backward."""
+        for decision in self.decisions:
+            node = decision.node
+            if isinstance(node, ast.If):
+                outcome = self.branches.get(id(decision.key), (0, decision.choice))[1]
+                if calls_backward(node.orelse if outcome else node.body):
+                    return True
+        return False
+
     def absent_grad_used(self, absent: AbsentGrad, node: ast.AST) -> None:
         """None was read from `.grad` and is used as a tensor."""
         site = self.site(node)
@@ -366,10 +376,21 @@ class Backward(BackwardFaults):
                 target=absent.owner.label,
                 used=True,
             )
+        elif absent.cause == "never" and self.backward_passed_by():
+            return
         elif absent.cause in ("never", "cleared", "needs-none"):
             if absent.site.key == site.key:
                 steps = steps[1:]
             self.emit("grad-is-none", absent.site, steps, target=absent.owner.label, cause=absent.cause)
+
+
+def calls_backward(body: list[ast.stmt]) -> bool:
+    """Whether some statement of a body calls a method that is named after backward."""
+    return any(
+        isinstance(inner, ast.Attribute) and "backward" in inner.attr
+        for part in body
+        for inner in ast.walk(part)
+    )
 
 
 def executed_for(edges: list[Edge], inputs: list[Tensor]) -> set[Edge]:

@@ -39,6 +39,7 @@ from gradsight.interp.values import (
 
 DEEPEST = 40
 MOST_ACTIVATIONS = 6
+CONTAINERS = {"builtins.dict", "builtins.list", "collections.OrderedDict", "collections.UserDict"}
 EXCEPTIONS = ("Error", "Exception", "Warning", "Interrupt", "StopIteration", "Exit")
 
 
@@ -129,10 +130,14 @@ class Calls(Expressions):
         if call not in self.results:
             self.kept_alive.append(given)
             result = self.results[call] = self.execute_function(function, args, kwargs, node)
-            kept = Site(cache_of(function), Frame(function.name, function.unit, {}, function.scope, 1))
-            for tensor in tensors_in(result):
-                tensor.kept_at = kept
+            self.keep_at_cache(function, result)
         return self.results[call]
+
+    def keep_at_cache(self, function: Function, result: Any) -> None:
+        """What a cache holds is kept at the decorator that makes the cache."""
+        kept = Site(cache_of(function), Frame(function.name, function.unit, {}, function.scope, 1))
+        for tensor in tensors_in(result):
+            tensor.kept_at = kept
 
     def execute_function(
         self, function: Function, args: list[Any], kwargs: dict[str, Any], node: ast.AST
@@ -243,6 +248,9 @@ class Calls(Expressions):
         frame = self.frame
         if frame.owner is not None and frame.receiver is not None:
             return Super(frame.owner, frame.receiver)
+        if isinstance(frame.receiver, Instance):
+            # Whatever an unknown ancestor does, it may do to the instance.
+            frame.receiver.open = True
         return self.gap("super() outside a method")
 
     # -- decorators --------------------------------------------------------------------------------------------------
@@ -317,10 +325,14 @@ class Calls(Expressions):
         frame.call_site = self.frame.call_site
         frame.guards = self.frame.guards
         previous = self.enter(frame)
+        first = len(self.class_functions)
         try:
             self.execute(node.body)
         finally:
             self.frame = previous
+        for function in self.class_functions[first:]:
+            function.owner = function.owner or cls
+        del self.class_functions[first:]
         for statement in node.body:
             if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
                 name = statement.target.id
@@ -366,6 +378,11 @@ class Calls(Expressions):
             if isinstance(ancestor, ClassValue)
             for field in ancestor.fields
         ]
+        base = next(
+            (one.path for one in cls.lineage() if isinstance(one, External) and one.path in CONTAINERS), ""
+        )
+        if base:
+            instance.held = Seq("list", []) if base == "builtins.list" else Mapping({})
         init, defined = cls.find("__init__")
         by_fields = next(
             (one for one in cls.lineage() if one is defined or getattr(one, "has_fields", False)), None
@@ -379,9 +396,22 @@ class Calls(Expressions):
                 self.call_function(after, [instance], {}, node)
         elif cls.kind == "module":
             self.init_module(instance, args, kwargs, node)
+        elif instance.held is not None:
+            self.fill_held(instance.held, args, kwargs, node)
         if cls.kind == "optimizer":
             return self.gap("optimizer class of the analysed code", node)
         return instance
+
+    def fill_held(self, held: Mapping | Seq, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> None:
+        """`dict.__init__` and `list.__init__`."""
+        if isinstance(held, Seq):
+            self.sequence_method(held, "extend", args, {}, node)
+            return
+        given = self.builtin_dict(args, kwargs, node)
+        if isinstance(given, Mapping):
+            self.mapping_method(held, "update", [given], {}, node)
+        else:
+            held.exact = False
 
     def fill_fields(
         self, instance: Instance, fields: list[tuple[str, Any]], args: list[Any], kwargs: dict[str, Any]
@@ -427,6 +457,7 @@ class Calls(Expressions):
                 result = self.call_function(value, [receiver], {}, self.node)
                 if isinstance(receiver, Instance):
                     receiver.attributes[value.name] = result
+                    self.keep_at_cache(value, result)
                 return result
             return Method(value, receiver)
         return value

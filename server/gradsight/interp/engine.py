@@ -42,6 +42,8 @@ class Machine(Protocol):
         self.stored_graphs = []
         self.same_tensor = []
         self.keeps = {}
+        self.derivatives = []
+        self.class_functions = []
         self.group_members = {}
         self.retired = set()
         self.twins = {}

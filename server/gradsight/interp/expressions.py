@@ -190,6 +190,8 @@ class Expressions(NameReading):
             if isinstance(left, AbsentGrad):
                 self.absent_grad_used(left, node)
                 return Unknown("arithmetic with None")
+            if isinstance(left, Instance) and isinstance(left.cls.find(f"__{name}__")[0], Function):
+                return self.instance_operator(name, left, right, node)
             return self.tensor_operator(f"__r{name}__", right, left, node)
         if is_constant(left) and is_constant(right):
             try:

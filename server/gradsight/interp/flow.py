@@ -20,6 +20,7 @@ COMPARING = {
 MEASURES = {"norm", "vector_norm", "matrix_norm", "sum"}
 """What a tensor is divided by to make it of unit size: its gradient depends on the divisor's."""
 SCALING = {"__mul__", "__rmul__", "__truediv__"}
+COPYING = {"copy", "number", "numpy"}
 TERM_KINDS = {"number", "numpy", "detach", "data", "copy", "grad", "no_grad", "inference"}
 
 
@@ -225,19 +226,51 @@ class Flow(Switches):
     def term_added(self, name: str, left: Tensor, right: Any, result: Any, node: ast.AST) -> None:
         if name not in ("__add__", "__radd__", "__sub__", "__rsub__", "__iadd__", "__isub__"):
             return
-        if not isinstance(result, Tensor) or result.node is None or result.shape not in ((), None):
+        if not isinstance(result, Tensor) or result.node is None:
+            return
+        if result.shape not in ((), None):
+            self.derivative_added(left, right, result, node)
             return
         for with_graph, without in ((left, right), (right, left)):
             if not isinstance(with_graph, Tensor) or with_graph.needs_grad() is not True:
                 continue
             if isinstance(without, Tensor):
-                if without.needs_grad() is not False or without.shape != ():
+                if without.shape != () or (
+                    without.needs_grad() is not False and not self.only_hides(without)
+                ):
+                    continue
+                if (edge := without.edge()) is not None:
+                    self.hidden_term(leaves_of([edge]), with_graph, result, node)
                     continue
             elif not isinstance(without, Number):
                 continue
             for cut in sorted(cuts_of(without), key=order_of):
                 if cut.kind in TERM_KINDS:
                     self.terms.append((result.node, cut, self.site(node), with_graph))
+
+    def derivative_added(self, left: Any, right: Any, result: Tensor, node: ast.AST) -> None:
+        """A derivative that is differentiated further beside one that is not: `u_t - alpha * u_xx`."""
+        for with_graph, without in ((left, right), (right, left)):
+            if not isinstance(with_graph, Tensor) or not isinstance(without, Tensor) or result.node is None:
+                continue
+            if without.needs_grad() is False and is_derivative(with_graph):
+                for cut in sorted(without.cuts, key=order_of):
+                    if cut.kind == "grad" and cut.op == "autograd.grad":
+                        self.derivatives.append((result.node, cut, self.site(node)))
+
+    derivatives: list[tuple[Node, Cut, Site]]
+    """Sums of a derivative with a graph and one without."""
+
+    def hidden_term(self, leaves: set[Tensor], partner: Tensor, result: Tensor, node: ast.AST) -> None:
+        """A term whose leaves are copies that were declared leaves again."""
+        cuts = [cut for leaf in leaves for cut in leaf.cuts if cut.kind in COPYING]
+        self.terms += [(result.node, cut, self.site(node), partner) for cut in sorted(cuts, key=order_of)]
+
+    def only_hides(self, tensor: Tensor) -> bool:
+        """Whether every leaf behind a value was cut off from what it was made of and declared a leaf again."""
+        edge = tensor.edge()
+        leaves = leaves_of([edge]) if edge is not None else set()
+        return bool(leaves) and all(leaf in self.declared and leaf.cuts for leaf in leaves)
 
     def tensor_operator(self, name: str, tensor: Tensor, other: Any, node: ast.AST) -> Any:
         result = super().tensor_operator(name, tensor, other, node)
@@ -265,6 +298,16 @@ class Flow(Switches):
         if self.terms:
             self.judge_terms(run)
         ended: Site = run.site
+        for node, cut, site in self.derivatives:
+            if node.walked is ended and self.trains(self.leaves_behind(cut), run):
+                steps = [
+                    Step("read", site, "used beside a derivative that has a graph"),
+                    Step("needed", ended, "this backward takes it for a constant"),
+                    *self.call_steps(cut.site),
+                ]
+                self.emit(
+                    "penalty-without-graph", cut.site, steps, cut=cut.kind, op=cut.op, source=cut.source.label
+                )
         for node, cut, site in self.normalised:
             if node.walked is ended and (
                 not computes_on_parameter(cut) or self.trains(self.leaves_behind(cut), run)
@@ -354,6 +397,18 @@ class Flow(Switches):
                 hidden=False,
                 parameter="",
             )
+
+
+def is_derivative(tensor: Tensor) -> bool:
+    """Whether a value is a derivative, or a multiple of one, that can be differentiated further."""
+    edge = tensor.edge()
+    while isinstance(edge, Node) and edge.op in LINEAR and edge.inputs:
+        edge = (
+            edge.inputs[-1]
+            if len(edge.inputs) == 1 or not isinstance(edge.inputs[0], Node)
+            else edge.inputs[0]
+        )
+    return isinstance(edge, Node) and edge.op == "autograd.grad"
 
 
 def measures(cut: Cut, tensor: Tensor) -> bool:

@@ -17,6 +17,7 @@ from gradsight.interp.tensors import IGNORANT, Node, Saved, Tensor, any_requires
 from gradsight.interp.values import (
     MISSING,
     Array,
+    Function,
     Instance,
     Seq,
     Unknown,
@@ -66,6 +67,11 @@ class Indexing(TensorAttributes):
             return current
         if isinstance(current, Unknown) and current.tensor is not None:
             return self.augment(node, current.tensor, operand)
+        if isinstance(current, Instance):
+            method, _ = current.cls.find(f"__i{name}__")
+            if isinstance(method, Function):
+                return self.call_function(method, [current, operand], {}, node)
+            return self.binary_values(type(node.op), current, operand, node)
         result = self.binary_values(type(node.op), current, operand, node)
         self.accumulated(node, current, operand, result)
         return result
@@ -148,6 +154,8 @@ class Indexing(TensorAttributes):
         self.tick += 1
         if tensor.one_of_many and tensor.counter.version != tensor.born_version:
             self.outdated_view_used(tensor, node)
+        if tensor.node is not None and tensor.storage.writes:
+            self.check_written_through_alias(tensor, node)
         result = self.make_view(tensor, Output(alias="self", aliased="always"), op, site)
         result.dtype = tensor.dtype
         flag = tensor.needs_grad()

@@ -122,6 +122,8 @@ class Iteration(Calls):
         method, _ = value.cls.find("__iter__")
         if isinstance(method, Function):
             return self.iterate(self.call_function(method, [value], {}, self.node))
+        if value.held is not None:
+            return self.iterate(value.held, count)
         getter, _ = value.cls.find("__getitem__")
         if isinstance(getter, Function):
             return (
@@ -168,6 +170,8 @@ class Iteration(Calls):
             method, _ = value.cls.find("__len__")
             if isinstance(method, Function):
                 return self.call_function(method, [value], {}, self.node)
+            if value.held is not None:
+                return self.length_of(value.held)
         if isinstance(value, Unknown):
             return value.derived("len", "length of an unknown value", "number")
         if isinstance(value, Opaque) and value.kind == "loader":

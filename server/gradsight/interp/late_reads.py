@@ -183,7 +183,8 @@ class LateReads(Backward):
 
     def entries_are_one(self, tensor: Tensor, write: Any, stored: Site, node: ast.AST) -> None:
         by_hand = write.mode != "optimizer" and write.op not in ("load_state_dict", "optimizer step")
-        here = write.site.frame.function is stored.frame.function and by_hand
+        collected = isinstance(stored.node, ast.Call) and isinstance(stored.node.func, ast.Name)
+        here = (write.site.frame.function is stored.frame.function or collected) and by_hand
         place = write.site if here else stored
         other = (
             Step("made", stored, "the same tensor is stored here each time")

@@ -256,6 +256,7 @@ class Library(Standard):
             if isinstance(value, Instance):
                 clone: Any = Instance(value.cls, value.site)
                 clone.open = value.open
+                clone.held = self.deep_copy(value.held, node, memo)
             else:
                 clone = Layer(value.name, dict(value.options), value.site)
             memo[id(value)] = clone
@@ -486,7 +487,8 @@ class Library(Standard):
         self, receiver: Unknown, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
     ) -> None:
         """step, zero_grad or backward of an unknown object: what is known about gradients may no longer hold."""
-        if name == "backward" and (receiver.carries or not receiver.argument):
+        # `accelerator.backward(loss)` and the like, and `loss.backward()` unless the loss is a bare argument.
+        if name == "backward" and (receiver.carries or args or not receiver.argument):
             self.gradients_unknown = True
 
     # -- modelled objects --------------------------------------------------------------------------------------------
@@ -579,7 +581,8 @@ class Library(Standard):
 STANDARD = {
     "copy.deepcopy": "copy_deep", "copy.copy": "copy_shallow", "collections.namedtuple": "make_namedtuple",
     "collections.deque": "make_deque", "collections.defaultdict": "make_defaultdict", "collections.OrderedDict": "builtin_dict",
-    "functools.partial": "make_partial", "functools.reduce": "call_reduce", "functools.wraps": "wrapping_decorator",
+    "functools.partial": "make_partial", "functools.reduce": "call_reduce", "weakref.ref": "weak_reference", "weakref.proxy": "weak_proxy",
+    "itertools.accumulate": "running_totals", "itertools.repeat": "repeat_value", "operator.methodcaller": "method_caller", "functools.wraps": "wrapping_decorator",
     "functools.lru_cache": "cache_decorator", "functools.cache": "cache_decorator", "dataclasses.field": "field", "dataclasses.replace": "replace_fields",
     "dataclasses.dataclass": "dataclass_decorator", "itertools.chain": "chain", "itertools.chain.from_iterable": "chain_from",
     "itertools.product": "product", "itertools.count": "count_up", "itertools.cycle": "cycle", "itertools.islice": "islice",

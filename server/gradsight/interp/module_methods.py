@@ -300,8 +300,12 @@ class ModuleMethods(ModuleRegistry):
                     self.set_training(target, args[0] if args else kwargs.get("mode", True))
                     return target
                 return self.module_method(target, name, args, kwargs, node)
+        elif isinstance(target, Instance) and target.held is not None:
+            if name == "__init__":
+                return self.fill_held(target.held, args, kwargs, node)
+            if name == "__setitem__" and len(args) == 2:
+                return self.set_item(target.held, args[0], args[1], node)
+            return self.call_method(target.held, name, args, kwargs, node)
         elif isinstance(target, Instance) and name == "__init__":
-            if target.cls.kind == "exception":
-                return None
             return None
         return self.gap(f"method {name} of a base class from outside what is known", node)

@@ -113,6 +113,9 @@ class Objects(Containers):
             found = self.module_member(owner, name, node)
             if found is not MISSING:
                 return found
+        getter, _ = owner.cls.find("__getattr__")
+        if isinstance(getter, Function) and owner.held is not None:
+            return self.call_function(getter, [owner, name], {}, node)
         if owner.open or self.has_dynamic_attributes(owner):
             unknown = Unknown(f"attribute {name} set outside what is known")
             attributes[name] = unknown
@@ -219,6 +222,8 @@ class Objects(Containers):
                 return values[index] if -len(values) <= index < len(values) else Unknown("index out of range")
             if owner.module is not None and isinstance(index, int):
                 return owner.attributes.get(str(index), Unknown("item of a module"))
+            if owner.held is not None:
+                return self.get_item(owner.held, index, node)
             return self.gap("item of an object", node)
         if kind is Unknown:
             if owner.tensor is not None:
@@ -283,6 +288,8 @@ class Objects(Containers):
             method, _ = owner.cls.find("__setitem__")
             if isinstance(method, Function):
                 self.call_function(method, [owner, index, value], {}, node)
+            elif owner.held is not None:
+                self.set_item(owner.held, index, value, node)
         elif kind is Unknown:
             if owner.tensor is not None:
                 self.write_item(owner.tensor, index, value, node)
@@ -357,6 +364,8 @@ class Objects(Containers):
                 return copy
             if name == "_asdict":
                 return Mapping(dict(receiver.attributes))
+        if receiver.held is not None:
+            return self.call_method(receiver.held, name, args, kwargs, node)
         return self.unknown_result(
             f"method {name} from outside what is known", [receiver, *args], kwargs, node
         )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from typing import Any
 
 from gradsight.interp.custom_functions import CustomFunctions
 from gradsight.interp.expressions import BINARY
 from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import Function, Instance, Opaque, Seq
+from gradsight.interp.values import Function, Instance, Native, Opaque, Seq, Stream
 
 
 class Standard(CustomFunctions):
@@ -40,6 +41,51 @@ class Standard(CustomFunctions):
             if isinstance(value, Tensor):
                 value.kept_at = self.site(node)
         return copy
+
+    def weak_reference(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """`weakref.ref(value)`: called, it gives the value back."""
+        held = args[0] if args else None
+        return Native("weakref.ref", lambda given, named, place: held)
+
+    def weak_proxy(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return args[0] if args else self.gap("proxy of nothing", node)
+
+    def method_caller(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """`operator.methodcaller(name, …)`: a function that calls the method of its argument."""
+        if not args or not isinstance(args[0], str):
+            return self.unknown_result("caller of an unknown method", args, kwargs, node)
+        name, given = args[0], args[1:]
+        return Native(
+            "operator.methodcaller",
+            lambda values, named, place: self.call_method(values[0], name, list(given), dict(kwargs), place),
+        )
+
+    def repeat_value(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """`itertools.repeat(value[, times])`."""
+        times = args[1] if len(args) > 1 else kwargs.get("times")
+        if isinstance(times, int):
+            return Stream(itertools.repeat(args[0], min(times, 64)), True)
+        return Stream(itertools.repeat(args[0] if args else None), True)
+
+    def running_totals(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """`itertools.accumulate(values, function, initial=…)`: each total is made when it is asked for."""
+        iterator, length = self.iterate(args[0]) if args else (iter(()), 0)
+        function = args[1] if len(args) > 1 else kwargs.get("func")
+
+        def totals() -> Any:
+            total = kwargs.get("initial")
+            started = total is not None
+            if started:
+                yield total
+            for item in itertools.islice(iterator, 64):
+                if started and function is None:
+                    total = self.binary_values(ast.Add, total, item, node)
+                else:
+                    total = self.call(function, [total, item], {}, node) if started else item
+                started = True
+                yield total
+
+        return Stream(totals(), length is not None)
 
     def call_operator(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         """`operator.add(a, b)`, and `operator.iadd(a, b)`, which writes into `a`."""

@@ -232,6 +232,8 @@ class Statements(Loops):
                 self.result_ignored(value, result)
         return None
 
+    class_functions: list[Function]
+    """Functions of classes that are being executed: a decorator may hide them inside another function."""
     named_methods: list[Any]
     """Statements that name a method and do not call it: `optimizer.zero_grad`."""
 
@@ -243,6 +245,8 @@ class Statements(Loops):
 
     def do_function(self, node: Any) -> Any:
         value = self.make_function(node)
+        if self.frame.name == "<class>":
+            self.class_functions.append(value)
         for decorator in reversed(node.decorator_list):
             value = self.decorate(decorator, value)
         self.bind(node.name, value)

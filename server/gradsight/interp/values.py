@@ -266,7 +266,7 @@ class ClassValue:
 class Instance:
     """An object of a class of the analysed code."""
 
-    __slots__ = ("attributes", "cls", "escaped", "module", "open", "site")
+    __slots__ = ("attributes", "cls", "escaped", "held", "module", "open", "site")
 
     def __init__(self, cls: ClassValue, site: Site | None) -> None:
         self.cls = cls
@@ -276,6 +276,8 @@ class Instance:
         """True when attributes may exist that were not seen being set."""
         self.escaped = False
         self.module: ModuleState | None = None
+        self.held: Mapping | Seq | None = None
+        """What an instance of a class that derives from `dict` or `list` holds as such."""
 
 
 class ModuleState:
