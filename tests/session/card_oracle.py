@@ -11,6 +11,7 @@ import io
 import random
 import re
 import sys
+import traceback
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -118,7 +119,8 @@ def observations(text: str, path: str) -> dict[Place, set[Observation]]:
     return observer.seen
 
 
-def _run(text: str, path: str, see: Any) -> None:
+def _run(text: str, path: str, see: Any) -> set[int]:
+    """Run a program to its end; returns the lines that an error broke off, which did only a part of what they say."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     random.seed(0)
@@ -128,11 +130,13 @@ def _run(text: str, path: str, see: Any) -> None:
         warnings.simplefilter("ignore")
         try:
             exec(compile(tree, path, "exec"), namespace)
-        except (Exception, SystemExit):
-            pass
+        except (Exception, SystemExit) as error:
+            frames = traceback.walk_tb(error.__traceback__)
+            return {line for frame, line in frames if frame.f_code.co_filename == path}
         finally:
             torch.set_grad_enabled(True)
             torch.set_default_dtype(torch.float32)
+    return set()
 
 
 @dataclass
@@ -158,7 +162,7 @@ class Memories:
 
 
 def memories(text: str, path: str) -> Memories:
-    """What a program keeps for backward, by the lines of the program that were running."""
+    """What a program keeps for backward, by the lines of the program that were running and came to their end."""
     noted = Memories()
 
     def pack(tensor: torch.Tensor) -> torch.Tensor:
@@ -171,7 +175,8 @@ def memories(text: str, path: str) -> Memories:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        _run(text, path, noted.see)
+        for line in _run(text, path, noted.see):
+            noted.kept.pop(line, None)
     return noted
 
 
