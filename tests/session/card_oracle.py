@@ -11,11 +11,13 @@ import io
 import random
 import re
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
+from unittest import mock
 
 import torch
 
@@ -174,9 +176,21 @@ def memories(text: str, path: str) -> Memories:
             frame = frame.f_back  # type: ignore[assignment]
         return tensor
 
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        for line in _run(text, path, noted.see):
-            noted.kept.pop(line, None)
+    def run_noted(thread: threading.Thread) -> None:
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            run_thread(thread)
+
+    run_thread = threading.Thread.run
+    # Hooks hold for the thread that sets them.
+    with (
+        torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor),
+        mock.patch.object(threading.Thread, "run", run_noted),
+    ):
+        broken = _run(text, path, noted.see)
+    for line in {line for line, _ in noted.named}:
+        noted.kept.setdefault(line, set())
+    for line in broken:
+        noted.kept.pop(line, None)
     return noted
 
 
