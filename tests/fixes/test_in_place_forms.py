@@ -46,10 +46,44 @@ from tests.fixes.checking import check_rewrite, rewritten
         ("x[0].mul_(2); print(1)", "x = x.clone()\nx[0].mul_(2); print(1)"),
         ("if a: x[0] = 1", "if a: x = x.clone(); x[0] = 1"),
         ("y = x.add_(1)", "x = x + 1\ny = x"),
+        ("F.relu(x, True)", "x = F.relu(x)"),
+        ("F.relu(input=x, inplace=True)", "x = F.relu(input=x)"),
+        ("x = F.dropout(x, 0.5, True, True)  # here too", "x = F.dropout(x, 0.5, True)  # here too"),
+        ("torch.Tensor.mul_(x, 2)", "x = torch.Tensor.mul(x, 2)"),
+        ("torch.fill_(x, 2)", "x = torch.fill_(x.clone(), 2)"),
+        ("torch.arange(5, out=x)", "x = torch.arange(5, dtype=x.dtype, device=x.device)"),
+        ("x.T.mul_(2)", "x = x.clone()\nx.T.mul_(2)"),
+        ("x.data.mul_(3)", "x.data = x.data * 3"),
+        ("x.data *= 3", "x.data = x.data * 3"),
+        ("x.data = x.data.mul_(3)", "x.data = x.data * 3"),
+        ("x.data[0] = 1", "x.data = x.data.clone()\nx.data[0] = 1"),
+        ("x.detach().zero_()", "x.data = x.data.clone()\nx.detach().zero_()"),
+        ("y = nn.init.zeros_(x)", "x.data = nn.init.zeros_(x.detach().clone())\ny = x"),
     ],
 )  # fmt: skip
 def test_a_form_is_written_out_of_place(statement: str, after: str) -> None:
     check_rewrite(statement, after)
+
+
+@pytest.mark.parametrize(
+    ("statement", "after"),
+    [
+        ("x.grad.zero_()", "x.grad = x.grad.clone().zero_()"),
+        ("x.grad[0] = 0", "x.grad = x.grad.clone()\nx.grad[0] = 0"),
+        ("layer.weight.data.mul_(2)", "layer.weight.data = layer.weight.data * 2"),
+        ("nn.init.ones_(layer.weight)", "layer.weight.data = nn.init.ones_(layer.weight.detach().clone())"),
+        ("torch.gt(a, b, out=x)", "x = torch.gt(a, b)"),
+    ],
+)
+def test_what_others_may_hold_is_written_out_of_place_and_not_called_safe(statement: str, after: str) -> None:
+    check_rewrite(statement, after, safety="unsafe")
+
+
+@pytest.mark.parametrize("behind", ["", "same = x\n", "part = x[0]\n"])
+def test_who_else_reads_the_memory_decides_about_safety(behind: str) -> None:
+    text = f"import torch\nx = make()\n{behind}x.data.mul_(3)\nprint(x, same, part)\n"
+    ((_, safety),) = rewritten(text, text.count("\n") - 1)
+    assert safety == ("unsafe" if behind else "safe")
 
 
 def test_two_writes_of_one_statement_become_one_assignment() -> None:
@@ -71,7 +105,14 @@ def test_a_layer_loses_its_flag() -> None:
         "items[0] = 1",
         "layer.requires_grad_()",
         "scaler.unscale_(optimizer)",
-        "nn.init.zeros_(layer.weight)",
+        "x.resize_(3)",
+        "x.set_(other)",
+        "optimizer.step()",
+        "nn.utils.clip_grad_norm_(net.parameters(), 1.0)",
+        "settings['lr'] = 0.1",
+        "F.relu(x, inplace=False)",
+        "F.relu(x, False)",
+        "F.relu(x, inplace=flag)",
     ],
 )
 def test_what_writes_no_tensor_is_left_alone(statement: str) -> None:

@@ -11,8 +11,10 @@ from gradsight.fixes.expressions import ATOMS
 from gradsight.fixes.kinds import is_plainly_tensor
 from gradsight.fixes.lines import is_compound
 from gradsight.fixes.names import meaning
-from gradsight.fixes.out_of_place import Write, is_list, rewrite, writes_in
+from gradsight.fixes.out_of_place import is_list, rewrite
+from gradsight.fixes.replacing import is_unrecorded, replaced
 from gradsight.fixes.tree import BLOCKS, Patch, Tree, first_line, patched
+from gradsight.fixes.writes import Write, writes_in
 from gradsight.model.fix import Safety
 from gradsight.model.source import Span
 
@@ -63,8 +65,13 @@ def _rewrites_of(tree: Tree, statement: ast.stmt, span: Span) -> Iterator[Draft]
         first, last = tree.place(tree.start(write.node))[0], tree.place(tree.end(write.node))[0]
         if last < span.line or first > span.end_line or not may_be_tensor(tree, statement, write):
             continue
-        changed = rewrite(tree, statement, write)
-        if changed is None or (changed.standing.reasons and not changed.standing.read_later):
+        if is_unrecorded(tree, statement, write):
+            changed = replaced(tree, statement, write)
+        else:
+            changed = rewrite(tree, statement, write, asked=True)
+        if changed is None or not (
+            changed.keeps_tensor or changed.standing.read_later or not changed.standing.reasons
+        ):
             continue
         start = tree.line_start(tree.start(statement))
         if changed.how == "layer":
