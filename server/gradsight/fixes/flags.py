@@ -15,7 +15,7 @@ def flag_of(tree: Tree, call: ast.Call) -> ast.expr | None:
     if not last:
         return None
     given = _flag(call, last if package in (FUNCTIONAL, "torch.nn") else "")
-    return given if isinstance(given, ast.Constant) and given.value in (True, 1) else None
+    return given if isinstance(given, ast.Constant) and given.value is True else None
 
 
 def may_be_flagged(call: ast.Call) -> bool:
