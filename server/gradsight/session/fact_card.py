@@ -160,7 +160,7 @@ def _shared(name: str, alias: str, case: Case, index: int) -> str:
     if output.one_of_many:
         return sentence + "; in-place writes to one of several views raise"
     if output.overlapping:
-        return sentence + "; in-place writes to it raise"
+        return sentence + "; in-place writes raise where several of its elements are one in memory"
     return sentence + ", and autograd notices writes through either"
 
 
