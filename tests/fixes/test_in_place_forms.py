@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gradsight.fixing import rewrites_at
+from gradsight.model import Source, Span
 from tests.fixes.checking import check_rewrite, rewritten
 
 
@@ -139,3 +141,21 @@ def test_a_name_of_an_outer_scope_is_not_rebound() -> None:
 
 def test_a_text_that_does_not_parse_has_no_rewrite() -> None:
     assert rewritten("x *= 2\ndef f(:\n", 1) == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("y = 1; x.mul_(2); print(x)", "x = x * 2"),
+        ("x = F.dropout(\n    x,  # all\n    inplace=True,\n)", "x = F.dropout(x)"),
+        ("if True:\n    y = x.add_(1)", "x = x + 1"),
+        ("x.index_add_(\n    0, i,\n    v)", "x = x.index_add(0, i, v)"),
+    ],
+)
+def test_a_title_tells_the_new_statement_alone(statement: str, told: str) -> None:
+    ahead = "import torch\nimport torch.nn.functional as F\nx = make()\n"
+    text = f"{ahead}{statement}\nprint(x)\n"
+    line = 3 + statement.count("\n") + 1 if "if" in statement else 4
+    column = statement.index("x.") if line == 4 and "x." in statement else 4
+    (fix,) = rewrites_at(Source("program.py", text), Span(line, column, line, column))
+    assert fix.title == f"Write out of place: {told}"

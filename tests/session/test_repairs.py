@@ -73,6 +73,16 @@ def test_a_fix_and_a_rewrite_that_do_the_same_are_offered_once(is_lazy: bool) ->
     assert [offer.purpose for offer in alone.work(workshop(document), memory)] == ["rewrite"]
 
 
+@pytest.mark.parametrize("is_lazy", [True, False])
+def test_fixes_come_first_and_silence_last(is_lazy: bool) -> None:
+    document, memory = opened(), OfferMemory()
+    for _ in range(2):
+        plan = make_plan(document, memory, {"fix", "rewrite", "suppress"}, HERE, document.findings, is_lazy)
+        offers = plan.work(workshop(document), memory)
+        assert offers[0].is_preferred
+        assert [offer.purpose for offer in offers] == ["fix", "fix", "suppress"]
+
+
 def test_a_fix_does_not_hide_the_rewrite_of_another_line() -> None:
     text = TEXT.replace("    y *= 3\n", "    y *= 3\n    z = x * 2\n    z *= 3\n    print(z)\n")
     document, memory = opened(text), OfferMemory()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from textwrap import dedent
 
 from gradsight.fixes.aliases import reaching
 from gradsight.fixes.draft import Draft, short
@@ -73,17 +74,35 @@ def _rewrites_of(tree: Tree, statement: ast.stmt, span: Span) -> Iterator[Draft]
             changed.keeps_tensor or changed.standing.read_later or not changed.standing.reasons
         ):
             continue
-        start = tree.line_start(tree.start(statement))
         if changed.how == "layer":
             title = f"Use {changed.name} without inplace=True"
         elif changed.how == "clone":
             title = f"Clone {short(changed.name)} before this write"
         else:
-            inner = [one for one in changed.patches if one.start >= start]
-            new = patched(tree.text, tuple(inner))[start : tree.line_end(tree.end(statement)) + 200]
-            title = f"Write out of place: {short(new.splitlines()[0].strip(), 60)}"
+            title = f"Write out of place: {short(_told(tree, statement, changed.patches), 60)}"
         safety: Safety = "safe" if changed.standing.is_private else "unsafe"
         yield Draft("rewrite", title, safety, changed.patches)
+
+
+def _told(tree: Tree, statement: ast.stmt, patches: tuple[Patch, ...]) -> str:
+    """What a statement becomes, in one line; of several statements the first."""
+    start, end = tree.start(statement), tree.end(statement)
+    if tree.begins_line(statement):
+        start = tree.line_start(start)
+    inner = tuple(
+        Patch(one.start - start, one.end - start, one.text) for one in patches if start <= one.start <= end
+    )
+    text = dedent(patched(tree.text[start:end], inner))
+    line = text.strip().split("\n")[0].strip()
+    try:
+        ast.parse(line)
+        return line
+    except SyntaxError:
+        pass
+    try:
+        return ast.unparse(ast.parse(text).body[0]).split("\n")[0]
+    except (SyntaxError, IndexError):
+        return line
 
 
 def _copies_of(tree: Tree, statement: ast.stmt, span: Span) -> Iterator[Draft]:

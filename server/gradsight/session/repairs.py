@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gradsight.session.documents import Document
 
 Purpose = Literal["fix", "suppress", "rewrite", "fixAll"]
+_ORDER: dict[Purpose, int] = {"fix": 0, "rewrite": 1, "suppress": 2, "fixAll": 3}
 FIX_ALL = "Fix all safe GradSight findings"
 # What an in-place statement has in it, one way or another: an operator, an item that is assigned, a method, a flag by name
 # or by its place, `out=`.
@@ -212,9 +213,10 @@ def _marked(offer: Offer, first: int) -> Offer:
 
 
 def _once(offers: Sequence[Offer]) -> list[Offer]:
-    """The offers without the rewrites that a fix beside them does already."""
+    """The offers as a menu shows them: fixes first, and no rewrite that a fix beside it does already."""
     fixes = {offer.mark for offer in offers if offer.purpose == "fix" and offer.mark is not None}
-    return [offer for offer in offers if offer.purpose != "rewrite" or offer.mark not in fixes]
+    kept = [offer for offer in offers if offer.purpose != "rewrite" or offer.mark not in fixes]
+    return sorted(kept, key=lambda offer: _ORDER[offer.purpose])
 
 
 def _statement_lines(document: Document, asked: Span) -> list[str]:
