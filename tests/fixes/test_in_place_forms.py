@@ -159,3 +159,25 @@ def test_a_title_tells_the_new_statement_alone(statement: str, told: str) -> Non
     column = statement.index("x.") if line == 4 and "x." in statement else 4
     (fix,) = rewrites_at(Source("program.py", text), Span(line, column, line, column))
     assert fix.title == f"Write out of place: {told}"
+
+
+@pytest.mark.parametrize(
+    ("before", "statement"),
+    [
+        ("", "group['lr'] = 0.1"),
+        ("", "optimizer.param_groups[0]['lr'] = 0.1"),
+        ("state = net.state_dict()\n", "state[k] += v"),
+        ("import numpy as np\nx = np.zeros(3)\n", "x[:] = 1"),
+        ("x = make().numpy()\n", "x[0] = 1"),
+        ("self.items = []\n", "self.items[i] = v"),
+        ("book.items()\n", "book[name] = v"),
+        ("x = [[None] * 3 for _ in range(3)]\n", "x[0][1] = make()"),
+    ],
+)
+def test_what_is_no_tensor_is_not_cloned(before: str, statement: str) -> None:
+    ahead = f"import torch\nx = make()\n{before}"
+    assert rewritten(f"{ahead}{statement}\nprint(x)\n", ahead.count("\n") + 1) == []
+
+
+def test_an_entry_of_a_dict_is_cloned_by_itself() -> None:
+    check_rewrite("x['k'][0] = 1", "x['k'] = x['k'].clone()\nx['k'][0] = 1", safety="unsafe")

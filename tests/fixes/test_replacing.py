@@ -57,6 +57,8 @@ def rewritten_program(statement: str) -> list[str]:
         ("with torch.no_grad():\n    net.weight.fill_(1.0)  # here", "    net.weight.data = net.weight.clone().fill_(1.0)"),
         ("@torch.no_grad()\ndef scale(p):\n    p.mul_(2)  # here\nscale(w)", "    p.data = p * 2"),
         ("def scale():\n    w.data.mul_(2)  # here\nscale()", "    w.data = w.data * 2"),
+        ("h = net(w)\nwith torch.no_grad():\n    h *= 2  # here\nh.sum().backward(retain_graph=True)", "    h.data = h * 2"),
+        ("with torch.no_grad():\n    net.weight += 1  # here", "    net.weight.data = net.weight + 1"),
         ("ws = [w, net.weight]\nws[0].data.mul_(2)  # here", "ws[0].data = ws[0].data * 2"),
         ("with torch.set_grad_enabled(False):\n    w.mul_(2)  # here", "    w.data = w * 2"),
     ],

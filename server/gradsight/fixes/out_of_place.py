@@ -18,6 +18,7 @@ from gradsight.fixes.forms import (
     WITH_TWIN,
 )
 from gradsight.fixes.indexes import is_spared
+from gradsight.fixes.kinds import is_key
 from gradsight.fixes.lines import insert_before, is_compound
 from gradsight.fixes.names import is_local, meaning
 from gradsight.fixes.sharing import is_view_attribute, root
@@ -134,7 +135,7 @@ def written_base(tree: Tree, target: ast.AST | None, statement: ast.stmt) -> ast
     """The whole tensor behind an item or a view; an entry of a list is whole in itself."""
     inner = target
     while isinstance(inner, ast.Subscript):
-        if is_list(tree, inner.value, statement):
+        if is_list(tree, inner.value, statement) or is_key(inner.slice):
             return inner
         inner = inner.value
     return root(target)

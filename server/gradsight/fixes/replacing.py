@@ -10,8 +10,7 @@ from __future__ import annotations
 import ast
 
 from gradsight.fixes.aliases import reaching
-from gradsight.fixes.forms import INPLACE
-from gradsight.fixes.kinds import MADE, is_plainly_tensor
+from gradsight.fixes.kinds import MADE, is_plainly_tensor, is_used_as_tensor
 from gradsight.fixes.lines import insert_before, is_compound
 from gradsight.fixes.names import meaning
 from gradsight.fixes.out_of_place import (
@@ -30,7 +29,10 @@ from gradsight.fixes.tree import Patch, Tree, patched
 from gradsight.fixes.writes import Write, chain_root
 
 PAST_THE_GRAPH = ("data", "detach", "numpy")
-TENSOR_ONLY = INPLACE | frozenset("backward data detach grad grad_fn requires_grad requires_grad_".split())
+NUMBERS = frozenset(
+    "len int float str range sum enumerate time perf_counter item bool set max min abs round".split()
+)
+"""Calls that mostly give a number or something else that is no tensor."""
 
 
 def is_unrecorded(tree: Tree, statement: ast.stmt, write: Write) -> bool:
@@ -166,18 +168,33 @@ def _is_without_grad(tree: Tree, base: ast.AST, statement: ast.stmt) -> bool:
 
 def _is_tensor(tree: Tree, base: ast.AST, statement: ast.stmt) -> bool:
     """Whether the text uses an expression as only a tensor can be used."""
-    if is_plainly_tensor(tree, base, statement):
-        return True
-    text = tree.segment(base)
-    used = tree.notes.get("used as tensors")
-    if not isinstance(used, set):
-        used = {
-            ast.unparse(node.value)
-            for node in ast.walk(tree.module)
-            if isinstance(node, ast.Attribute) and node.attr in TENSOR_ONLY
-        }
-        tree.notes["used as tensors"] = used
-    return text in used
+    return (
+        is_plainly_tensor(tree, base, statement)
+        or is_used_as_tensor(tree, base)
+        or _is_computed(tree, base, statement)
+    )
+
+
+def _is_computed(tree: Tree, base: ast.AST, statement: ast.stmt) -> bool:
+    """Whether a name holds what a layer or a function gave: `h = net(x)`."""
+    if not isinstance(base, ast.Name):
+        return False
+    bindings, _, argument = reaching(tree, base.id, statement, tree.scope(statement))
+    return (
+        not argument
+        and bool(bindings)
+        and all(
+            isinstance(one.value, ast.Call) and ast.unparse(one.value.func).rpartition(".")[2] not in NUMBERS
+            for one in bindings
+        )
+    )
+
+
+def may_lose_its_graph(tree: Tree, statement: ast.stmt, changed: Rewrite) -> bool:
+    """Whether a new tensor would be made without recording, in the place of one that may have had a graph."""
+    if changed.keeps_tensor or changed.how == "layer" or not mode_around(tree, statement):
+        return False
+    return not _is_without_grad(tree, ast.Name(changed.name), statement)
 
 
 def _value(tree: Tree, statement: ast.stmt, write: Write, target: ast.AST) -> tuple[Patch, ...] | None:
