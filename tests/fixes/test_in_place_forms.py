@@ -171,6 +171,8 @@ def test_a_title_tells_the_new_statement_alone(statement: str, told: str) -> Non
         ("x = make().numpy()\n", "x[0] = 1"),
         ("self.items = []\n", "self.items[i] = v"),
         ("book.items()\n", "book[name] = v"),
+        ("", "book[name] = (low, high)"),
+        ("", "book[name] = 'text'"),
         ("x = [[None] * 3 for _ in range(3)]\n", "x[0][1] = make()"),
     ],
 )

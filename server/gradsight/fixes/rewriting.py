@@ -130,7 +130,12 @@ def may_be_tensor(tree: Tree, statement: ast.stmt, write: Write) -> bool:
     ):
         return False
     if write.form == "item" and isinstance(target, ast.Subscript):
+        given = getattr(statement, "value", None)
         if is_key(target.slice) or is_list(tree, target.value, statement):
+            return False
+        if isinstance(given, (ast.Dict, ast.Lambda, ast.Set)) or (given is not None and is_key(given)):
+            return False
+        if isinstance(given, ast.Tuple) and isinstance(target.slice, ast.Name):
             return False
         return not _is_plain(tree, target.value, statement) and not _is_row_of_lists(tree, target, statement)
     if write.form != "augmented":
