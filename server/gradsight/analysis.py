@@ -176,9 +176,18 @@ def judge(events: Iterable[Event], settings: Settings) -> list[Finding]:
         for finding in findings
         if finding.code in ("GS101", "GS102", "GS103", "GS104", "GS106")
     }
+    # The fault of a layer that writes in place is told where the layer is made, and its hint where it is called.
+    called = {
+        (step.path, step.span.line)
+        for finding in findings
+        if finding.code == "GS101"
+        for step in finding.related
+        if step.role == "call"
+    }
     findings = [
         finding for finding in findings
         if not (finding.code in ("GS107", "GS190", "GS105") and (finding.path, finding.span.line) in loud)
+        and not (finding.code == "GS190" and (finding.path, finding.span.line) in called)
     ]  # fmt: skip
     findings.sort(key=lambda finding: (finding.path, finding.span.line, finding.span.column, finding.code))
     return findings

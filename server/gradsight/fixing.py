@@ -176,7 +176,7 @@ class _Trial:
         if self.finding.certainty == "assumed" and draft.kind not in HARMLESS:
             # Where the assumption does not hold there is nothing to repair, and this would change a right gradient.
             safety = "unsafe"
-        patches = draft.patches
+        patches, title = draft.patches, draft.title
         for _ in range(MOST_STEPS):
             if not outcome.new:
                 break
@@ -184,7 +184,8 @@ class _Trial:
             if step is None:
                 break
             text, patches, outcome, follow = step
-            safety = "unsafe" if "unsafe" in (safety, follow) else "safe"
+            safety = "unsafe" if "unsafe" in (safety, follow.safety) else "safe"
+            title += f", and {follow.title[:1].lower()}{follow.title[1:]}"
         if outcome.new:
             names = ", ".join(sorted({one.code for one in outcome.new}))
             log.info("dropped for %s: %s: brings %s", self.finding.code, draft.title, names)
@@ -195,7 +196,7 @@ class _Trial:
         if self._alarms_on_the_line(outcome):
             log.info("dropped for %s: %s: another alarm stays on the line", self.finding.code, draft.title)
             return None
-        title = draft.title + (f", and {more} more like it" if more else "")
+        title += f", and {more} more like it" if more else ""
         return Fix(title, safety, self.tree.edits(patches), self.finding.code)
 
     def outcome(self, text: str, patches: tuple[Patch, ...]) -> _Outcome | None:
@@ -234,7 +235,7 @@ class _Trial:
 
     def _follow(
         self, text: str, new: Finding, report: Report
-    ) -> tuple[str, tuple[Patch, ...], _Outcome, Safety] | None:
+    ) -> tuple[str, tuple[Patch, ...], _Outcome, Draft] | None:
         """One more step: repair the finding that the last one brought to light."""
         tree = Tree.parse(text)
         if tree is None or new.path != self.source.path:
@@ -245,7 +246,7 @@ class _Trial:
             outcome = self.outcome(longer, patches)
             if outcome is not None and outcome.is_gone and new not in outcome.new:
                 if len(outcome.new) == 0 or all(one.code != new.code for one in outcome.new):
-                    return longer, patches, outcome, draft.safety
+                    return longer, patches, outcome, draft
         return None
 
     def _with_companions(

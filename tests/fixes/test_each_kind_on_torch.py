@@ -104,6 +104,26 @@ REPAIRS = [
             optimizer.step()
         GRADS = {"w": w.detach()}
     """, "Move optimizer.zero_grad()", "optimizer.zero_grad()\n    loss = ", {"w": [-1.0, -1.0]}),
+    Repair("a moved backward", "GS502", """
+        w = nn.Parameter(torch.ones(2))
+        optimizer = torch.optim.SGD([w], lr=0.5)
+        for _ in range(2):
+            optimizer.zero_grad()
+            loss = (w * 2).sum()
+            optimizer.step()
+            loss.backward()  # late
+        GRADS = {"w": w.detach()}
+    """, "Move loss.backward()", "    loss.backward()  # late\n    optimizer.step()", {"w": [-1.0, -1.0]}, "unsafe"),
+    Repair("a moved backward, with the clearing last", "GS502", """
+        w = nn.Parameter(torch.ones(2))
+        optimizer = torch.optim.SGD([w], lr=0.5)
+        for _ in range(2):
+            loss = (w * 2).sum()
+            optimizer.step()
+            loss.backward()
+            optimizer.zero_grad()
+        GRADS = {"w": w.detach()}
+    """, "Move loss.backward()", "    loss.backward()\n    optimizer.step()\n    optimizer.zero_grad()", {"w": [-1.0, -1.0]}, "unsafe"),
     Repair("a moved step", "GS106", """
         net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
         for p in net.parameters():
@@ -235,6 +255,12 @@ REPAIRS = [
         (x * 2).sum().backward()
         GRADS = {"x": x.grad}
     """, "Rename require_grad", "x.requires_grad = True", {"x": [2.0, 2.0]}),
+    Repair("a mistyped attribute that no list knows", "GS602", """
+        x = torch.ones(2)
+        x.reqires_gard = True
+        (x * 2).sum().backward()
+        GRADS = {"x": x.grad}
+    """, "Rename reqires_gard", "x.requires_grad = True", {"x": [2.0, 2.0]}),
     Repair("requires_grad before a conversion", "GS303", """
         weight = torch.ones(2, requires_grad=True).to(torch.float64)
         optimizer = torch.optim.SGD([weight], lr=0.5)

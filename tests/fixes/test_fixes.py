@@ -376,3 +376,34 @@ def test_a_comment_silences_the_finding(line: str, after: str) -> None:
     changed = apply_edits(text, fix.edits)
     assert changed == text.replace(line, after)
     assert findings_of(Source(PATH, changed), "GS101") == []
+
+
+def test_a_title_tells_every_step_of_a_repair() -> None:
+    text = """
+        import torch
+        x = torch.ones(4, requires_grad=True)
+        y = x.sigmoid()
+        keep = y
+        y *= 2
+        (y + keep).sum().backward()
+    """
+    _, fixes = fixes_of(text, "GS101")
+    assert [fix.title for fix in fixes] == [
+        "Write y out of place",
+        "Clone the result of sigmoid, which keeps it for backward, and clone y",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("statement", "name"), [("g = GRAD[0]", "g"), ("(g,) = GRAD", "g"), ("gs = GRAD; g = gs[0]", "gs")]
+)
+def test_the_title_for_a_penalty_names_the_gradient(statement: str, name: str) -> None:
+    text = f"""
+        import torch
+        x = torch.ones(2, requires_grad=True)
+        out = (x ** 3).sum()
+        {statement.replace("GRAD", "torch.autograd.grad(out, x)")}
+        (g.pow(2).sum() + x.sum()).backward()
+    """
+    _, fixes = fixes_of(text, "GS405")
+    assert fixes[0].title == f"Record how {name} is computed, with create_graph=True"

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+from gradsight.analysis import analyze
+from gradsight.model import Source
 from tests.interp.checking import check
 
 
@@ -404,4 +408,43 @@ def test_losses_of_probabilities_are_left_alone() -> None:
         F.binary_cross_entropy(p(torch.randn(2, 4)), torch.ones(2, 1)).backward()
         soft = F.softmax(torch.randn(2, 3), dim=1)
         F.cross_entropy(nn.Linear(4, 3)(torch.randn(2, 4)), soft).backward()
+    """)
+
+
+LAYER_AFTER_SIGMOID = """import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(2, 2), nn.Sigmoid(), nn.ReLU(inplace=True))
+net(torch.ones(1, 2)).sum().backward()
+"""
+
+
+def test_a_layer_that_overwrites_the_layer_before_it_is_told_in_their_names() -> None:
+    findings = analyze(Source("program.py", LAYER_AFTER_SIGMOID)).findings
+    message = "the result of Sigmoid is changed in place by ReLU, but Sigmoid kept it for backward"
+    assert [(finding.code, finding.message) for finding in findings] == [("GS101", message)]
+
+
+def test_a_layer_that_overwrites_nothing_of_use_is_called_safe_where_it_is_called() -> None:
+    findings = analyze(Source("program.py", LAYER_AFTER_SIGMOID.replace("nn.Sigmoid(), ", ""))).findings
+    assert [(finding.code, finding.span.line) for finding in findings] == [("GS190", 4)]
+
+
+@pytest.mark.parametrize(
+    "name", ["requires_gard", "requires_grd", "reqires_grad", "requires_gradd", "required_grads"]
+)
+def test_a_name_near_requires_grad_is_a_typo(name: str) -> None:
+    check(f"""
+        net = nn.Linear(2, 2)
+        for p in net.parameters():
+            p.{name} = False  # GS602
+    """)
+
+
+@pytest.mark.parametrize(
+    "name", ["requires_grad", "requires_grad_", "required", "gradient_scale", "requires_sync"]
+)
+def test_a_name_of_its_own_is_no_typo(name: str) -> None:
+    check(f"""
+        net = nn.Linear(2, 2)
+        net.weight.{name} = True
     """)

@@ -23,6 +23,8 @@ g = x.grad
 names = ["b", "a"]
 names.sort()
 layer = nn.ReLU(inplace=True)
+m = (x) * 2 + len(names) * 3 - names.index("a")
+m *= 2
 q = x.data  # gradsight: ignore[GS104]
 """
 
@@ -43,13 +45,15 @@ q = x.data  # gradsight: ignore[GS104]
         ("data  #", ["version counter *of its own*"]),
         ("GS104]", ["GS104 silent-write-to-saved"]),
         ("backward(", ["adds gradients"]),
+        ("* 2 +", ["Tensor.mul(other)", "for backward"]),
+        ("*= 2", ["Tensor.mul_(other)", "writes `self` in place"]),
     ],
 )
 def test_a_word_of_torch_is_explained(editor: Editor, place: str, words: list[str]) -> None:
     check(editor, TEXT, place, words)
 
 
-@pytest.mark.parametrize("place", ["names.sort", "sort()", '"b"', "s = ", "as F"])
+@pytest.mark.parametrize("place", ["names.sort", "sort()", '"b"', "s = ", "as F", "* 3", "- names"])
 def test_what_is_not_torch_is_passed_over(editor: Editor, place: str) -> None:
     uri = editor.open("file:///h/none.py", TEXT)
     assert editor.hover(uri, TEXT.index(place)) is None

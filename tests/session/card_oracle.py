@@ -11,10 +11,13 @@ import io
 import random
 import re
 import sys
+import threading
+import traceback
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
+from unittest import mock
 
 import torch
 
@@ -118,7 +121,8 @@ def observations(text: str, path: str) -> dict[Place, set[Observation]]:
     return observer.seen
 
 
-def _run(text: str, path: str, see: Any) -> None:
+def _run(text: str, path: str, see: Any) -> set[int]:
+    """Run a program to its end; returns the lines that an error broke off, which did only a part of what they say."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     random.seed(0)
@@ -128,11 +132,13 @@ def _run(text: str, path: str, see: Any) -> None:
         warnings.simplefilter("ignore")
         try:
             exec(compile(tree, path, "exec"), namespace)
-        except (Exception, SystemExit):
-            pass
+        except (Exception, SystemExit) as error:
+            frames = traceback.walk_tb(error.__traceback__)
+            return {line for frame, line in frames if frame.f_code.co_filename == path}
         finally:
             torch.set_grad_enabled(True)
             torch.set_default_dtype(torch.float32)
+    return set()
 
 
 @dataclass
@@ -158,7 +164,7 @@ class Memories:
 
 
 def memories(text: str, path: str) -> Memories:
-    """What a program keeps for backward, by the lines of the program that were running."""
+    """What a program keeps for backward, by the lines of the program that were running and came to their end."""
     noted = Memories()
 
     def pack(tensor: torch.Tensor) -> torch.Tensor:
@@ -170,8 +176,21 @@ def memories(text: str, path: str) -> Memories:
             frame = frame.f_back  # type: ignore[assignment]
         return tensor
 
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        _run(text, path, noted.see)
+    def run_noted(thread: threading.Thread) -> None:
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            run_thread(thread)
+
+    run_thread = threading.Thread.run
+    # Hooks hold for the thread that sets them.
+    with (
+        torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor),
+        mock.patch.object(threading.Thread, "run", run_noted),
+    ):
+        broken = _run(text, path, noted.see)
+    for line in {line for line, _ in noted.named}:
+        noted.kept.setdefault(line, set())
+    for line in broken:
+        noted.kept.pop(line, None)
     return noted
 
 

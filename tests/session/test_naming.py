@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradsight.session.naming import imported_names, is_inside_string, torch_name, word_at
+from gradsight.session.naming import imported_names, is_inside_string, symbol_at, torch_name, word_at
 
 IMPORTS = """import torch
 import torch.nn.functional as F
@@ -59,3 +59,23 @@ def check(marked: str, expected: str | None) -> None:
     column = marked.index("|")
     word = word_at(marked.replace("|", ""), column)
     assert (torch_name(word, imported_names(IMPORTS)) if word is not None else None) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "sign", "method"),
+    [
+        ("y = a * b", "*", "mul"),
+        ("y = a ** b", "**", "pow"),
+        ("y = f(x)[0] @ w", "@", "matmul"),
+        ("y //= 2", "//", "floor_divide_"),
+        ("y @= w", "@", "matmul"),
+        ("y = -a", "-", None),
+        ("f(*parts)", "*", None),
+        ("def f(a) -> b:", "->", None),
+        ("s = 'a * b'", "*", None),
+        ("y = a  # a * b", "*", None),
+    ],
+)
+def test_an_operator_sign_stands_for_a_method(line: str, sign: str, method: str | None) -> None:
+    found = symbol_at(line, line.index(sign))
+    assert (found.method if found is not None else None) == method

@@ -27,14 +27,16 @@ HERE = Span(8, 4, 8, 4)
 
 
 @pytest.mark.parametrize(
-    "line", ["y *= 2", "y[0] = 1", "x.mul_(2)", "F.relu(x, inplace=True)", "torch.add(x, y, out=z)", "y @= w", "y[a] [b] =c"]
+    "line", ["y *= 2", "y[0] = 1", "x.mul_(2)", "F.relu(x, inplace=True)", "torch.add(x, y, out=z)", "y @= w", "y[a] [b] =c", "F.relu(x, True)",
+             "x[0], y = a, b"]
 )  # fmt: skip
 def test_a_line_that_may_write_in_place_is_not_missed(line: str) -> None:
     assert may_write_in_place([line])
 
 
 @pytest.mark.parametrize(
-    "line", ["y = x * 2", "if y[0] == 1:", "super().__init__()", "f(a=1)", "a <= b", "a != b", ""]
+    "line",
+    ["y = x * 2", "if y[0] == 1:", "f(a[0], b=1)", "super().__init__()", "f(a=1)", "a <= b", "a != b", ""],
 )
 def test_a_plain_line_costs_nothing(line: str) -> None:
     assert not may_write_in_place([line])
@@ -52,6 +54,51 @@ def test_an_offer_is_remembered_while_its_block_stays_the_same() -> None:
     assert again.is_ready
     assert [offer.title for offer in again.ready] == [offer.title for offer in offers]
     assert all(offer.edits is None for offer in again.ready)
+
+
+@pytest.mark.parametrize("is_lazy", [True, False])
+def test_a_fix_and_a_rewrite_that_do_the_same_are_offered_once(is_lazy: bool) -> None:
+    document, memory = opened(), OfferMemory()
+    [finding] = document.findings
+    wanted = {"fix", "rewrite"}
+    offers = make_plan(document, memory, wanted, HERE, [finding], is_lazy).work(workshop(document), memory)
+    assert [offer.purpose for offer in offers if "out of place" in offer.title] == ["fix"]
+    document.edit(Edit(Point(0, 0), Point(0, 0), "import math\n"))
+    [moved] = document.findings
+    again = make_plan(document, memory, wanted, HERE.moved(1), [moved], is_lazy)
+    assert again.is_ready == is_lazy
+    offers = again.work(workshop(document), memory)
+    assert [offer.purpose for offer in offers if "out of place" in offer.title] == ["fix"]
+    alone = make_plan(document, memory, {"rewrite"}, HERE.moved(1), [moved], is_lazy)
+    assert [offer.purpose for offer in alone.work(workshop(document), memory)] == ["rewrite"]
+
+
+@pytest.mark.parametrize("is_lazy", [True, False])
+def test_fixes_come_first_and_silence_last(is_lazy: bool) -> None:
+    document, memory = opened(), OfferMemory()
+    for _ in range(2):
+        plan = make_plan(document, memory, {"fix", "rewrite", "suppress"}, HERE, document.findings, is_lazy)
+        offers = plan.work(workshop(document), memory)
+        assert offers[0].is_preferred
+        assert [offer.purpose for offer in offers] == ["fix", "fix", "suppress"]
+
+
+def test_a_fix_does_not_hide_the_rewrite_of_another_line() -> None:
+    text = TEXT.replace("    y *= 3\n", "    y *= 3\n    z = x * 2\n    z *= 3\n    print(z)\n")
+    document, memory = opened(text), OfferMemory()
+    both = Span(8, 0, 10, 10)
+    errors = [finding for finding in document.findings if finding.severity == "error"]
+    plan = make_plan(document, memory, {"fix", "rewrite"}, both, errors, is_lazy=False)
+    titles = [(offer.purpose, offer.title) for offer in plan.work(workshop(document), memory)]
+    assert [title for purpose, title in titles if purpose == "rewrite"] == ["Write out of place: z = z * 3"]
+
+
+@pytest.mark.parametrize("line", range(8, 13))
+def test_a_statement_of_several_lines_is_rewritten_from_each_of_them(line: int) -> None:
+    call = "    y = torch.nn.functional.dropout(\n        y,  # all\n\n        inplace=True,\n    )\n"
+    document, memory = opened(TEXT.replace("    y *= 3\n", call)), OfferMemory()
+    plan = make_plan(document, memory, {"rewrite"}, Span(line, 4, line, 4), [], is_lazy=False)
+    assert len(plan.work(workshop(document), memory)) == 1
 
 
 def test_a_changed_block_is_another_key() -> None:
@@ -80,9 +127,9 @@ def test_everything_safe_at_once_is_a_few_small_edits() -> None:
     assert apply_edits(TEXT, offer.edits) == TEXT.replace("y *= 3", "y = y * 3")
 
 
-def opened() -> Document:
+def opened(text: str = TEXT) -> Document:
     """The text, open and analysed."""
-    document = Document("k", "/a.py", 1, TEXT, new_analyser())
+    document = Document("k", "/a.py", 1, text, new_analyser())
     document.accept(analyze(document.source), Settings(), document.edits, ())
     return document
 

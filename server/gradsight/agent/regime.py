@@ -21,6 +21,7 @@ _TYPOS = (
     "require_grads",
     "requiers_grad",
     "requries_grad",
+    "requires_gard",
 )
 _GROUP_OPTIONS = ("lr", "weight_decay", "momentum", "learning_rate")
 

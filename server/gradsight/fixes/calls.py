@@ -26,6 +26,23 @@ def without_keyword(tree: Tree, call: ast.Call, *names: str) -> Patch | None:
     return _patch(tree, call, _with_args(parsed, kept))
 
 
+def without_argument(tree: Tree, call: ast.Call, argument: ast.expr) -> Patch | None:
+    """The call without one argument, which has a default; False in its stead where others follow by their place."""
+    import libcst
+
+    for keyword in call.keywords:
+        if keyword.value is argument and keyword.arg is not None:
+            return without_keyword(tree, call, keyword.arg)
+    parsed, place = _parse(tree, call), call.args.index(argument)
+    if parsed is None:
+        return None
+    args = list(parsed.args)
+    if place + 1 < len(call.args):
+        args[place] = args[place].with_changes(value=libcst.Name("False"))
+        return _patch(tree, call, parsed.with_changes(args=args))
+    return _patch(tree, call, _with_args(parsed, args[:place] + args[place + 1 :]))
+
+
 def with_keyword(tree: Tree, call: ast.Call, name: str, value: str) -> Patch | None:
     """The call with a keyword argument set to a value, which replaces the one it had."""
     import libcst

@@ -305,7 +305,14 @@ def penalty(case: Case) -> Iterator[Draft]:
             # What is recorded anew is retained too, so the other flag is not needed any more.
             patch = renamed_keyword(case.tree, case.node, "retain_graph", "create_graph")
         if patch is not None:
-            title = f"Record the gradient of {short(case.word('source') or 'it')} with create_graph=True"
+            names = [
+                node.id
+                for target in getattr(case.statement, "targets", ())
+                for node in ast.walk(target)
+                if isinstance(node, ast.Name)
+            ]
+            name = short(" and ".join(names)) if names else "this gradient"
+            title = f"Record how {name} is computed, with create_graph=True"
             yield Draft("create-graph", title, "safe", (patch,))
 
 

@@ -11,9 +11,10 @@ from gradsight.fixes.draft import Case, Draft, short
 from gradsight.fixes.expressions import appended
 from gradsight.fixes.lines import insert_before, move_after, unwrap, wrap
 from gradsight.fixes.names import own_nodes, reach
-from gradsight.fixes.out_of_place import Rewrite, Write, rewrite, writes_in
+from gradsight.fixes.out_of_place import Rewrite, rewrite
 from gradsight.fixes.sharing import is_inplace_name, roots
 from gradsight.fixes.tree import Patch, Tree
+from gradsight.fixes.writes import Write, writes_in
 from gradsight.model.fix import Safety
 
 TUPLES = frozenset(

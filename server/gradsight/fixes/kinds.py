@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradsight.fixes.aliases import reaching
+from gradsight.fixes.forms import INPLACE
 from gradsight.fixes.names import meaning
 from gradsight.fixes.tree import Tree
 
@@ -61,3 +62,65 @@ def _is_result(tree: Tree, call: ast.Call, statement: ast.stmt, depth: int) -> b
         and call.func.attr in METHODS
         and is_plainly_tensor(tree, call.func.value, statement, depth + 1)
     )
+
+
+CONTAINER_ONLY = frozenset("append extend insert items keys pop popitem setdefault update values".split())
+TENSOR_ONLY = frozenset("backward data detach grad grad_fn requires_grad requires_grad_".split())
+CONTAINERS = frozenset("Counter OrderedDict defaultdict deque dict list numpy state_dict tolist".split())
+
+
+def is_container(tree: Tree, node: ast.AST) -> bool:
+    """Whether the text uses an expression as only a list or dict can be used, or makes it an array of NumPy."""
+    return ast.unparse(node) in _uses(tree)[0]
+
+
+def is_used_as_tensor(tree: Tree, node: ast.AST) -> bool:
+    """Whether the text uses an expression as only a tensor can be used, or makes it one."""
+    return ast.unparse(node) in _uses(tree)[1]
+
+
+def is_key(node: ast.AST) -> bool:
+    """Whether an index can only be the key of a dict."""
+    return isinstance(node, ast.JoinedStr) or (
+        isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes))
+    )
+
+
+def _uses(tree: Tree) -> tuple[set[str], set[str]]:
+    """The expressions of a text that are plainly containers, and those that are plainly tensors."""
+    known = tree.notes.get("uses")
+    if isinstance(known, tuple):
+        return known
+    containers: set[str] = set()
+    tensors: set[str] = set()
+    for node in ast.walk(tree.module):
+        if isinstance(node, ast.Attribute):
+            if node.attr in CONTAINER_ONLY:
+                containers.add(ast.unparse(node.value))
+            elif node.attr in TENSOR_ONLY or node.attr in INPLACE:
+                tensors.add(ast.unparse(node.value))
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                if _makes_container(tree, node.value):
+                    containers.add(ast.unparse(target))
+                elif isinstance(node.value, ast.Call) and meaning(tree, node.value.func) in MAKERS:
+                    tensors.add(ast.unparse(target))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+            name = node.args[0].value if isinstance(node.args[0], ast.Constant) else None
+            if node.func.attr == "register_buffer" and isinstance(name, str):
+                tensors.add(f"{ast.unparse(node.func.value)}.{name}")
+    found = (containers - tensors, tensors)
+    tree.notes["uses"] = found
+    return found
+
+
+MAKERS = frozenset({"torch.nn.Parameter", *(f"torch.{name}" for name in MADE)})
+
+
+def _makes_container(tree: Tree, value: ast.AST) -> bool:
+    if isinstance(value, (ast.List, ast.ListComp, ast.Dict, ast.DictComp, ast.Set)):
+        return True
+    if not isinstance(value, ast.Call):
+        return False
+    name = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "")
+    return name in CONTAINERS or meaning(tree, value.func).startswith("numpy.")

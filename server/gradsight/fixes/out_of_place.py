@@ -1,7 +1,4 @@
-"""Write a tensor operation out of place: the statement gives its name a new tensor instead of changing the old one.
-
-A *write* is one in-place operation in a statement; its *target* is the expression that is written.
-"""
+"""Write a tensor operation out of place: the statement gives its name a new tensor instead of changing the old one."""
 
 from __future__ import annotations
 
@@ -10,13 +7,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gradsight.fixes.aliases import Standing, is_read_after, reaching, reads, standing
-from gradsight.fixes.calls import without_keyword
-from gradsight.fixes.forms import BY_CLONE, FUNCTIONS, INPLACE, OPERATORS, WITH_TWIN
+from gradsight.fixes.calls import without_argument, without_keyword
+from gradsight.fixes.flags import flag_of
+from gradsight.fixes.forms import (
+    BY_CLONE,
+    FACTORIES,
+    FUNCTION_CLONES,
+    OPERATORS,
+    OWN_TYPE,
+    WITH_TWIN,
+)
 from gradsight.fixes.indexes import is_spared
+from gradsight.fixes.kinds import is_key
 from gradsight.fixes.lines import insert_before, is_compound
 from gradsight.fixes.names import is_local, meaning
-from gradsight.fixes.sharing import root
+from gradsight.fixes.sharing import is_view_attribute, root
 from gradsight.fixes.tree import Patch, Tree, patched
+from gradsight.fixes.writes import Write, call_write, chain_root, links, method_of
 
 SYMBOLS: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.MatMult: "@", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
@@ -30,95 +37,33 @@ OF_SYMBOL = {symbol: kind for kind, symbol in SYMBOLS.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
-    """One in-place operation: `form` is augmented, item, method, function, flag, layer or out."""
-
-    form: str
-    node: ast.AST
-    target: ast.AST | None
-
-
-@dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A statement rewritten: by a new value or by a clone that is then written; and who else saw the old tensor."""
+    """A statement rewritten: by a new value or by a clone that is then written; and who else saw the old tensor.
+
+    `keeps_tensor`: the tensor stays the same object and only its memory is another, so that nobody loses sight of it.
+    """
 
     how: str
     name: str
     patches: tuple[Patch, ...]
     standing: Standing
+    keeps_tensor: bool = False
 
 
-def writes_in(tree: Tree, statement: ast.stmt) -> Iterator[Write]:
-    """The in-place operations of a statement itself, not of the blocks inside it."""
-    if isinstance(statement, ast.AugAssign):
-        yield Write("augmented", statement, statement.target)
-    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-        if isinstance(statement.targets[0], ast.Subscript):
-            yield Write("item", statement, statement.targets[0])
-    for node in _own_expressions(statement):
-        if isinstance(node, ast.Call) and not _is_link(tree, node):
-            write = _call_write(tree, node)
-            if write is not None:
-                yield write
+def rewrite(tree: Tree, statement: ast.stmt, write: Write, asked: bool = False) -> Rewrite | None:
+    """The statement with one write done out of place, or None when that cannot be written.
 
-
-def _own_expressions(statement: ast.stmt) -> Iterator[ast.AST]:
-    """The expressions of a statement itself; a lambda is a function of its own."""
-    waiting = [
-        child for child in ast.iter_child_nodes(statement) if not isinstance(child, (ast.stmt, ast.Lambda))
-    ]
-    while waiting:
-        node = waiting.pop(0)
-        yield node
-        waiting.extend(
-            child for child in ast.iter_child_nodes(node) if not isinstance(child, (ast.stmt, ast.Lambda))
-        )
-
-
-def _is_link(tree: Tree, call: ast.Call) -> bool:
-    """Whether a call is the receiver of a further in-place method: `x.mul_(a)` in `x.mul_(a).add_(b)`."""
-    attribute = tree.parents.get(call)
-    outer = tree.parents.get(attribute) if isinstance(attribute, ast.Attribute) else None
-    return isinstance(outer, ast.Call) and outer.func is attribute and _method(outer) in INPLACE
-
-
-def _method(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
-
-
-def _call_write(tree: Tree, call: ast.Call) -> Write | None:
-    name = meaning(tree, call.func)
-    for keyword in call.keywords:
-        if (
-            keyword.arg == "inplace"
-            and isinstance(keyword.value, ast.Constant)
-            and keyword.value.value is True
-        ):
-            if name.rpartition(".")[2][:1].isupper():
-                return Write("layer", call, None)
-            if name:
-                return Write("flag", call, call.args[0] if call.args else None)
-        if keyword.arg == "out" and name.startswith("torch."):
-            return Write("out", call, keyword.value)
-    if name:
-        package, _, last = name.rpartition(".")
-        if package in ("torch", "torch.nn.functional") and last in FUNCTIONS and call.args:
-            return Write("function", call, call.args[0])
+    `asked`: on the user's own demand a gradient, too, is given anew; as a repair that would only hide who shares it.
+    """
+    if write.form == "init":
         return None
-    if _method(call) in INPLACE:
-        return Write("method", call, call.func.value)  # type: ignore[attr-defined]
-    return None
-
-
-def rewrite(tree: Tree, statement: ast.stmt, write: Write) -> Rewrite | None:
-    """The statement with one write done out of place, or None when that cannot be written."""
     if write.form == "augmented":
         return _augmented(tree, statement, write)
     if write.form == "item":
         return _cloned_first(tree, statement, write.target)
     if write.form == "layer":
         return _layer(tree, write)
-    return _call(tree, statement, write)
+    return _call(tree, statement, write, asked)
 
 
 # y *= 3
@@ -130,17 +75,23 @@ def _augmented(tree: Tree, statement: ast.stmt, write: Write) -> Rewrite | None:
     if isinstance(target, ast.Subscript):
         if not is_list(tree, target.value, statement):
             return _cloned_first(tree, statement, target)
-        if _has_call(target):
+        if has_call(target):
             return None
-    written = tree.segment(target)
+    patches = augmented(tree, statement)
+    return Rewrite("new", tree.segment(target), patches, standing_of(tree, target, statement))
+
+
+def augmented(tree: Tree, statement: ast.AugAssign) -> tuple[Patch, ...]:
+    """`x *= a` as `x = x * a`."""
+    target = statement.target
     symbol = SYMBOLS[type(statement.op)]
     start, end = tree.end(target), tree.start(statement.value)
     between = tree.text[start:end]
     sign = between.index(symbol + "=")
-    patches = [Patch(start + sign, start + sign + len(symbol) + 1, f"= {written} {symbol}")]
+    patches = [Patch(start + sign, start + sign + len(symbol) + 1, f"= {tree.segment(target)} {symbol}")]
     if "(" not in between[sign:] and needs_parentheses(statement.value, statement.op):
         patches += [Patch(end, end, "("), Patch(tree.end(statement.value), tree.end(statement.value), ")")]
-    return Rewrite("new", written, tuple(patches), _standing(tree, target, statement))
+    return tuple(patches)
 
 
 def needs_parentheses(value: ast.AST, operator: ast.operator) -> bool:
@@ -169,7 +120,7 @@ def needs_parentheses(value: ast.AST, operator: ast.operator) -> bool:
 def _cloned_first(tree: Tree, statement: ast.stmt, target: ast.AST | None) -> Rewrite | None:
     """Clone what is written through an item or a view, just before the write."""
     base = written_base(tree, target, statement)
-    if base is None or _has_call(base):
+    if base is None or has_call(base):
         return None
     if isinstance(base, ast.Name) and not is_local(tree, base.id, statement):
         return None
@@ -177,14 +128,14 @@ def _cloned_first(tree: Tree, statement: ast.stmt, target: ast.AST | None) -> Re
     patch = insert_before(tree, statement, f"{name} = {name}.clone()")
     if patch is None:
         return None
-    return Rewrite("clone", name, (patch,), _standing(tree, base, statement, target))
+    return Rewrite("clone", name, (patch,), standing_of(tree, base, statement, target))
 
 
 def written_base(tree: Tree, target: ast.AST | None, statement: ast.stmt) -> ast.AST | None:
     """The whole tensor behind an item or a view; an entry of a list is whole in itself."""
     inner = target
     while isinstance(inner, ast.Subscript):
-        if is_list(tree, inner.value, statement):
+        if is_list(tree, inner.value, statement) or is_key(inner.slice):
             return inner
         inner = inner.value
     return root(target)
@@ -206,41 +157,71 @@ def is_list(tree: Tree, node: ast.AST, place: ast.stmt) -> bool:
     )  # fmt: skip
 
 
-def _has_call(node: ast.AST) -> bool:
+def has_call(node: ast.AST) -> bool:
     return any(isinstance(one, (ast.Call, ast.Await)) for one in ast.walk(node))
 
 
 # x.mul_(w), torch.relu_(x), F.relu(x, inplace=True), torch.mul(x, w, out=x)
 
 
-def _call(tree: Tree, statement: ast.stmt, write: Write) -> Rewrite | None:
+def _call(tree: Tree, statement: ast.stmt, write: Write, asked: bool) -> Rewrite | None:
     call = write.node
     assert isinstance(call, ast.Call)
-    chain_root = _chain_root(call) if write.form == "method" else write.target
-    if not isinstance(chain_root, (ast.Name, ast.Attribute)):
-        base = root(chain_root)
+    bottom = chain_root(call) if write.form == "method" else write.target
+    if isinstance(bottom, (ast.Tuple, ast.List)):
+        return _several_outs(tree, statement, write, bottom)
+    if not isinstance(bottom, (ast.Name, ast.Attribute)) or is_view_attribute(bottom):
+        if isinstance(bottom, ast.Attribute) and bottom.attr == "data":
+            return None
+        base = root(bottom)
         if base is None:
             return _of_temporary(tree, write)
-        return _cloned_first(tree, statement, chain_root)
-    if isinstance(chain_root, ast.Attribute) and chain_root.attr in ("data", "grad"):
+        return _cloned_first(tree, statement, bottom)
+    if isinstance(bottom, ast.Attribute) and bottom.attr == "grad" and not asked:
         return None
-    name = tree.segment(chain_root)
+    name = tree.segment(bottom)
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Tuple):
         return _tuple_of_calls(tree, statement)
-    if isinstance(chain_root, ast.Name) and not is_local(tree, chain_root.id, statement):
+    if isinstance(bottom, ast.Name) and not is_local(tree, bottom.id, statement):
         return None
     whole = getattr(statement, "value", None) is call
-    changed = _out_of_place(tree, write, name, operator=whole)
+    changed = out_of_place(tree, write, name, operator=whole)
     if changed is None:
         return None
+    known = standing_of(tree, bottom, statement)
+    if write.form == "out" and meaning(tree, call.func).rpartition(".")[2] in OWN_TYPE:
+        known.reasons.append(f"{name} may have another type than the result")
     if isinstance(statement, ast.Expr) and whole:
-        start = tree.start(statement)
-        patches = _prefixed(changed, start, f"{name} = ")
-        return Rewrite("new", name, patches, _standing(tree, chain_root, statement))
-    return _in_expression(tree, statement, write, chain_root, changed)
+        return Rewrite("new", name, prefixed(changed, tree.start(statement), f"{name} = "), known)
+    return _in_expression(tree, statement, write, bottom, changed, known)
 
 
-def _prefixed(patches: tuple[Patch, ...], start: int, text: str) -> tuple[Patch, ...]:
+def _several_outs(
+    tree: Tree, statement: ast.stmt, write: Write, targets: ast.Tuple | ast.List
+) -> Rewrite | None:
+    """`torch.max(x, 0, out=(a, b))` becomes `a, b = torch.max(x, 0)`."""
+    names = [one.id for one in targets.elts if isinstance(one, ast.Name)]
+    if not isinstance(statement, ast.Expr) or statement.value is not write.node:
+        return None
+    if len(names) < len(targets.elts) or len(set(names)) < len(names):
+        return None
+    changed = out_of_place(tree, write, "", operator=False)
+    if changed is None or not all(is_local(tree, name, statement) for name in names):
+        return None
+    merged = Standing(read_later=True)
+    for name in names:
+        _merge(merged, standing(tree, name, statement))
+    text = f"{', '.join(names)} = "
+    return Rewrite("new", " and ".join(names), prefixed(changed, tree.start(statement), text), merged)
+
+
+def _merge(merged: Standing, one: Standing) -> None:
+    merged.reasons.extend(reason for reason in one.reasons if reason not in merged.reasons)
+    merged.argument = merged.argument or one.argument
+    merged.read_later = merged.read_later and one.read_later
+
+
+def prefixed(patches: tuple[Patch, ...], start: int, text: str) -> tuple[Patch, ...]:
     """Patches with a text put in front of all of them."""
     if patches and min(patches).start == start:
         first = min(patches)
@@ -250,15 +231,19 @@ def _prefixed(patches: tuple[Patch, ...], start: int, text: str) -> tuple[Patch,
 
 
 def _in_expression(
-    tree: Tree, statement: ast.stmt, write: Write, target: ast.AST, changed: tuple[Patch, ...]
+    tree: Tree,
+    statement: ast.stmt,
+    write: Write,
+    target: ast.AST,
+    changed: tuple[Patch, ...],
+    known: Standing,
 ) -> Rewrite | None:
     """A write whose result is used: the written name gets the new value too where somebody still reads it."""
     name = tree.segment(target)
-    known = _standing(tree, target, statement)
-    if _is_in_comprehension(tree, write.node, statement):
+    if is_in_comprehension(tree, write.node, statement):
         known.reasons.append(f"{name} belongs to the comprehension")
         return Rewrite("new", name, changed, known)
-    if _assigns_only(statement, name):
+    if assigns_only(statement, name):
         return Rewrite("new", name, changed, known)
     is_last = isinstance(statement, ast.Return) and isinstance(target, ast.Name)
     read = isinstance(target, ast.Attribute) or is_read_after(tree, name, statement, tree.scope(statement))
@@ -275,7 +260,7 @@ def _in_expression(
     return Rewrite("new", name, (before, Patch(start, end, name)), known)
 
 
-def _assigns_only(statement: ast.stmt, name: str) -> bool:
+def assigns_only(statement: ast.stmt, name: str) -> bool:
     return (
         isinstance(statement, ast.Assign)
         and len(statement.targets) == 1
@@ -283,7 +268,7 @@ def _assigns_only(statement: ast.stmt, name: str) -> bool:
     )
 
 
-def _is_in_comprehension(tree: Tree, node: ast.AST, statement: ast.stmt) -> bool:
+def is_in_comprehension(tree: Tree, node: ast.AST, statement: ast.stmt) -> bool:
     for parent in tree.ancestors(node):
         if parent is statement:
             return False
@@ -299,28 +284,25 @@ def _tuple_of_calls(tree: Tree, statement: ast.Expr) -> Rewrite | None:
     names: list[str] = []
     merged = Standing(read_later=True)
     for element in statement.value.elts:
-        write = _call_write(tree, element) if isinstance(element, ast.Call) else None
+        write = call_write(tree, element) if isinstance(element, ast.Call) else None
         if write is None or write.form != "method":
             return None
-        target = _chain_root(write.node)
+        target = chain_root(write.node)
         if not isinstance(target, ast.Name) or target.id in names:
             return None
         if not is_local(tree, target.id, statement):
             return None
-        changed = _out_of_place(tree, write, target.id, operator=True)
+        changed = out_of_place(tree, write, target.id, operator=True)
         if changed is None:
             return None
         names.append(target.id)
         patches.extend(changed)
-        one = standing(tree, target.id, statement)
-        merged.reasons.extend(reason for reason in one.reasons if reason not in merged.reasons)
-        merged.argument = merged.argument or one.argument
-        merged.read_later = merged.read_later and one.read_later
+        _merge(merged, standing(tree, target.id, statement))
     if any(reads(argument, name) for name in names for argument in _arguments(statement.value)):
         return None
     start = tree.start(statement)
     return Rewrite(
-        "new", " and ".join(names), _prefixed(tuple(patches), start, f"{', '.join(names)} = "), merged
+        "new", " and ".join(names), prefixed(tuple(patches), start, f"{', '.join(names)} = "), merged
     )
 
 
@@ -331,54 +313,61 @@ def _arguments(node: ast.Tuple) -> Iterator[ast.AST]:
             yield from (keyword.value for keyword in element.keywords)
 
 
-def _chain_root(call: ast.AST) -> ast.AST:
-    """What the first in-place method of a chain is called on."""
-    node = call
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in INPLACE:
-        node = node.func.value
-    return node
-
-
-def _out_of_place(tree: Tree, write: Write, name: str, operator: bool) -> tuple[Patch, ...] | None:
+def out_of_place(tree: Tree, write: Write, name: str, operator: bool) -> tuple[Patch, ...] | None:
     """The patches that turn an in-place call into one that returns a new tensor."""
     call = write.node
     assert isinstance(call, ast.Call)
     if write.form == "flag":
-        patch = without_keyword(tree, call, "inplace")
+        flag = flag_of(tree, call)
+        patch = without_argument(tree, call, flag) if flag is not None else None
         return (patch,) if patch is not None else None
     if write.form == "out":
-        patch = without_keyword(tree, call, "out")
-        return (patch,) if patch is not None else None
+        return _without_out(tree, call, name)
     if write.form == "function":
-        end = tree.end(call.func)
+        end, method = tree.end(call.func), meaning(tree, call.func).rpartition(".")[2]
+        if method in (BY_CLONE | FUNCTION_CLONES) - WITH_TWIN and write.target is not None:
+            place = tree.end(write.target)
+            return (Patch(place, place, ".clone()"),)
         return (Patch(end - 1, end, ""),)
-    links = list(_links(call))
-    root_name = _chain_root(call)
+    chain = list(links(call))
+    root_name = chain_root(call)
     if isinstance(root_name, ast.Name) and any(
-        reads(given, root_name.id) for link in links[:-1] for given in _given(link)
+        reads(given, root_name.id) for link in chain[:-1] for given in _given(link)
     ):
         # What a later link of the chain is given has already been changed by an earlier one.
         return None
-    methods = [_method(link) for link in links]
-    if len(links) == 1:
+    methods = [method_of(link) for link in chain]
+    if len(chain) == 1:
         special = _single(tree, call, name, operator)
         if special is not None:
             return special
     if all(method in WITH_TWIN for method in methods):
-        return tuple(Patch(tree.end(link.func) - 1, tree.end(link.func), "") for link in links)
+        return tuple(Patch(tree.end(link.func) - 1, tree.end(link.func), "") for link in chain)
     if any(method in BY_CLONE for method in methods):
-        place = tree.end(_chain_root(call))
+        place = tree.end(chain_root(call))
         return (Patch(place, place, ".clone()"),)
     return None
+
+
+def _without_out(tree: Tree, call: ast.Call, name: str) -> tuple[Patch, ...] | None:
+    """A call without `out=`; what took its type and device from there is told them."""
+    out = next(word for word in call.keywords if word.arg == "out")
+    given = {word.arg for word in call.keywords}
+    missing = [word for word in ("dtype", "device") if word not in given]
+    if meaning(tree, call.func).rpartition(".")[2] in FACTORIES and missing:
+        told = ", ".join(f"{word}={name}.{word}" for word in missing)
+        return (Patch(tree.start(out), tree.end(out), told),)
+    patch = without_keyword(tree, call, "out")
+    return (patch,) if patch is not None else None
 
 
 def out_of_place_value(tree: Tree, write: Write) -> str | None:
     """The value of an in-place call, as an expression that changes nothing."""
     call = write.node
-    target = _chain_root(call) if write.form == "method" else write.target
+    target = chain_root(call) if write.form == "method" else write.target
     if not isinstance(call, ast.Call) or not isinstance(target, ast.Name):
         return None
-    changed = _out_of_place(tree, write, target.id, operator=True)
+    changed = out_of_place(tree, write, target.id, operator=True)
     if changed is None:
         return None
     start, end = tree.start(call), tree.end(call)
@@ -389,7 +378,7 @@ def out_of_place_value(tree: Tree, write: Write) -> str | None:
 
 def _single(tree: Tree, call: ast.Call, name: str, operator: bool) -> tuple[Patch, ...] | None:
     """The shorter ways to write one method: an operator, or a function that fills a new tensor."""
-    method = _method(call)
+    method = method_of(call)
     start, end = tree.start(call), tree.end(call)
     plain = len(call.args) == 1 and not call.keywords and not isinstance(call.args[0], ast.Starred)
     if "\n" in tree.text[start:end] or "\r" in tree.text[start:end] or "#" in tree.text[start:end]:
@@ -407,15 +396,11 @@ def _given(call: ast.Call) -> list[ast.expr]:
     return [*call.args, *(keyword.value for keyword in call.keywords)]
 
 
-def _links(call: ast.AST) -> Iterator[ast.Call]:
-    while isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in INPLACE:
-        yield call
-        call = call.func.value
-
-
 def _of_temporary(tree: Tree, write: Write) -> Rewrite | None:
     """A write to a value that no name holds: only the operation itself changes."""
-    changed = _out_of_place(tree, write, "", operator=False)
+    if write.target is None or write.form == "out":
+        return None
+    changed = out_of_place(tree, write, "", operator=False)
     if changed is None or any(".clone()" in patch.text for patch in changed):
         return None
     return Rewrite("new", "the value", changed, Standing(read_later=True))
@@ -427,7 +412,8 @@ def _of_temporary(tree: Tree, write: Write) -> Rewrite | None:
 def _layer(tree: Tree, write: Write) -> Rewrite | None:
     call = write.node
     assert isinstance(call, ast.Call)
-    patch = without_keyword(tree, call, "inplace")
+    flag = flag_of(tree, call)
+    patch = without_argument(tree, call, flag) if flag is not None else None
     if patch is None:
         return None
     name = meaning(tree, call.func).rpartition(".")[2]
@@ -456,7 +442,7 @@ def _layer_standing(tree: Tree, call: ast.Call) -> Standing:
                     known.reasons.append(f"{ast.unparse(base)} is written by it")
                     continue
                 one = standing(tree, base.id, used)
-                rebinds = _assigns_only(used, base.id)
+                rebinds = assigns_only(used, base.id)
                 reads_of_it = sum(
                     isinstance(inner, ast.Name) and inner.id == base.id and isinstance(inner.ctx, ast.Load)
                     for inner in ast.walk(used)
@@ -468,7 +454,7 @@ def _layer_standing(tree: Tree, call: ast.Call) -> Standing:
     return known
 
 
-def _standing(tree: Tree, target: ast.AST, statement: ast.stmt, written: ast.AST | None = None) -> Standing:
+def standing_of(tree: Tree, target: ast.AST, statement: ast.stmt, written: ast.AST | None = None) -> Standing:
     if isinstance(target, ast.Name):
         return standing(tree, target.id, statement, lambda alias: is_spared(alias, target.id, written))
     return Standing([f"{tree.segment(target)} belongs to an object"], False, True)

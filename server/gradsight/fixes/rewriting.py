@@ -4,32 +4,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from textwrap import dedent
 
 from gradsight.fixes.aliases import reaching
 from gradsight.fixes.draft import Draft, short
 from gradsight.fixes.expressions import ATOMS
-from gradsight.fixes.kinds import is_plainly_tensor
+from gradsight.fixes.kinds import is_container, is_key, is_plainly_tensor
 from gradsight.fixes.lines import is_compound
 from gradsight.fixes.names import meaning
-from gradsight.fixes.out_of_place import Write, is_list, rewrite, writes_in
+from gradsight.fixes.out_of_place import is_list, rewrite, written_base
+from gradsight.fixes.replacing import NUMBERS, is_unrecorded, may_lose_its_graph, replaced
 from gradsight.fixes.tree import BLOCKS, Patch, Tree, first_line, patched
+from gradsight.fixes.writes import Write, writes_in
 from gradsight.model.fix import Safety
 from gradsight.model.source import Span
-
-NUMBERS = (
-    "len",
-    "int",
-    "float",
-    "str",
-    "range",
-    "sum",
-    "enumerate",
-    "time",
-    "perf_counter",
-    "item",
-    "bool",
-    "set",
-)
 
 
 def rewrites(tree: Tree, span: Span) -> Iterator[Draft]:
@@ -63,20 +51,44 @@ def _rewrites_of(tree: Tree, statement: ast.stmt, span: Span) -> Iterator[Draft]
         first, last = tree.place(tree.start(write.node))[0], tree.place(tree.end(write.node))[0]
         if last < span.line or first > span.end_line or not may_be_tensor(tree, statement, write):
             continue
-        changed = rewrite(tree, statement, write)
-        if changed is None or (changed.standing.reasons and not changed.standing.read_later):
+        if is_unrecorded(tree, statement, write):
+            changed = replaced(tree, statement, write)
+        else:
+            changed = rewrite(tree, statement, write, asked=True)
+        if changed is None or not (
+            changed.keeps_tensor or changed.standing.read_later or not changed.standing.reasons
+        ):
             continue
-        start = tree.line_start(tree.start(statement))
         if changed.how == "layer":
             title = f"Use {changed.name} without inplace=True"
         elif changed.how == "clone":
             title = f"Clone {short(changed.name)} before this write"
         else:
-            inner = [one for one in changed.patches if one.start >= start]
-            new = patched(tree.text, tuple(inner))[start : tree.line_end(tree.end(statement)) + 200]
-            title = f"Write out of place: {short(new.splitlines()[0].strip(), 60)}"
-        safety: Safety = "safe" if changed.standing.is_private else "unsafe"
+            title = f"Write out of place: {short(_told(tree, statement, changed.patches), 60)}"
+        is_safe = changed.standing.is_private and not may_lose_its_graph(tree, statement, changed)
+        safety: Safety = "safe" if is_safe else "unsafe"
         yield Draft("rewrite", title, safety, changed.patches)
+
+
+def _told(tree: Tree, statement: ast.stmt, patches: tuple[Patch, ...]) -> str:
+    """What a statement becomes, in one line; of several statements the first."""
+    start, end = tree.start(statement), tree.end(statement)
+    if tree.begins_line(statement):
+        start = tree.line_start(start)
+    inner = tuple(
+        Patch(one.start - start, one.end - start, one.text) for one in patches if start <= one.start <= end
+    )
+    text = dedent(patched(tree.text[start:end], inner))
+    line = text.strip().split("\n")[0].strip()
+    try:
+        ast.parse(line)
+        return line
+    except SyntaxError:
+        pass
+    try:
+        return ast.unparse(ast.parse(text).body[0]).split("\n")[0]
+    except (SyntaxError, IndexError):
+        return line
 
 
 def _copies_of(tree: Tree, statement: ast.stmt, span: Span) -> Iterator[Draft]:
@@ -113,8 +125,19 @@ def _copies_of(tree: Tree, statement: ast.stmt, span: Span) -> Iterator[Draft]:
 def may_be_tensor(tree: Tree, statement: ast.stmt, write: Write) -> bool:
     """Whether what is written may be a tensor: not a number, a string or a list that the text plainly makes."""
     target = write.target
+    if isinstance(target, ast.Subscript) and is_container(
+        tree, written_base(tree, target, statement) or target
+    ):
+        return False
     if write.form == "item" and isinstance(target, ast.Subscript):
-        return not is_list(tree, target.value, statement) and not _is_plain(tree, target.value, statement)
+        given = getattr(statement, "value", None)
+        if is_key(target.slice) or is_list(tree, target.value, statement):
+            return False
+        if isinstance(given, (ast.Dict, ast.Lambda, ast.Set)) or (given is not None and is_key(given)):
+            return False
+        if isinstance(given, ast.Tuple) and isinstance(target.slice, ast.Name):
+            return False
+        return not _is_plain(tree, target.value, statement) and not _is_row_of_lists(tree, target, statement)
     if write.form != "augmented":
         return True
     value = getattr(statement, "value", None)
@@ -124,6 +147,21 @@ def may_be_tensor(tree: Tree, statement: ast.stmt, write: Write) -> bool:
         return False
     base = target.value if isinstance(target, ast.Subscript) else target
     return not _is_plain(tree, base, statement)
+
+
+def _is_row_of_lists(tree: Tree, target: ast.Subscript, statement: ast.stmt) -> bool:
+    """Whether `table[i][j]` is an entry of a list of lists."""
+    row = target.value
+    if not isinstance(row, ast.Subscript) or not isinstance(row.value, ast.Name):
+        return False
+    bindings, _, _ = reaching(tree, row.value.id, statement, tree.scope(statement))
+    lists = (ast.List, ast.ListComp, ast.Dict, ast.DictComp)
+    for binding in bindings:
+        value = binding.value
+        inner = value.elts[:1] if isinstance(value, ast.List) else [getattr(value, "elt", None)]
+        if any(isinstance(one, lists) or isinstance(getattr(one, "left", None), ast.List) for one in inner):
+            return True
+    return False
 
 
 def _is_plain(tree: Tree, node: ast.AST | None, statement: ast.stmt) -> bool:

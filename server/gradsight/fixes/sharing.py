@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from gradsight.fixes.flags import may_be_flagged
 from gradsight.fixes.names import own_nodes, parameters
 from gradsight.fixes.tree import FunctionNode, Tree
 
@@ -29,7 +30,7 @@ LAYERS = frozenset(
 def root(node: ast.AST | None) -> ast.AST | None:
     """The name or attribute at the bottom of a chain of views and items; None when a call made the value anew."""
     while node is not None:
-        if isinstance(node, (ast.Name, ast.Attribute)) and not _is_view_attribute(node):
+        if isinstance(node, (ast.Name, ast.Attribute)) and not is_view_attribute(node):
             return node
         if isinstance(node, (ast.Subscript, ast.Starred, ast.Attribute)):
             node = node.value
@@ -49,7 +50,8 @@ def root(node: ast.AST | None) -> ast.AST | None:
     return None
 
 
-def _is_view_attribute(node: ast.AST) -> bool:
+def is_view_attribute(node: ast.AST) -> bool:
+    """Whether an attribute shares the memory of what it is taken of."""
     return isinstance(node, ast.Attribute) and node.attr in ("T", "mT", "H", "mH", "data", "real", "imag")
 
 
@@ -90,7 +92,7 @@ def roots(tree: Tree, node: ast.AST | None) -> list[ast.AST]:
 
 def hands_back(tree: Tree, call: ast.Call) -> bool:
     """Whether a call may return one of the tensors it was given."""
-    if any(word.arg in ("inplace", "out") for word in call.keywords):
+    if may_be_flagged(call) or any(word.arg == "out" for word in call.keywords):
         return True
     name = _last_name(call.func)
     if not name:
@@ -135,7 +137,7 @@ def _makes_one_that_hands_back(index: _Index, value: ast.Call | ast.Lambda) -> b
     if isinstance(value, ast.Lambda):
         return bool({one.arg for one in value.args.args} & _touched(value.body))
     made = _last_name(value.func)
-    if made in LAYERS or any(word.arg == "inplace" for word in value.keywords):
+    if made in LAYERS or may_be_flagged(value):
         return True
     return made in index.forwards and _returns_given(index.forwards[made])
 
@@ -169,7 +171,9 @@ def _touched(node: ast.AST | None) -> set[str]:
         return {name for value in node.elts for name in _touched(value)}
     if isinstance(node, ast.IfExp):
         return _touched(node.body) | _touched(node.orelse)
-    if isinstance(node, ast.Call) and any(word.arg in ("inplace", "out") for word in node.keywords):
+    if isinstance(node, ast.Call) and (
+        may_be_flagged(node) or any(word.arg == "out" for word in node.keywords)
+    ):
         return {name for value in node.args for name in _touched(value)}
     found = root(node)
     return {found.id} if isinstance(found, ast.Name) else set()

@@ -130,6 +130,8 @@ def cleared_before_step(case: Case) -> Iterator[Draft]:
         return
     backward, step = case.step_statement("made"), case.step_statement("needed")
     block = tree.block(clearing)
+    if backward is not None and step is not None and backward in block and step in block:
+        yield from _backward_first(tree, block, backward, step)
     if backward is not None and backward in block and block.index(backward) < block.index(clearing):
         anchor = _round_start(tree, backward)
         patches = move_before(tree, clearing, anchor)
@@ -142,6 +144,24 @@ def cleared_before_step(case: Case) -> Iterator[Draft]:
         if patches is not None:
             title = f"Move {short(tree.segment(clearing))} behind {short(tree.segment(step))}"
             yield Draft("clear-last", title, "unsafe", patches)
+
+
+def _backward_first(tree: Tree, block: list[ast.stmt], backward: ast.stmt, step: ast.stmt) -> Iterator[Draft]:
+    """Run the backward before the step, where its loss is there by then.  Unsafe: another step may have been meant."""
+    between = block[block.index(step) : block.index(backward)]
+    used = {node.id for node in ast.walk(backward) if isinstance(node, ast.Name)}
+    made = {
+        node.id
+        for one in between
+        for node in ast.walk(one)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    if not between or used & made or any(_calls(one, "backward") for one in between):
+        return
+    patches = move_before(tree, backward, step)
+    if patches is not None:
+        title = f"Move {short(tree.segment(backward))} before {short(tree.segment(step))}"
+        yield Draft("backward-first", title, "unsafe", patches)
 
 
 def _cleared_after_step(case: Case) -> Iterator[Draft]:

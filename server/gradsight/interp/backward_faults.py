@@ -37,6 +37,10 @@ class BackwardFaults(Writer):
         by_step = write.mode == "optimizer"
         kept = "result" if saved.role.startswith("result") else "input"
         name = saved.label or saved.tensor.label or self.text_of_target(write.site)
+        written = self.text_of_target(write.site)
+        if kept == "result" and write.site.call is not None and not (saved.label or saved.tensor.label):
+            # A layer wrote what the layer before it in a sequence made: no name was ever given to it.
+            name = written = f"the result of {node.op}"
         steps = [
             Step("saved", node.site, f"{node.op} keeps its {kept} for backward here"),
             *(Step("written", other.site, f"written again by {other.op} here") for other in writes[1:3] if other.site.key != write.site.key),
@@ -56,7 +60,7 @@ class BackwardFaults(Writer):
             by_step=by_step,
             mode=write.mode,
             how=how,
-            written=self.text_of_target(write.site),
+            written=written,
             is_parameter=saved.tensor.is_parameter
             or (saved.tensor.is_leaf and saved.tensor.requires_grad is True),
             key=None,

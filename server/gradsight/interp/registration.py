@@ -148,10 +148,9 @@ class Registration(Targets):
             self.emit("layer-made-in-forward", self.site(node), [], layer=layer.name)
 
     def unknown_attribute_set(self, owner: Any, name: str, value: Any, site: Site) -> None:
-        if name in TYPOS:
-            self.emit(
-                "attribute-typo", site, [], name=name, meant=TYPOS[name], target=self.text_of_target(site)
-            )
+        meant = TYPOS.get(name) or ("requires_grad" if is_misspelt(name, "requires_grad") else "")
+        if meant:
+            self.emit("attribute-typo", site, [], name=name, meant=meant, target=self.text_of_target(site))
 
     def operator_called(
         self, name: str, args: list[Any], kwargs: dict[str, Any], result: Any, node: ast.AST
@@ -211,3 +210,20 @@ def is_kept(node: ast.AST, frame: Frame) -> bool:
             if any(isinstance(given, ast.Name) and given.id in names for given in other.value.args):
                 return True
     return False
+
+
+def is_misspelt(name: str, word: str) -> bool:
+    """Whether a name is a long word with two letters confused, left out, doubled or swapped at most; the method of the
+    same name, with an underscore, is another word."""
+    if name in (word, f"{word}_") or abs(len(name) - len(word)) > 2 or name[:3] != word[:3]:
+        return False
+    before: list[int] = []
+    row = list(range(len(word) + 1))
+    for index, letter in enumerate(name, 1):
+        new = [index]
+        for column, wanted in enumerate(word, 1):
+            cost = min(row[column] + 1, new[column - 1] + 1, row[column - 1] + (letter != wanted))
+            swapped = index > 1 and column > 1 and letter == word[column - 2] and name[index - 2] == wanted
+            new.append(min(cost, before[column - 2] + 1) if swapped else cost)
+        before, row = row, new
+    return row[-1] <= 2

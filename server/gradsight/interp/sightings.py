@@ -60,6 +60,8 @@ class Watching(EntryMachine):
         """What `apply` of a custom Function recorded."""
         self.blind = 0
         """Inside code whose tensors are not what they seem: a Function's own forward, a transformed function."""
+        self.recomputed = 0
+        """Inside a checkpoint: what operators would keep there is thrown away, and made again by backward."""
 
     def see(self, syntax: Any, value: Any, is_assigned: bool = False) -> None:
         """Note that a name stands for a tensor now."""
@@ -149,8 +151,15 @@ class Watching(EntryMachine):
         super().keep_saved(grad_node, *given)
         for saved in grad_node.saved[before:]:
             copied = grad_node.op in COPIES_STRIDED and not saved.tensor.dense
-            if saved.certain and not copied:
+            if saved.certain and not copied and not self.recomputed:
                 self.keepers.setdefault(saved.storage, []).append(grad_node)
+
+    def checkpoint(self, *given: Any) -> Any:
+        self.recomputed += 1
+        try:
+            return super().checkpoint(*given)
+        finally:
+            self.recomputed -= 1
 
     def escape(self, args: list[Any], kwargs: dict[str, Any]) -> None:
         super().escape(args, kwargs)

@@ -238,9 +238,8 @@ class Writer(Recorder):
         node = site.node if site.call is None else site.call.node
         target: Any = node
         if site.call is not None and isinstance(node, ast.Call) and node.args:
-            node = node.args[0]
-            target = node
-        if isinstance(node, ast.AugAssign):
+            target = node.args[0]
+        elif isinstance(node, ast.AugAssign):
             target = node.target
         elif isinstance(node, ast.Call):
             target = (

@@ -134,6 +134,8 @@ def _message(event: Event) -> str:
         return f"{name} belongs to the class {text(event, 'alias')}: this write changes it for every instance"
     if how == "shared":
         return f"this gives two parameters one memory: writing the one changes {name} as well"
+    if how == "state_dict":
+        return f"state_dict() gives the parameters themselves, not copies: {text(event, 'alias')} changes before it is read"
     return f"{text(event, 'alias')} is not a copy: it changes with its source before it is read"
 
 

@@ -113,7 +113,9 @@ from gradsight.model.rule import Rule, make_finding, text
 def judge(event: Event) -> Finding | None:
     if not (not event.names.get("by_step") and not _is_update(event)):
         return None
-    message = f"{text(event, 'written')} is changed in place by {text(event, 'write')}, but {text(event, 'op')} kept its {text(event, 'what', 'value')} for backward"
+    written, op = text(event, "written"), text(event, "op")
+    kept = "it" if written == f"the result of {op}" else f"its {text(event, 'what', 'value')}"
+    message = f"{written} is changed in place by {text(event, 'write')}, but {op} kept {kept} for backward"
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 

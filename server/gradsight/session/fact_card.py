@@ -41,6 +41,10 @@ def signature(fact: OpFact) -> str:
     return f"{shown}({', '.join(parameters)})"
 
 
+FOR_LEAVES = frozenset({"Tensor.__deepcopy__", "Tensor.grad_dtype", "Tensor.requires_grad_"})
+"""What they refuse they refuse of results only."""
+
+
 def case_sentences(fact: OpFact, case: Case) -> list[str]:
     """What the operator does in one case."""
     sentences = []
@@ -51,7 +55,8 @@ def case_sentences(fact: OpFact, case: Case) -> list[str]:
     sentences += _keeps(fact, case)
     sentences += _result(case)
     if case.refuses:
-        sentences.append(f"raises if {_names(case.refuses)} requires grad")
+        result = " and is not a leaf" if fact.name in FOR_LEAVES else ""
+        sentences.append(f"raises if {_names(case.refuses)} requires grad{result}")
     return sentences
 
 
@@ -160,7 +165,7 @@ def _shared(name: str, alias: str, case: Case, index: int) -> str:
     if output.one_of_many:
         return sentence + "; in-place writes to one of several views raise"
     if output.overlapping:
-        return sentence + "; in-place writes to it raise"
+        return sentence + "; in-place writes raise where several of its elements are one in memory"
     return sentence + ", and autograd notices writes through either"
 
 

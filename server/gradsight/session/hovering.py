@@ -61,6 +61,11 @@ def card_at(
         if said:
             parts += said
             span = place if span is None or len(parts) == len(said) else span
+    elif word is None:
+        symbol = naming.symbol_at(text, column)
+        if symbol is not None and _is_beside_tensor(symbol, text, line, cards):
+            parts += _facts_of(f"Tensor.{symbol.method}")
+            span = span or Span(line, symbol.start, line, symbol.end)
     if not parts or span is None:
         return None
     return Card("\n\n---\n\n".join(parts), span)
@@ -74,13 +79,28 @@ def word_cards(word: naming.Word, text: str) -> list[str]:
     myth = _myth_of(word, name)
     said = [myth_card(word.name, myth)] if myth is not None else []
     if name is not None and (word.is_called or word.receiver):
-        from gradsight.ops.table import load
-
-        table = load()
-        fact = table.find(name)
-        if fact is not None:
-            said.append(fact_card(fact, table.torch_version))
+        said += _facts_of(name)
     return said
+
+
+def _facts_of(name: str) -> list[str]:
+    from gradsight.ops.table import load
+
+    table = load()
+    fact = table.find(name)
+    return [fact_card(fact, table.torch_version)] if fact is not None else []
+
+
+def _is_beside_tensor(symbol: naming.Symbol, text: str, line: int, cards: Sequence[TensorCard]) -> bool:
+    """Whether a name next to an operator sign is known to be a tensor: signs have other meanings too."""
+    for card in cards:
+        start, end = card.span.column, card.span.end_column
+        if card.span.end_line == line and end <= symbol.start:
+            if not text[end : symbol.start].strip(" )]"):
+                return True
+        elif card.span.line == line and symbol.end <= start and not text[symbol.end : start].strip(" ("):
+            return True
+    return False
 
 
 def finding_card(finding: Finding) -> str:

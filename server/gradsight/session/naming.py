@@ -12,6 +12,11 @@ from dataclasses import dataclass
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _IMPORT = re.compile(r"[ \t]*import[ \t]+([^#\r\n]+)")
 _FROM = re.compile(r"[ \t]*from[ \t]+([\w.]+)[ \t]+import[ \t]+(?:\(([^)]*)\)|([^#(\r\n]+))")
+_SYMBOL = re.compile(r"\*\*=?|//=?|<<=?|>>=?|[-+*/%@]=?")
+_OPERATORS = {
+    "+": "add", "-": "sub", "*": "mul", "/": "div", "//": "floor_divide", "%": "remainder", "**": "pow", "@": "matmul",
+    "<<": "bitwise_left_shift", ">>": "bitwise_right_shift",
+}  # fmt: skip
 _TRIPLE = re.compile(r'"""|\'\'\'')
 # Methods that lists, strings and their like have too: without knowing the object nothing is said about them.
 _COMMON_METHODS = frozenset(
@@ -45,6 +50,29 @@ def word_at(line: str, column: int) -> Word | None:
     return Word(
         found.group(), found.start(), found.end(), _receiver(before), rest.startswith("("), is_keyword
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """An operator sign between two operands, and the method of a tensor that does the same."""
+
+    method: str
+    start: int
+    end: int
+
+
+def symbol_at(line: str, column: int) -> Symbol | None:
+    """The operator sign at a column; None where it has no operand on its left (`-x`, `f(*parts)`)."""
+    found = next((each for each in _SYMBOL.finditer(line) if each.start() <= column < each.end()), None)
+    if found is None or not is_code(line, found.start()):
+        return None
+    left = line[: found.start()].rstrip()[-1:]
+    if not (left.isalnum() or left in tuple("_)]}")) or line.startswith("->", found.start()):
+        return None
+    sign = found.group()
+    method = _OPERATORS[sign.rstrip("=")]
+    # `x @= w` makes a new tensor: torch has no in-place form of it.
+    return Symbol(method + "_" * (sign.endswith("=") and method != "matmul"), found.start(), found.end())
 
 
 def is_code(line: str, column: int) -> bool:

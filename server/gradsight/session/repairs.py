@@ -20,10 +20,16 @@ if TYPE_CHECKING:
     from gradsight.session.documents import Document
 
 Purpose = Literal["fix", "suppress", "rewrite", "fixAll"]
+_ORDER: dict[Purpose, int] = {"fix": 0, "rewrite": 1, "suppress": 2, "fixAll": 3}
 FIX_ALL = "Fix all safe GradSight findings"
-# What an in-place statement has in it, one way or another.
-_IN_PLACE = re.compile(r"(?:[-+*/%@&|^]|<<|>>)=|\]\s*=(?!=)|[^\W_]_\s*\(|inplace|\bout\s*=")
+# What an in-place statement has in it, one way or another: an operator, an item that is assigned, a method, a flag by name
+# or by its place, `out=`.
+_IN_PLACE = re.compile(
+    r"(?:[-+*/%@&|^]|<<|>>)=|\]\s*=(?!=)|^[^=()]*\][^=()]*=(?!=)|[^\W_]_\s*\(|inplace|\bTrue\b|\bout\s*="
+)
+_CONTINUED = re.compile(r"(?:[(\[{,\\]|[-+*/%@&|^=.])\s*(?:#.*)?$|^\s*(?:#.*)?$")
 MOST_REMEMBERED = 200
+MOST_LINES = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,8 @@ class Offer:
     """None: not worked out yet."""
     finding: Finding | None = None
     is_preferred: bool = False
+    mark: object = None
+    """Equal for offers that change the code alike, and the same after the code has moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +145,9 @@ class Plan:
     """What is offered at a place: what is known already, and what has to be worked out."""
 
     ready: tuple[Offer, ...]
-    fixes: tuple[tuple[object, Finding], ...] = ()
-    rewrites: tuple[object, Span] | None = None
+    fixes: tuple[tuple[object, Finding, int], ...] = ()
+    """Each with its key, and the first line of the block around it."""
+    rewrites: tuple[object, Span, int] | None = None
     suppressions: tuple[Finding, ...] = ()
     fix_all: bool = False
 
@@ -150,18 +159,19 @@ class Plan:
     def work(self, workshop: Workshop, memory: OfferMemory) -> list[Offer]:
         """Work out the rest, and remember it."""
         offers = list(self.ready)
-        for key, finding in self.fixes:
-            found = workshop.fixes([finding])
+        for key, finding, first in self.fixes:
+            found = [_marked(offer, first) for offer in workshop.fixes([finding])]
             memory.remember(key, found)
             offers += found
         if self.rewrites is not None:
-            found = workshop.rewrites(self.rewrites[1])
-            memory.remember(self.rewrites[0], found)
+            key, span, first = self.rewrites
+            found = [_marked(offer, first) for offer in workshop.rewrites(span)]
+            memory.remember(key, found)
             offers += found
         offers += workshop.suppressions(self.suppressions)
         if self.fix_all and (everything := workshop.fix_all()) is not None:
             offers.append(everything)
-        return offers
+        return _once(offers)
 
 
 def make_plan(
@@ -179,23 +189,46 @@ def make_plan(
         key = offer_key(document, finding)
         known = memory.recall(key) if is_lazy else None
         if known is None:
-            fixes.append((key, finding))
+            fixes.append((key, finding, _block(document, finding.span.line)[0]))
         else:
             ready += [replace(offer, finding=finding) for offer in known]
     rewrites = None
-    lines = [document.line_text(line) for line in range(asked.line, asked.end_line + 1)]
-    if "rewrite" in wanted and may_write_in_place(lines):
+    if "rewrite" in wanted and may_write_in_place(_statement_lines(document, asked)):
         place = offer_key(document, asked)
         known = memory.recall(place) if is_lazy else None
         if known is None:
-            rewrites = (place, asked)
+            rewrites = (place, asked, _block(document, asked.line)[0])
         else:
             ready += known
     suppressed = tuple(chosen) if "suppress" in wanted else ()
     if is_lazy:
         ready += [suppression(finding) for finding in suppressed]
         suppressed = ()
-    return Plan(tuple(ready), tuple(fixes), rewrites, suppressed, "fixAll" in wanted)
+    return Plan(tuple(_once(ready)), tuple(fixes), rewrites, suppressed, "fixAll" in wanted)
+
+
+def _marked(offer: Offer, first: int) -> Offer:
+    edits = tuple((edit.span.moved(-first), edit.text) for edit in offer.edits or ())
+    return replace(offer, mark=edits or None)
+
+
+def _once(offers: Sequence[Offer]) -> list[Offer]:
+    """The offers as a menu shows them: fixes first, and no rewrite that a fix beside it does already."""
+    fixes = {offer.mark for offer in offers if offer.purpose == "fix" and offer.mark is not None}
+    kept = [offer for offer in offers if offer.purpose != "rewrite" or offer.mark not in fixes]
+    return sorted(kept, key=lambda offer: _ORDER[offer.purpose])
+
+
+def _statement_lines(document: Document, asked: Span) -> list[str]:
+    """The lines of a place, with those before and behind it that belong to the same statements, as far as they show."""
+    first, last = asked.line, asked.end_line
+    while first > max(1, asked.line - MOST_LINES) and _CONTINUED.search(document.line_text(first - 1)):
+        first -= 1
+    while last < asked.end_line + MOST_LINES and _CONTINUED.search(document.line_text(last)):
+        if last > document.source.text.count("\n"):
+            break
+        last += 1
+    return [document.line_text(line) for line in range(first, last + 1)]
 
 
 def suppression(finding: Finding, fix: Fix | None = None) -> Offer:
