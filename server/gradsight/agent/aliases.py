@@ -11,11 +11,20 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
-from gradsight.agent.graph import Geometry, geometry_of, overlaps, storage_key
-from gradsight.agent.oplog import OpLog, Write, operator_label
+from gradsight.agent.graph import (
+    Geometry,
+    Imprint,
+    checksum_of,
+    geometry_of,
+    overlaps,
+    storage_key,
+    untracked,
+)
+from gradsight.agent.oplog import NUMPY, OpLog, Write, operator_label
 from gradsight.agent.sites import Stack, feeds_itself, names_read, place_of, statement_of, text_of
 
 _MOST_NAMES = 6000
+_LARGEST_EXPOSED = 1 << 22
 _ARRAY_METHODS = frozenset(("fill", "sort", "put", "partition", "itemset", "resize"))
 
 
@@ -198,6 +207,14 @@ class Aliases:
     # NumPy.
 
     @quietly
+    def expose(self, tensor: torch.Tensor, stack: Stack) -> None:
+        """A tensor hands its memory to NumPy; what it holds now is remembered, for writes that nobody sees."""
+        self.share(tensor)
+        if tensor.layout is torch.strided and tensor.numel() * tensor.element_size() <= _LARGEST_EXPOSED:
+            with untracked():
+                self.log.note_exposure(tensor, stack, Imprint(geometry_of(tensor), checksum_of(tensor)))
+
+    @quietly
     def share(self, tensor: torch.Tensor) -> None:
         """NumPy and torch now see the same memory."""
         key = storage_key(tensor) if tensor.layout is torch.strided and tensor.device.type == "cpu" else 0
@@ -209,6 +226,13 @@ class Aliases:
             self._shared[key] = _Shared(
                 StorageWeakRef(storage), start, start + storage.nbytes(), tensor.element_size()
             )
+
+    def is_shared(self, array: Any) -> bool:
+        """Whether this array lies in memory that a tensor has, too."""
+        if not self._shared:
+            return False
+        address = array.__array_interface__["data"][0]
+        return any(shared.start <= address < shared.end for shared in self._shared.values())
 
     @quietly
     def array_written(self, array: Any, stack: Stack) -> None:
@@ -226,7 +250,7 @@ class Aliases:
                 self.log.clock += 1
                 size = shared.item_size
                 whole = Geometry(0, ((shared.end - shared.start) // size,), (1,), size)
-                write = Write(self.log.clock, "numpy", stack, 0, whole, "", False)
+                write = Write(self.log.clock, NUMPY, stack, 0, whole, "", False)
                 self.log.note_write_to(key, shared.reference, write)
 
     @quietly

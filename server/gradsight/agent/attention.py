@@ -12,6 +12,7 @@ import torch
 from torch.nn import functional
 
 from gradsight.agent.aliases import Aliases
+from gradsight.agent.arrays import OutsideCalls
 from gradsight.agent.backwards import Backwards
 from gradsight.agent.blame import Blame
 from gradsight.agent.custom import CustomFunctions
@@ -35,7 +36,17 @@ from gradsight.agent.surface import Surface
 from gradsight.agent.threads import ThreadWatch
 from gradsight.agent.training import Training
 from gradsight.agent.transforms import Transforms
-from gradsight.agent.visits import DROP, FLOAT, NOTE, SEEN, STORE, InstrumentingFinder, Visits, instrument
+from gradsight.agent.visits import (
+    DROP,
+    FLOAT,
+    NOTE,
+    OUTSIDE,
+    SEEN,
+    STORE,
+    InstrumentingFinder,
+    Visits,
+    instrument,
+)
 
 # Functions that measure how far apart their first two arguments are.
 _COMPARISONS = (
@@ -97,7 +108,7 @@ class FullInstruments(Instruments):
         surface.on_collection = self.snapshots.collected
         surface.on_gradient_use = self.regime.gradient_used
         surface.on_gradient_read = self._gradient_read
-        surface.on_shared = self.aliases.share
+        surface.on_shared = self.aliases.expose
         surface.aliases = self.aliases
         surface.on_copy = self.modules.born
         surface.follows_library = lambda: self.regime.scaled
@@ -135,6 +146,7 @@ class FullInstruments(Instruments):
         setattr(builtins, DROP, self.snapshots.called)
         setattr(builtins, FLOAT, self.surface.traced_float)
         setattr(builtins, SEEN, self.visits.seen.add)
+        setattr(builtins, OUTSIDE, self._outside_calls())
         sys.meta_path.insert(0, InstrumentingFinder())
 
     def modes(self) -> tuple[Any, ...]:
@@ -216,7 +228,7 @@ class FullInstruments(Instruments):
         self.retention.backward(numbers)
         if self.threads.active:
             self.threads.backward([leaf.bit for leaf in leaves])
-        self.modules.gained(leaves, self.training)
+        self.modules.gained(leaves, self.training, self.shadow)
         self.surface.backwards = self.backwards.count
         count = self.backwards.count
         if count <= 4:
@@ -269,6 +281,12 @@ class FullInstruments(Instruments):
         return self.origins.of(values)
 
     # Places that a mode does not reach.
+
+    def _outside_calls(self) -> OutsideCalls:
+        def written(array: Any) -> None:
+            self.aliases.array_written(array, capture(3))
+
+        return OutsideCalls(self.ledger, self.origins, self.surface.leaving, self.aliases.is_shared, written)
 
     def _follow_numpy(self) -> None:
         original = torch.from_numpy

@@ -19,7 +19,7 @@ from gradsight.agent.graph import (
     storage_key,
     version_refusal,
 )
-from gradsight.agent.oplog import Operation, OpLog, Write, operator_label
+from gradsight.agent.oplog import NUMPY, Operation, OpLog, Write, operator_label
 from gradsight.agent.sites import Stack, line_of, place_of, text_of
 
 Named = Callable[[int], str]
@@ -119,27 +119,11 @@ def find_silent(nodes: Sequence[Node], log: OpLog) -> list[Clash]:
         if isinstance(node, torch.autograd.function.FunctionCtx):
             clashes.extend(_kept_on_context(node, log))
         for saved in saved_tensors(node):
-            writes = log.writes_to(saved.data)
-            if not writes:
+            if not log.may_have_changed(saved.data) or _is_running_statistic(node, saved):
                 continue
             maker = log.maker(node)
-            if maker is None or writes[-1].clock <= maker.clock:
-                continue
-            if _is_running_statistic(node, saved):
-                continue
-            if version_refusal(node, saved) is not None:
-                continue
-            here = geometry_of(saved.data)
-            later = tuple(
-                write
-                for write in writes
-                if write.clock > maker.clock
-                and write.stack
-                and write.geometry is not None
-                and overlaps(write.geometry, here)
-                and write.changed_something
-            )
-            if later:
+            later = _silent_writes(saved, maker, log) if maker is not None else ()
+            if later and version_refusal(node, saved) is None:
                 version = saved.data._version
                 clashes.append(
                     Clash(
@@ -155,6 +139,24 @@ def find_silent(nodes: Sequence[Node], log: OpLog) -> list[Clash]:
                     )
                 )
     return clashes
+
+
+def _silent_writes(saved: Saved, maker: Operation, log: OpLog) -> tuple[Write, ...]:
+    """The writes to a saved tensor since it was saved; where nobody noted one, what its values tell."""
+    noted = [write for write in log.writes_to(saved.data) or () if write.clock > maker.clock]
+    if not noted:
+        hidden = log.hidden_write(saved.data, maker.clock)
+        return (hidden,) if hidden is not None and hidden.stack else ()
+    here = geometry_of(saved.data)
+    return tuple(
+        write
+        for write in noted
+        if write.stack
+        and write.geometry is not None
+        and overlaps(write.geometry, here)
+        and write.changed_something
+        and not (write.name == NUMPY and log.is_untouched(saved.data, maker.clock))
+    )
 
 
 def _kept_on_context(node: Node, log: OpLog) -> list[Clash]:
@@ -220,6 +222,8 @@ def fault_of(clash: Clash, needed: Stack, torch_message: str, named: Named | Non
     verb = "moves" if is_step else "overwrites"
     end = "; torch does not notice, so the gradient is computed with the new value" if silent else ""
     joint = " and" if what.startswith("`") else ", which"
+    if first.imprint is not None:
+        writer, verb = f"a write through the array of {writer}", "overwrites"
     message = f"{writer} {verb} {what}{where}{joint} the backward on line {_row(needed)} still needs{end}"
     steps: list[Step] = []
     if clash.maker is not None:
@@ -255,6 +259,8 @@ def fault_of(clash: Clash, needed: Stack, torch_message: str, named: Named | Non
 
 
 def _written_text(write: Write, silent: bool) -> str:
+    if write.imprint is not None:
+        return "NumPy gets hold of its memory here, and it has other values later"
     by = operator_label(write.name)
     during = f" while `{base_name(write.node)}` ran in backward" if write.node else ""
     versions = "" if silent else f", version {write.version} → {write.version + 1}"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from gradsight.agent.gradwatch import GradWatch, NoneRead
@@ -120,7 +121,9 @@ class FastRecorder(TorchFunctionMode):
 
 
 def _has_version(item: Any) -> bool:
-    return isinstance(item, torch.Tensor) and item.layout is torch.strided and not item.is_inference()
+    if not isinstance(item, torch.Tensor) or item.layout is not torch.strided or is_lazy(item):
+        return False
+    return not item.is_inference()
 
 
 def _kind_of(func: Any) -> int:

@@ -22,10 +22,10 @@ class Geometry(NamedTuple):
 
 
 def storage_key(tensor: torch.Tensor) -> int:
-    """The identity of a tensor's storage; 0 for tensors that have none (sparse, wrapped by a function transform)."""
+    """The identity of a tensor's storage; 0 for tensors that have none (sparse, lazy, wrapped by a function transform)."""
     try:
         return int(tensor.untyped_storage()._cdata)
-    except RuntimeError:
+    except (RuntimeError, ValueError):
         return 0
 
 
@@ -98,6 +98,21 @@ class Witness:
     @property
     def changed(self) -> bool:
         return checksum_of(self._tensor) != self._checksum
+
+
+class Imprint(NamedTuple):
+    """What some elements of a storage were when NumPy got hold of them; it keeps no memory alive."""
+
+    geometry: Geometry
+    checksum: int
+
+    def covers(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor lies over just these elements."""
+        return self.checksum != 0 and geometry_of(tensor) == self.geometry
+
+    def differs_from(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor over these elements has other values now."""
+        return checksum_of(tensor) != self.checksum
 
 
 class untracked:  # noqa: N801 - reads as a statement: `with untracked():`

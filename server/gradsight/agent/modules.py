@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from gradsight.agent.cuts import label, name_list
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
+from gradsight.agent.naming import reachable_modules
 from gradsight.agent.oplog import OpLog
 from gradsight.agent.shadow import Leaf, Shadow
 from gradsight.agent.sites import FrameKey, Stack, capture, library_frames, place_of, text_of
@@ -47,6 +49,19 @@ class Birth:
     clock: int
 
 
+@dataclass(frozen=True)
+class _Late:
+    """A leaf that got a gradient and belongs to no optimizer.
+
+    `is_part_of_trained`: it lies in one module with leaves of an optimizer.  `clock`: when it got its first gradient.
+    """
+
+    leaf: Leaf
+    birth: Birth
+    is_part_of_trained: bool
+    clock: int
+
+
 class ModuleRegistry:
     """Watches `nn.Module.__setattr__`; a module costs a few notes when it is built, and nothing when it runs."""
 
@@ -56,7 +71,7 @@ class ModuleRegistry:
         self.attributes: list[Attribute] = []
         self.births: dict[int, Birth] = {}
         self.inplace: dict[int, tuple[weakref.ref[torch.nn.Module], Stack]] = {}
-        self._late: dict[FrameKey, tuple[Leaf, Birth]] = {}
+        self._late: dict[FrameKey, _Late] = {}
 
     def install(self) -> None:
         """Stands before the assignment of every module attribute."""
@@ -71,6 +86,14 @@ class ModuleRegistry:
                 registry.inplace[id(self)] = (weakref.ref(self), capture(2))
 
         torch.nn.Module.__setattr__ = assign
+        register = torch.nn.Module.register_parameter
+
+        def register_parameter(self: torch.nn.Module, name: str, param: Any) -> None:
+            register(self, name, param)
+            if param is not None:
+                registry.born(param, capture(2))
+
+        torch.nn.Module.register_parameter = register_parameter
 
     @quietly
     def _note(self, module: torch.nn.Module, name: str, value: Any) -> None:
@@ -120,7 +143,7 @@ class ModuleRegistry:
         return ()
 
     @quietly
-    def gained(self, leaves: list[Leaf], training: Training) -> None:
+    def gained(self, leaves: list[Leaf], training: Training, shadow: Shadow) -> None:
         """Leaves that got a gradient; those of no optimizer are remembered by the line that made them."""
         if not training.optimizers:
             return
@@ -130,8 +153,10 @@ class ModuleRegistry:
                 continue
             tensor = leaf.tensor()
             birth = self.birth(tensor) if tensor is not None else None
-            if birth is not None and birth.stack:
-                self._late.setdefault(birth.stack[0], (leaf, birth))
+            if birth is not None and birth.stack and birth.stack[0] not in self._late:
+                self._late[birth.stack[0]] = _Late(
+                    leaf, birth, _shares_module(leaf, managed, shadow), self.log.clock
+                )
 
     @quietly
     def finish(self, training: Training, shadow: Shadow, ledger: Ledger) -> None:
@@ -182,7 +207,8 @@ class ModuleRegistry:
         """Parameters made after the optimizer: layers built in forward, or a part that was replaced."""
         first = stepped[0]
         steps = step_at("made", "the optimizer was made before", first.made)
-        for leaf, birth in self._late.values():
+        for late in self._late.values():
+            leaf, birth = late.leaf, late.birth
             if birth.clock < first.made_clock or not birth.stack or not first.made:
                 continue
             place = place_of(birth.stack[0])
@@ -198,6 +224,30 @@ class ModuleRegistry:
                     f"it still moves the old ones, and `{label(leaf)}` is not trained"
                 )
                 ledger.add(Fault("GS504", message, place, steps, "warning", {}))
+            elif late.is_part_of_trained and self._is_left_alone(late, training):
+                message = (
+                    f"`{text_of(place)}` adds parameters after the optimizer was made: "
+                    f"`{label(leaf)}` gets gradients, and no step moves it"
+                )
+                ledger.add(Fault("GS504", message, place, steps, "warning", {"parameter": label(leaf)}))
+
+    def _is_left_alone(self, late: _Late, training: Training) -> bool:
+        """Nobody wrote to this parameter since it got its first gradient, though the optimizers stepped."""
+        tensor = late.leaf.tensor()
+        if tensor is None or training.managed >> late.leaf.bit & 1 or not training.stepped_after(late.leaf):
+            return False
+        return not any(write.clock > late.clock for write in self.log.writes_to(tensor) or ())
+
+
+def _shares_module(leaf: Leaf, managed: int, shadow: Shadow) -> bool:
+    """Whether a module that the user's code can name holds this leaf beside leaves of an optimizer."""
+    tensor = leaf.tensor()
+    for module in reachable_modules():
+        own = [each for each in module.parameters() if not is_lazy(each)]
+        if any(each is tensor for each in own):
+            known = (shadow.known_leaf(each) for each in own)
+            return any(each is not None and managed >> each.bit & 1 for each in known)
+    return False
 
 
 def _parameters_in(value: Any, depth: int) -> Iterator[torch.Tensor]:

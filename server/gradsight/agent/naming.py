@@ -43,6 +43,16 @@ def reachable_leaves() -> Iterator[tuple[str, torch.Tensor]]:
             yield from _of_value(name, value, depth=2)
 
 
+def reachable_modules() -> Iterator[torch.nn.Module]:
+    """Modules that variables of the user's code hold, outermost scopes first."""
+    for scope in list(_scopes()):
+        for name, value in scope:
+            if isinstance(value, torch.nn.Module):
+                yield value
+            elif name == "self" and hasattr(value, "__dict__"):
+                yield from (each for each in vars(value).values() if isinstance(each, torch.nn.Module))
+
+
 def _scopes() -> Iterator[list[tuple[str, Any]]]:
     frames: list[FrameType] = list(user_frames())
     main = sys.modules.get("__main__")

@@ -15,13 +15,17 @@ from typing import NamedTuple
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from gradsight.agent.graph import Geometry, Node, Witness, storage_key
+from gradsight.agent.graph import Geometry, Imprint, Node, Witness, storage_key
 from gradsight.agent.sites import Stack
 
 _KEPT_OPERATIONS = 400_000
 _KEPT_WRITES = 48
 _KEPT_STORAGES = 40_000
+_KEPT_EXPOSURES = 2_000
 _PER_NUMBER = 4
+
+NUMPY = "numpy"
+"""The name of a write that no operator of torch made."""
 
 # These nodes are created after their operator has run; the operator before them made them.
 _MADE_AFTERWARDS = ("CopySlices", "AsStridedBackward0")
@@ -38,7 +42,10 @@ class Operation(NamedTuple):
 
 
 class Write(NamedTuple):
-    """One write to a storage.  `version` is the counter before it; `node` the graph node that was running, if any."""
+    """One write to a storage.  `version` is the counter before it; `node` the graph node that was running, if any.
+
+    With an `imprint` it is no write yet: from here on NumPy can write, and only the values tell whether it did.
+    """
 
     clock: int
     name: str
@@ -49,6 +56,7 @@ class Write(NamedTuple):
     to_leaf: bool
     by_optimizer: bool = False
     witness: Witness | None = None
+    imprint: Imprint | None = None
 
     @property
     def changed_something(self) -> bool:
@@ -131,6 +139,7 @@ class OpLog:
         self._main = self._tracks[threading.get_ident()] = _Track(whole_calls)
         self._writes: dict[int, deque[Write]] = {}
         self._alive: dict[int, StorageWeakRef] = {}
+        self._exposures: dict[int, tuple[StorageWeakRef, Write]] = {}
 
     def track(self) -> _Track:
         """The operations of the running thread."""
@@ -205,6 +214,38 @@ class OpLog:
         """The writes to the storage of this tensor, oldest first."""
         return self._writes.get(storage_key(tensor))
 
+    def may_have_changed(self, tensor: torch.Tensor) -> bool:
+        """Whether anybody wrote to the storage of this tensor, or NumPy can."""
+        key = storage_key(tensor)
+        return key in self._writes or key in self._exposures
+
+    def note_exposure(self, tensor: torch.Tensor, stack: Stack, imprint: Imprint) -> None:
+        """From here on NumPy can write to these elements."""
+        key = storage_key(tensor)
+        if not key:
+            return
+        write = Write(self.clock, NUMPY, stack, 0, imprint.geometry, "", False, imprint=imprint)
+        self._exposures[key] = (StorageWeakRef(tensor.untyped_storage()), write)
+        if len(self._exposures) > _KEPT_EXPOSURES:
+            self._exposures = {k: each for k, each in self._exposures.items() if not each[0].expired()}
+
+    def hidden_write(self, tensor: torch.Tensor, since: int) -> Write | None:
+        """A write that nobody noted, to elements that NumPy got hold of after that time."""
+        return self._exposure(tensor, since, is_changed=True)
+
+    def is_untouched(self, tensor: torch.Tensor, since: int) -> bool:
+        """Whether NumPy got hold of these elements after that time, and they have the same values still."""
+        return self._exposure(tensor, since, is_changed=False) is not None
+
+    def _exposure(self, tensor: torch.Tensor, since: int, is_changed: bool) -> Write | None:
+        found = self._exposures.get(storage_key(tensor)) if self._exposures else None
+        write = found[1] if found is not None else None
+        if write is None or write.imprint is None or write.clock < since:
+            return None
+        if not write.imprint.covers(tensor):
+            return None
+        return write if write.imprint.differs_from(tensor) is is_changed else None
+
     def all_writes(self) -> list[Write]:
         """Every write that is still remembered, oldest first."""
         return sorted(
@@ -213,7 +254,7 @@ class OpLog:
 
     @property
     def has_writes(self) -> bool:
-        return bool(self._writes)
+        return bool(self._writes or self._exposures)
 
     def _forget_dead_storages(self) -> None:
         for key in [key for key, reference in self._alive.items() if reference.expired()]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
+from torch.nn.parameter import is_lazy
 
 from gradsight.agent.graph import Geometry, geometry_of, overlaps, storage_key
 from gradsight.agent.sites import Stack
@@ -92,7 +93,7 @@ class Shadow:
         leaf = self._bits.get(id(tensor))
         if leaf is not None and leaf.reference() is tensor:
             return leaf
-        if len(self.leaves) >= _MOST_LEAVES:
+        if len(self.leaves) >= _MOST_LEAVES or is_lazy(tensor):
             return None
         is_parameter = isinstance(tensor, torch.nn.Parameter)
         leaf = Leaf(len(self.leaves), weakref.ref(tensor), tuple(tensor.shape), is_parameter)
@@ -121,9 +122,10 @@ class Shadow:
             leaf = self._bits.get(id(tensor))
             if leaf is None or leaf.reference() is not tensor:
                 self.leaf(tensor)
-        entry = self._entries.get(storage_key(tensor))
+        key = storage_key(tensor)
+        entry = self._entries.get(key)
         if entry is None:
-            return self._adopt(tensor) if self.adopt is not None else (0, 0, 0)
+            return self._adopt(tensor) if key and self.adopt is not None else (0, 0, 0)
         events = entry.events
         if not needs_grad:
             own = self._aliases.get(id(tensor)) if self._aliases else None

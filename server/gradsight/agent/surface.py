@@ -46,9 +46,10 @@ class Surface(TorchFunctionMode):
         self.on_gradient_use: Callable[[Stack], None] | None = None
         self.on_gradient_read: Callable[[torch.Tensor], None] | None = None
         self.on_copy: Callable[[torch.Tensor, Stack], None] | None = None
-        self.on_shared: Callable[[torch.Tensor], None] | None = None
+        self.on_shared: Callable[[torch.Tensor, Stack], None] | None = None
         self.follows_library: Callable[[], bool] | None = None
         self.on_collection: Callable[[Any, Stack], None] | None = None
+        self._left: tuple[int, int] = (0, 0)
         self._table = self._handlers()
 
     def _handlers(self) -> dict[Any, _Handler]:
@@ -243,7 +244,7 @@ class Surface(TorchFunctionMode):
             self.situation.alias_kind = "detach"
         name = func.__name__.strip("_")
         if name in ("numpy", "array") and self.on_shared is not None:
-            self.on_shared(owner)
+            self.on_shared(owner, capture(3))
         if not deps:
             return result
         if owner.requires_grad or not events or self._cut_on_this_line(events):
@@ -253,6 +254,7 @@ class Surface(TorchFunctionMode):
             if node is not None and hasattr(node, "_sequence_nr"):
                 cut.source_number = node._sequence_nr()
             events |= 1 << cut.bit
+        self._left = (self._left[0] | deps, self._left[1] | events)
         traced = self.origins.traced(result, (deps, events))
         # `float()` and `np.asarray()` insist on the exact type; their value is remembered all the same.
         return traced if name in ("item", "tolist", "numpy") else result
@@ -262,11 +264,18 @@ class Surface(TorchFunctionMode):
         here = capture(4)
         return any(same_line(event.stack, here) for event in self.shadow.events_in(events))
 
+    def leaving(self, work: Callable[[], Any]) -> tuple[Any, tuple[int, int]]:
+        """The result of some work outside of torch, and the origin of the tensors that it took out of the graph."""
+        self._left = (0, 0)
+        result = work()
+        return result, self._left
+
     def traced_float(self, value: Any) -> float:
         """Stands for `float(value)` in the user's code: the number keeps its origin through arithmetic."""
         number = float(value)
-        if isinstance(value, torch.Tensor) and self.origins:
-            origin = self.origins.of(number)
+        if self.origins and not isinstance(value, (int, str)):
+            is_tensor = isinstance(value, torch.Tensor)
+            origin = self.origins.of(number) if is_tensor else self.origins.carried_by((value,))
             if origin[0]:
                 return cast(float, self.origins.traced(number, origin))
         return number

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from gradsight.agent.cuts import UNINTENDED, Reach, cut_fault, cutting_events, label
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
@@ -179,7 +180,10 @@ class Training:
         record.leaves = {}
         for group in optimizer.param_groups:
             for parameter in group["params"]:
-                if isinstance(parameter, torch.Tensor) and parameter.requires_grad and parameter.is_leaf:
+                # A lazy parameter has neither shape nor memory before the first forward.
+                if not isinstance(parameter, torch.Tensor) or is_lazy(parameter):
+                    continue
+                if parameter.requires_grad and parameter.is_leaf:
                     leaf = self.shadow.leaf(parameter)
                     if leaf is not None:
                         record.leaves[leaf.bit] = leaf
@@ -479,6 +483,11 @@ class Training:
     def trained(self) -> Mask:
         """The leaves somebody trains: those of the optimizers, or all when there is none."""
         return self.managed if self.optimizers else (1 << len(self.shadow.leaves)) - 1
+
+    def stepped_after(self, leaf: Leaf) -> bool:
+        """Whether an optimizer stepped after this leaf got a gradient."""
+        gains = self.gains.get(leaf.bit)
+        return gains is not None and any(step.backwards >= gains.last for step in self.steps)
 
     def gained(self, leaf: Leaf) -> bool:
         """Whether any backward gave this leaf a gradient."""

@@ -25,6 +25,8 @@ STORE = "__gradsight_store__"
 DROP = "__gradsight_drop__"
 FLOAT = "__gradsight_float__"
 SEEN = "__gradsight_seen__"
+OUTSIDE = "__gradsight_outside__"
+_OUTSIDE = ("numpy", "scipy", "statistics")
 _MOST_FACTS = 20_000
 # Methods of tensors that give a new tensor, and whose result a statement may have dropped by mistake; and methods of
 # NumPy arrays that change the array.
@@ -41,6 +43,9 @@ def instrument(source: str | bytes, filename: str) -> CodeType:
     tree = ast.parse(source, filename)
     if not _rebinds(tree, "float"):
         _TracedFloats().visit(tree)
+    outside = _names_of_libraries(tree)
+    if outside:
+        _OutsideCalls(outside).visit(tree)
     _Instrumenter(filename).visit(tree)
     ast.fix_missing_locations(tree)
     return compile(tree, filename, "exec", dont_inherit=True)
@@ -72,6 +77,35 @@ class _TracedFloats(ast.NodeTransformer):
             and not node.keywords
         ):
             node.func = ast.copy_location(ast.Name(id=FLOAT, ctx=ast.Load()), node.func)
+        return node
+
+
+def _names_of_libraries(tree: ast.Module) -> frozenset[str]:
+    """The names under which a file imports libraries that compute outside of torch, or parts of them."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found = [each for each in node.names if each.name.split(".")[0] in _OUTSIDE]
+            names.update((each.asname or each.name).split(".")[0] for each in found)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in _OUTSIDE:
+            names.update(each.asname or each.name for each in node.names)
+    return frozenset(names)
+
+
+class _OutsideCalls(ast.NodeTransformer):
+    """`np.mean(x)` goes through a function of ours, which knows where the numbers come from."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self.names = names
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        root = node.func
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if isinstance(root, ast.Name) and root.id in self.names:
+            node.args = [node.func, *node.args]
+            node.func = ast.copy_location(ast.Name(id=OUTSIDE, ctx=ast.Load()), node.func)
         return node
 
 
