@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import math
 import sys
+import weakref
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -93,7 +94,7 @@ class FullInstruments(Instruments):
         self._custom = CustomFunctions(log, ledger, situation, judges=True)
         self._transforms = Transforms(ledger, situation)
         self.norms: dict[int, Norm] = {}
-        self._asked: dict[int, int] = {}
+        self._asked: dict[int, tuple[weakref.ref[torch.Tensor], int]] = {}
         self._connect()
 
     def _connect(self) -> None:
@@ -139,6 +140,8 @@ class FullInstruments(Instruments):
         self.snapshots.install()
         self.regime.install()
         self._follow_numpy()
+        if not features.grad_mode_is_heard:
+            self.surface.hear_grad_mode()
         follow_math(self.origins)
         self._follow_parameters()
         setattr(builtins, NOTE, self._note)
@@ -268,11 +271,15 @@ class FullInstruments(Instruments):
             or not 0 < tensor.numel() <= _LARGEST_ADOPTED
         ):
             return 0, 0
-        if tensor.is_inference() or self._asked.get(id(tensor)) == tensor._version:
+        if tensor.is_inference():
+            return 0, 0
+        version = tensor._version
+        asked = self._asked.get(id(tensor))
+        if asked is not None and asked[0]() is tensor and asked[1] == version:
             return 0, 0
         if len(self._asked) > 4096:
             self._asked.clear()
-        self._asked[id(tensor)] = tensor._version
+        self._asked[id(tensor)] = (weakref.ref(tensor), version)
         with untracked():
             try:
                 values = tensor.reshape(-1).tolist()

@@ -19,6 +19,7 @@ from gradsight.agent.graph import (
     storage_key,
     version_refusal,
 )
+from gradsight.agent.numbering import number_of
 from gradsight.agent.oplog import NUMPY, Operation, OpLog, Write, operator_label
 from gradsight.agent.sites import Stack, line_of, place_of, text_of
 
@@ -55,7 +56,7 @@ def find_refused(nodes: Sequence[Node], log: OpLog, message: str) -> list[Clash]
             if refusal is None or "modified by an inplace operation" not in refusal:
                 continue
             clash = _refused_clash(node, saved, log, refusal)
-            clashes.append((refusal.split(" Hint:")[0] == message.split(" Hint:")[0], _number(node), clash))
+            clashes.append((refusal.split(" Hint:")[0] == message.split(" Hint:")[0], number_of(node), clash))
     clashes.sort(key=lambda entry: (entry[0], bool(entry[2].writes), entry[1]), reverse=True)
     return [clash for _, _, clash in clashes]
 
@@ -182,13 +183,6 @@ def _kept_on_context(node: Node, log: OpLog) -> list[Clash]:
 def _is_running_statistic(node: Node, saved: Saved) -> bool:
     """In training mode a batch norm keeps its running statistics and does not use them in backward."""
     return saved.attribute in ("running_mean", "running_var") and bool(getattr(node, "_saved_training", True))
-
-
-def _number(node: Node) -> int:
-    try:
-        return int(node._sequence_nr())
-    except AttributeError:
-        return -1
 
 
 def versions_in(message: str) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from gradsight.agent.faults import Fault, Ledger, quietly, step_at
 from gradsight.agent.graph import Node, has_hidden_saves, leaf_of, root_nodes, storage_key, untracked, walk
 from gradsight.agent.marks import mark_faults
 from gradsight.agent.naming import name_leaves
+from gradsight.agent.numbering import number_of
 from gradsight.agent.oplog import Operation, OpLog
 from gradsight.agent.recorder import Situation
 from gradsight.agent.shadow import Shadow
@@ -165,9 +166,9 @@ class Backwards:
         self.count += 1
         retains = bool(args[1]) if len(args) > 1 else False
         accumulates = bool(kwargs.get("accumulate_grad", True))
-        numbers = frozenset(_number(node) for node in nodes if node.next_functions)
+        numbers = frozenset(number_of(node) for node in nodes if node.next_functions)
         if not retains:
-            number = max((_number(node) for node in root_nodes(roots)), default=-1)
+            number = max((number_of(node) for node in root_nodes(roots)), default=-1)
             self.past.append(PastBackward(stack, self.log.clock, numbers, number))
             del self.past[:-_KEPT_BACKWARDS]
         if self.shadow is None or self.training is None or reach is None:
@@ -213,7 +214,7 @@ class Backwards:
         """A graph that holds its predecessors grows with each visit of the same backward line."""
         if not stack:
             return
-        inner = [_number(node) for node in nodes if node.next_functions]
+        inner = [number_of(node) for node in nodes if node.next_functions]
         if not inner:
             return
         growth = self.growth.setdefault(stack[0], _Growth())
@@ -288,7 +289,7 @@ class Backwards:
             return None, None
         # This backward has freed nodes of its own before it failed: only what an earlier one freed counts.
         freed = [node for node in nodes if _is_freed(node) and self._first_backward(node) is not None]
-        node = max(freed, key=_number, default=None)
+        node = max(freed, key=number_of, default=None)
         first = self._first_backward(node)
         maker = self.log.maker(node) if node is not None else None
         carried = self._crossing(nodes, set(freed), first) if first is not None else None
@@ -320,7 +321,7 @@ class Backwards:
     def _first_backward(self, node: Node | None) -> PastBackward | None:
         if node is None:
             return None
-        number = _number(node)
+        number = number_of(node)
         for past in reversed(self.past):
             if number in past.numbers:
                 return past
@@ -335,7 +336,7 @@ class Backwards:
 
     def _carrying_frame(self, operation: Operation, old: Node) -> FrameKey:
         """The line that keeps the old graph: where it was put into a collection, or where a name feeds itself."""
-        stored = self.stored_at(_number(old)) if self.stored_at is not None else ()
+        stored = self.stored_at(number_of(old)) if self.stored_at is not None else ()
         if stored:
             return stored[0]
         made = self.log.maker(old)
@@ -348,7 +349,7 @@ class Backwards:
         self, nodes: list[Node], freed: set[Node], first: PastBackward
     ) -> tuple[Operation, Node] | None:
         """The operation that took a tensor of the freed graph into the new one, and the node it took."""
-        for node in sorted(nodes, key=_number):
+        for node in sorted(nodes, key=number_of):
             maker = self.log.maker(node)
             if node in freed or maker is None or maker.clock <= first.clock or not maker.stack:
                 continue
@@ -394,13 +395,6 @@ def attached(error: BaseException) -> Fault | None:
     """The fault that explains this error."""
     fault = getattr(error, "_gradsight_fault", None)
     return fault if isinstance(fault, Fault) else None
-
-
-def _number(node: Node) -> int:
-    try:
-        return int(node._sequence_nr())
-    except AttributeError:
-        return -1
 
 
 def _is_freed(node: Node) -> bool:

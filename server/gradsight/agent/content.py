@@ -38,7 +38,11 @@ class Packed:
 
 
 class Contents:
-    """The pack hooks.  `checks` compares contents; `clones` hands back what was saved, whatever happened since."""
+    """The pack hooks.
+
+    `checks` compares contents; `clones` hands back what was saved, whatever happened since; `reports_writes` speaks of
+    writes that left no version behind, as far as the log has them.
+    """
 
     def __init__(
         self,
@@ -48,6 +52,7 @@ class Contents:
         checks: bool,
         clones: bool = False,
         watched: int = -1,
+        reports_writes: bool = True,
     ) -> None:
         self.log = log
         self.ledger = ledger
@@ -55,6 +60,7 @@ class Contents:
         self.checks = checks
         self.clones = clones
         self.watched = watched
+        self.reports_writes = reports_writes
         self.watch: LineWatch | None = None
         self._count = 0
 
@@ -79,17 +85,28 @@ class Contents:
             torch._C._autograd._push_saved_tensors_default_hooks(self._pack, self._unpack)
 
     def _pack(self, tensor: torch.Tensor) -> Packed:
+        imagined = self._alias_of_imagined(tensor) if type(tensor).__name__ == "FakeTensor" else None
         with untracked():
             index = self._count
             self._count += 1
             # A detached alias shares storage and version, and does not hold the node that holds it.
-            kept = tensor.detach().clone() if self.clones else tensor.detach()
+            kept = imagined if imagined is not None else tensor.detach()
+            kept = kept.clone() if self.clones else kept
             version = 0 if tensor.is_inference() else tensor._version
             checksum = checksum_of(tensor) if self.checks and not self.clones else 0
             operation = Operation(self.log.clock, "", capture(2))
             if index == self.watched and self.watch is None:
                 self.watch = LineWatch(kept, checksum)
             return Packed(index, kept, version, checksum, operation)
+
+    def _alias_of_imagined(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor without values stays one only while its mode is on."""
+        situation = self.backwards.situation
+        situation.quiet += 1
+        try:
+            return tensor.detach()
+        finally:
+            situation.quiet -= 1
 
     def _unpack(self, packed: Packed) -> torch.Tensor:
         if self.clones:
@@ -101,7 +118,7 @@ class Contents:
             if self.checks:
                 if checksum_of(packed.tensor) != packed.checksum:
                     self._report(packed, node)
-            elif not _is_batch_norm(node):
+            elif self.reports_writes and not _is_batch_norm(node):
                 self._report_write(packed, node)
         return packed.tensor
 
@@ -135,6 +152,9 @@ class Contents:
                 else write.geometry is None or overlaps(write.geometry, here)
             )
         )
+        if not writes and not refusal:
+            hidden = self.log.hidden_write(packed.tensor, packed.operation.clock)
+            writes = (hidden,) if hidden is not None and hidden.stack else ()
         maker = self.log.maker(node) if node is not None else None
         name = maker.name if maker is not None else ""
         saved = Operation(packed.operation.clock, name, packed.operation.stack)

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
-from gradsight.agent.oplog import Operation, OpLog, next_number
+from gradsight.agent.numbering import IS_NATIVE, give_numbers, next_number
+from gradsight.agent.oplog import Operation, OpLog
 from gradsight.agent.recorder import Situation
 from gradsight.agent.sites import Place, Stack, capture, is_user_file, place_of, text_of, tree_of
 
@@ -66,7 +67,11 @@ class CustomFunctions:
                 situation.checkpoint = outer
             else:
                 situation.custom_functions -= 1
-        self.log.track().claim(number + 1, Operation(self.log.clock, cls.__name__, stack))
+        made = Operation(self.log.clock, cls.__name__, stack)
+        if IS_NATIVE:
+            self.log.track().claim(number + 1, made)
+        elif give_numbers(result):
+            self.log.track().claim(next_number(), made)
         for tensor, version in before:
             if tensor._version != version and id(tensor) not in dirty:
                 self._report_dirty(cls, tensor, since, stack)

@@ -17,7 +17,8 @@ from torch.overrides import TorchFunctionMode
 
 from gradsight.agent.gradwatch import GradWatch, NoneRead
 from gradsight.agent.graph import geometry_of
-from gradsight.agent.oplog import Operation, OpLog, Write, next_number
+from gradsight.agent.numbering import IS_NATIVE, give_numbers, next_number
+from gradsight.agent.oplog import Operation, OpLog, Write
 from gradsight.agent.recorder import Situation
 from gradsight.agent.sites import Stack, capture, is_user_file
 
@@ -54,6 +55,8 @@ class FastRecorder(TorchFunctionMode):
             return self._gradient(func, args)
         before = next_number()
         result = func(*args, **kwargs) if kwargs else func(*args)
+        if not IS_NATIVE:
+            give_numbers(result, args[:1])
         after = next_number()
         if after != before:
             log = self.log

@@ -115,13 +115,31 @@ class Imprint(NamedTuple):
         return checksum_of(tensor) != self.checksum
 
 
+class _NoDispatchMode:
+    """The guard of torch 2.0 works from its making to its end, and is no context manager."""
+
+    def __enter__(self) -> None:
+        self._guard = torch._C._DisableTorchDispatch()
+
+    def __exit__(self, *error: object) -> None:
+        del self._guard
+
+
+no_dispatch_mode: Any = (
+    torch._C._DisableTorchDispatch
+    if hasattr(torch._C._DisableTorchDispatch, "__enter__")
+    else _NoDispatchMode
+)
+"""No dispatch mode listens inside this block."""
+
+
 class untracked:  # noqa: N801 - reads as a statement: `with untracked():`
     """No mode of ours, no FakeTensorMode and no grad mode around the agent's own torch calls."""
 
     def __enter__(self) -> None:
         self._function = torch._C.DisableTorchFunction()
         self._function.__enter__()
-        self._dispatch = torch._C._DisableTorchDispatch()
+        self._dispatch = no_dispatch_mode()
         self._dispatch.__enter__()
         self._grad = torch.is_grad_enabled()
         torch._C._set_grad_enabled(False)

@@ -21,7 +21,7 @@ from gradsight.agent.faults import Ledger
 from gradsight.agent.features import Features
 from gradsight.agent.govern import Governor
 from gradsight.agent.gradwatch import GradWatch
-from gradsight.agent.graph import untracked
+from gradsight.agent.graph import no_dispatch_mode, untracked
 from gradsight.agent.modules import ModuleRegistry
 from gradsight.agent.oplog import OpLog
 from gradsight.agent.recorder import Situation
@@ -39,7 +39,7 @@ class Pause:
 
     def begin(self) -> None:
         """No mode listens from here on."""
-        for guard in (torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch()):
+        for guard in (torch._C.DisableTorchFunction(), no_dispatch_mode()):
             guard.__enter__()
             self._guards.append(guard)
 

@@ -143,7 +143,8 @@ def _map_queries() -> None:
         setattr(cuda, name, _do_nothing)
     for name in ("memory_allocated", "max_memory_allocated", "memory_reserved", "current_device"):
         setattr(cuda, name, _zero)
-    cuda.is_available = _yes
+    cuda.is_available = cuda.is_bf16_supported = _yes
+    cuda.is_current_stream_capturing = _no
     cuda.device_count = _one
 
 
@@ -161,3 +162,7 @@ def _one(*args: Any, **kwargs: Any) -> int:
 
 def _yes(*args: Any, **kwargs: Any) -> bool:
     return True
+
+
+def _no(*args: Any, **kwargs: Any) -> bool:
+    return False

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from gradsight.agent.cuts import CODES, Reach, cut_place, name_list
 from gradsight.agent.faults import Fault, step_at
 from gradsight.agent.graph import Node
+from gradsight.agent.numbering import number_of
 from gradsight.agent.oplog import operator_label
 from gradsight.agent.shadow import Event, Mask, Shadow
 from gradsight.agent.sites import place_of, text_of
@@ -75,7 +76,7 @@ def _dead_term_fault(
         if inner.source_number >= 0 and is_done(inner.source_number):
             continue
         if inner.kind in ("detach", "data") and inner.source_number >= 0:
-            numbers = {node._sequence_nr() for node in nodes if hasattr(node, "_sequence_nr")}
+            numbers = {number_of(node) for node in nodes}
             if inner.source_number in numbers:
                 continue
         leaves = shadow.leaves_in(inner.mask & trained)

@@ -16,6 +16,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from gradsight.agent.graph import Geometry, Imprint, Node, Witness, storage_key
+from gradsight.agent.numbering import IS_NATIVE, number_of
 from gradsight.agent.sites import Stack
 
 _KEPT_OPERATIONS = 400_000
@@ -29,8 +30,6 @@ NUMPY = "numpy"
 
 # These nodes are created after their operator has run; the operator before them made them.
 _MADE_AFTERWARDS = ("CopySlices", "AsStridedBackward0")
-
-next_number = torch._C._autograd._get_sequence_nr
 
 
 class Operation(NamedTuple):
@@ -134,7 +133,8 @@ class OpLog:
 
     def __init__(self, whole_calls: bool = False) -> None:
         self.clock = 0
-        self._whole_calls = whole_calls
+        # Numbers of our own are given when a call is over, and the call is logged then.
+        whole_calls = self._whole_calls = whole_calls or not IS_NATIVE
         self._tracks: dict[int, _Track] = {}
         self._main = self._tracks[threading.get_ident()] = _Track(whole_calls)
         self._writes: dict[int, deque[Write]] = {}
@@ -151,9 +151,8 @@ class OpLog:
 
     def maker(self, node: Node) -> Operation | None:
         """The operation that created a graph node."""
-        try:
-            number = node._sequence_nr()
-        except AttributeError:
+        number = number_of(node)
+        if number < 0:
             return None
         name = node.name()
         tracks = [self._main] + [track for track in self._tracks.values() if track is not self._main]

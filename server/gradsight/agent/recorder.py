@@ -17,7 +17,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from gradsight.agent.faults import Ledger, quietly
 from gradsight.agent.graph import Witness, geometry_of, storage_key
-from gradsight.agent.oplog import Operation, OpLog, Write, next_number
+from gradsight.agent.numbering import IS_NATIVE, next_number, number_of
+from gradsight.agent.oplog import Operation, OpLog, Write
 from gradsight.agent.origins import Origins
 from gradsight.agent.shadow import Event, Mask, Shadow
 from gradsight.agent.sites import Stack, capture, capture_from, is_user_file
@@ -132,7 +133,7 @@ class Recorder(TorchDispatchMode):
                 stack = known
             number = next_number()
             track = log.track()
-            if track.wants(number):
+            if IS_NATIVE and track.wants(number):
                 track.add(number, Operation(log.clock, trait.name, stack))
             if trait.writes:
                 self._note_writes(trait, args, kwargs, stack)
@@ -286,8 +287,8 @@ class Recorder(TorchDispatchMode):
         else:
             cut = shadow.event(kind, trait.name, stack, shade.live)
         node = shade.inputs[0].grad_fn if shade.inputs else None
-        if node is not None and hasattr(node, "_sequence_nr"):
-            cut.source_number = node._sequence_nr()
+        if node is not None:
+            cut.source_number = number_of(node)
         for output in outputs:
             shadow.write_alias(output, shade.deps, shade.events, 1 << cut.bit)
 

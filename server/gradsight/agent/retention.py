@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
+from gradsight.agent.numbering import number_of
 from gradsight.agent.sites import FrameKey, Stack, place_of, text_of
 
 _LONG_ENOUGH = 3
@@ -47,7 +48,7 @@ class Retention:
     def bind(self, key: tuple[str, int, str], value: torch.Tensor, stack: Callable[[], Stack]) -> None:
         """A name was bound to a scalar of the graph."""
         node = value.grad_fn
-        number = _number(node)
+        number = number_of(node)
         kept = self._totals.get(key)
         if node is None or number < 0:
             if kept is not None and not kept.spans_rounds:
@@ -55,7 +56,7 @@ class Retention:
             return
         if kept is None:
             kept = self._totals[key] = _Kept(stack())
-        below = {_number(successor) for successor, _ in node.next_functions}
+        below = {number_of(successor) for successor, _ in node.next_functions}
         if kept.numbers and kept.numbers[-1] not in below:
             if kept.spans_rounds:
                 return
@@ -66,7 +67,7 @@ class Retention:
     @quietly
     def store(self, value: torch.Tensor, stack: Stack) -> None:
         """A tensor was put into a collection."""
-        number = _number(value.grad_fn)
+        number = number_of(value.grad_fn)
         if number >= 0 and stack:
             kept = self._stored.get(stack[0])
             if kept is None:
@@ -100,7 +101,3 @@ class Retention:
         steps = step_at("made", "use `.item()` or `.detach()` here", kept.stack)
         evidence: dict[str, Any] = {"rounds": len(set(kept.rounds))}
         self.ledger.add(Fault("GS404", message, place, steps, "warning", evidence))
-
-
-def _number(node: Any) -> int:
-    return int(node._sequence_nr()) if node is not None and hasattr(node, "_sequence_nr") else -1

@@ -12,6 +12,7 @@ import linecache
 import os
 import sys
 import sysconfig
+import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType, FrameType
@@ -188,7 +189,7 @@ def place_of(key: FrameKey) -> Place:
     span = _exact_span(code, offset) if hasattr(code, "co_positions") else None
     if span is None:
         line = line_of(key)
-        text = linecache.getline(filename, line).rstrip("\n")
+        text = _without_comment(linecache.getline(filename, line))
         indent = len(text) - len(text.lstrip())
         span = (line, line, indent, max(len(text), indent + 1))
         row, end_row, column, end_column = span
@@ -200,6 +201,17 @@ def place_of(key: FrameKey) -> Place:
     if notebook is not None:
         return Place(notebook[0], row, column + 1, end_row, end_column + 1, code.co_name, notebook[1])
     return Place(filename, row, column + 1, end_row, end_column + 1, code.co_name)
+
+
+def _without_comment(line: str) -> str:
+    """A line of code without what stands behind it."""
+    try:
+        for token in tokenize.generate_tokens(iter((line,)).__next__):
+            if token.type == tokenize.COMMENT:
+                return line[: token.start[1]].rstrip()
+    except (tokenize.TokenError, IndentationError, SyntaxError, StopIteration):
+        pass  # The line is a part of a statement, which tokens say only at its end.
+    return line.rstrip()
 
 
 def _exact_span(code: CodeType, offset: int) -> tuple[int, int, int, int] | None:

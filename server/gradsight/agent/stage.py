@@ -68,6 +68,7 @@ class Stage:
             checks=deep and not self.fake,
             clones=bool(request.get("clones")),
             watched=-1 if watched is None else int(watched),
+            reports_writes=not request.get("fast"),
         )
 
     def _note_gradients(self) -> None:

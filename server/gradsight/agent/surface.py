@@ -16,7 +16,8 @@ from torch.overrides import TorchFunctionMode
 from gradsight.agent.aliases import Aliases
 from gradsight.agent.faults import quietly
 from gradsight.agent.gradwatch import GradWatch, NoneRead
-from gradsight.agent.oplog import OpLog, Write
+from gradsight.agent.numbering import IS_NATIVE, give_numbers, next_number, number_of
+from gradsight.agent.oplog import Operation, OpLog, Write
 from gradsight.agent.origins import Origins
 from gradsight.agent.recorder import Situation
 from gradsight.agent.shadow import Shadow
@@ -95,16 +96,20 @@ class Surface(TorchFunctionMode):
         situation.stack = None
         handler = self._table.get(func)
         if handler is not None:
-            return handler(func, args, kwargs or {})
-        if self.grads.watched:
-            self._notice_use(func, args)
-        if self.situation.unused:
-            self.situation.unused.difference_update(map(id, args))
-        if self.aliases is not None and self.aliases.changed:
-            self._notice_alias(args)
-        if kwargs:
-            return func(*args, **kwargs)
-        return func(*args)
+            result = handler(func, args, kwargs or {})
+        else:
+            if self.grads.watched:
+                self._notice_use(func, args)
+            if self.situation.unused:
+                self.situation.unused.difference_update(map(id, args))
+            if self.aliases is not None and self.aliases.changed:
+                self._notice_alias(args)
+            result = func(*args, **kwargs) if kwargs else func(*args)
+        if not IS_NATIVE and give_numbers(result, args[:1]):
+            self.log.clock += 1
+            made = Operation(self.log.clock, getattr(func, "__name__", "op"), capture(2))
+            self.log.track().add(next_number(), made)
+        return result
 
     def listen(self, func: Any, heard: Callable[[tuple[Any, ...], dict[str, Any]], None]) -> None:
         """Calls `heard` with the arguments before this function of the API runs."""
@@ -250,9 +255,8 @@ class Surface(TorchFunctionMode):
         if owner.requires_grad or not events or self._cut_on_this_line(events):
             kind = "numpy" if name in ("numpy", "array") else "number"
             cut = self.shadow.event(kind, name, capture(3), deps)
-            node = owner.grad_fn
-            if node is not None and hasattr(node, "_sequence_nr"):
-                cut.source_number = node._sequence_nr()
+            if owner.grad_fn is not None:
+                cut.source_number = number_of(owner.grad_fn)
             events |= 1 << cut.bit
         self._left = (self._left[0] | deps, self._left[1] | events)
         traced = self.origins.traced(result, (deps, events))
@@ -349,6 +353,19 @@ class Surface(TorchFunctionMode):
         if self.on_collection is not None and args:
             self.on_collection(args[0], capture(3))
         return func(*args, **kwargs)
+
+    def hear_grad_mode(self) -> None:
+        """Stands before `set_grad_enabled` where torch does not tell a mode of it."""
+        switch: Any = torch.set_grad_enabled
+        original = switch.__init__
+        surface = self
+
+        def begin(self: Any, mode: bool) -> None:
+            original(self, mode)
+            if not mode:
+                surface.grad_switched_off = capture(2)
+
+        switch.__init__ = begin
 
     def _switch_grad(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if args and not args[0]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
+from gradsight.agent.numbering import number_of
 from gradsight.agent.shadow import Mask, Shadow
 from gradsight.agent.sites import Stack
 
@@ -33,12 +34,12 @@ class Unasked:
     def bind(self, key: tuple[str, int, str], value: torch.Tensor, stack: Stack) -> None:
         """A line bound a name to a tensor with one element."""
         node = value.grad_fn
-        if node is None or not hasattr(node, "_sequence_nr") or len(self._scalars) >= _MOST_SCALARS:
+        if number_of(node) < 0 or len(self._scalars) >= _MOST_SCALARS:
             return
         known = self._scalars.get(key)
         was_used = known is not None and known.is_used
         live = self.shadow.read(value)[1]
-        self._scalars[key] = Scalar(key[2], int(node._sequence_nr()), live, stack, was_used)
+        self._scalars[key] = Scalar(key[2], number_of(node), live, stack, was_used)
 
     def used(self, numbers: frozenset[int]) -> None:
         """A backward ran through these nodes."""

@@ -1,0 +1,131 @@
+"""The agent runs on Python 3.9 and on torch 2.0: its syntax, its library, and the parts of torch it must do without."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.probe.expectation import FIXTURES, expected_of
+
+AGENT = Path(__file__).resolve().parents[2] / "server" / "gradsight" / "agent"
+OLDEST = (3, 9)
+# Names that the standard library has since Python 3.10 or later.
+NEWER_NAMES = frozenset(
+    "pairwise bit_count aclosing stdlib_module_names orig_argv NoneType EllipsisType get_annotations ExceptionGroup "
+    "BaseExceptionGroup add_note tomllib TaskGroup batched monitoring StrEnum UTC file_digest override Self "
+    "ParamSpec TypeAlias TypeGuard anext aiter".split()
+)
+NEWER_KEYWORDS = {
+    "zip": {"strict"},
+    "dataclass": {"slots", "kw_only"},
+    "bisect_left": {"key"},
+    "insort": {"key"},
+}
+# torch 2.0 numbers no nodes, shows no saved tensors and has no Python function around the engine.
+OLD_TORCH = """
+import json, sys, torch
+del torch._C._autograd._get_sequence_nr
+from gradsight.agent.program import load
+from gradsight.agent.stage import Stage
+request = {"script": sys.argv[1], "args": [], "without": ["saved-data", "engine-function"], "fast": sys.argv[2] == "fast"}
+stage = Stage(request, lambda: None)
+stage.prepare()
+error = stage.run(load(request))
+fault = stage.instruments.blame.explain(error) if error is not None else None
+if fault is not None:
+    stage.ledger.add(fault)
+stage.instruments.finish()
+faults = [(each.code, each.place.row) for each in stage.ledger.faults]
+print("@@" + json.dumps([faults, stage.ledger.problems]))
+"""
+
+
+def agent_files() -> list[Path]:
+    return sorted(AGENT.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", agent_files(), ids=lambda path: str(path.relative_to(AGENT)))
+def test_the_agent_speaks_the_oldest_python(path: Path) -> None:
+    tree = ast.parse(path.read_text("utf-8"), feature_version=OLDEST)
+    assert newer_parts(tree) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("from itertools import pairwise", ["pairwise"]),
+        ("import tomllib", ["tomllib"]),
+        ("x = sys.monitoring", ["monitoring"]),
+        ("zip(a, b, strict=True)", ["zip(strict=)"]),
+        ("@dataclass(slots=True)\nclass A: pass", ["dataclass(slots=)"]),
+        ("Name = int | None", ["int | None"]),
+        ("isinstance(a, int | str)", ["int | str"]),
+        ("def f(a: int | None) -> str | None: b: int | str = a | c", []),
+    ],
+)
+def test_newer_parts_are_recognised(code: str, found: list[str]) -> None:
+    assert newer_parts(ast.parse(code)) == found
+
+
+@pytest.mark.parametrize("code", ["match a:\n    case 1: pass", "try: pass\nexcept* ValueError: pass"])
+def test_newer_syntax_is_refused(code: str) -> None:
+    with pytest.raises(SyntaxError):
+        ast.parse(code, feature_version=OLDEST)
+
+
+@pytest.mark.parametrize("level", ["default", "fast"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "raising/softmax_masked_in_place",
+        "raising/recurrent_table_rows",
+        "raising/custom_function_saved_input",
+        "raising/step_between_two_losses",
+        "safe/optimizer_loop",
+        "safe/gru_cell_interleaved_gates",
+    ],
+)
+def test_lines_are_named_without_what_newer_torch_offers(name: str, level: str) -> None:
+    path = FIXTURES / f"{name}.py"
+    done = subprocess.run(
+        [sys.executable, "-c", OLD_TORCH, str(path), level], capture_output=True, text=True, check=False
+    )
+    assert "@@" in done.stdout, done.stderr
+    faults, problems = ast.literal_eval(done.stdout.split("@@")[1])
+    assert problems == []
+    assert {tuple(each) for each in faults} == expected_of(path.read_text("utf-8")).faults
+
+
+def newer_parts(tree: ast.Module) -> list[str]:
+    """What Python 3.9 would not have: names of the library, options of its functions, unions that are evaluated."""
+    annotations = {
+        id(part)
+        for node in ast.walk(tree)
+        for field in ("annotation", "returns")
+        if isinstance(getattr(node, field, None), ast.expr)
+        for part in ast.walk(getattr(node, field))
+    }
+    found: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            found += [each.name for each in node.names if each.name in NEWER_NAMES]
+        elif isinstance(node, ast.Attribute) and node.attr in NEWER_NAMES:
+            found.append(node.attr)
+        elif isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            options = NEWER_KEYWORDS.get(name, set())
+            found += [f"{name}({each.arg}=)" for each in node.keywords if each.arg in options]
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr) and id(node) not in annotations:
+            if any(_is_type(side) for side in (node.left, node.right)):
+                found.append(ast.unparse(node))
+    return found
+
+
+def _is_type(node: ast.expr) -> bool:
+    if isinstance(node, ast.Constant):
+        return node.value is None
+    return isinstance(node, ast.Name) and node.id in ("int", "str", "float", "bool", "list", "dict", "tuple")
