@@ -26,6 +26,7 @@ from gradsight.model.source import Source
 from gradsight.probe.document import document_of
 from gradsight.probe.request import ProbeRequest
 from gradsight.probe.standby import Standby
+from gradsight.session.traces import traces_of
 from gradsight.session.verdicts import judge, visited_lines
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
@@ -49,7 +50,9 @@ def main() -> int:
                 if (folder / "programs").is_dir()
                 else folder / label["file"]
             )
-            outcome = standby.run(ProbeRequest(sys.executable, script=str(path), timeout=60, seed=0))
+            outcome = standby.run(
+                ProbeRequest(sys.executable, script=str(path), timeout=60, seed=0, touches=True)
+            )
             document = document_of(outcome)
             remarks += rate(label, document, path, score)
             remarks += rate_verdicts(label, document, getattr(outcome, "report", None) or {}, path, score)
@@ -100,7 +103,7 @@ def rate_verdicts(
     text = path.read_text("utf-8")
     findings = analyze(Source(str(path), text), Settings()).findings
     remarks = []
-    for evidence in judge(findings, document, visited_lines(report), text, str(path)):
+    for evidence in judge(findings, document, visited_lines(report), text, str(path), traces_of(report)):
         finding = evidence.finding
         if evidence.verdict == "seen":
             continue

@@ -26,6 +26,7 @@ from gradsight.probe.outcome import Outcome
 from gradsight.probe.request import ProbeRequest
 from gradsight.probe.standby import Standby
 from gradsight.session.proofs import attempts
+from gradsight.session.traces import traces_of
 from gradsight.session.verdicts import judge, visited_lines
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
@@ -95,11 +96,18 @@ def prove(standby: Standby, source: Source, finding: Finding) -> tuple[str, int,
     while (attempt := programs.next(outcome)) is not None:
         tries += 1
         request = ProbeRequest(
-            sys.executable, script=source.path, text=attempt.text, timeout=30, steps=30, seed=0
+            sys.executable, script=source.path, text=attempt.text, timeout=30, steps=30, seed=0, touches=True
         )
         outcome = standby.run(request)
         report = getattr(outcome, "report", None) or {}
-        judged = judge([finding], document_of(outcome), visited_lines(report), source.text, source.path)
+        judged = judge(
+            [finding],
+            document_of(outcome),
+            visited_lines(report),
+            source.text,
+            source.path,
+            traces_of(report),
+        )
         verdict, snippet = judged[0].verdict, attempt.snippet
         if verdict == "confirmed" or (verdict == "refuted" and not attempt.is_made_up):
             break

@@ -16,6 +16,7 @@ from gradsight.model.source import Source
 from gradsight.probe.document import document_of
 from gradsight.probe.request import ProbeRequest
 from gradsight.probe.standby import Standby
+from gradsight.session.traces import traces_of
 from gradsight.session.verdicts import judge, visited_lines
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
@@ -33,14 +34,13 @@ def labelled(*verdicts: str) -> list[Any]:
 
 def check(standby: Standby, path: Path, label: dict[str, Any]) -> dict[str, Any]:
     """Probe a program and see that no finding of the engine is judged wrongly; the document of the probe."""
-    outcome = standby.run(ProbeRequest(sys.executable, script=str(path), timeout=120, seed=0))
+    outcome = standby.run(ProbeRequest(sys.executable, script=str(path), timeout=120, seed=0, touches=True))
     document = document_of(outcome)
     assert not any("a fault of gradsight" in note for note in document["notes"]), document["notes"]
     text = path.read_text("utf-8")
     report = getattr(outcome, "report", None) or {}
-    for evidence in judge(
-        analyze(Source(str(path), text)).findings, document, visited_lines(report), text, str(path)
-    ):
+    findings = analyze(Source(str(path), text)).findings
+    for evidence in judge(findings, document, visited_lines(report), text, str(path), traces_of(report)):
         finding = evidence.finding
         if finding.severity == "hint" or evidence.verdict == "seen":
             continue

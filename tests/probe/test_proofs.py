@@ -17,6 +17,7 @@ from gradsight.probe.outcome import CouldNotRun, Outcome, Raised
 from gradsight.probe.request import ProbeRequest
 from gradsight.probe.standby import Standby
 from gradsight.session.proofs import again, attempts
+from gradsight.session.traces import traces_of
 from gradsight.session.verdicts import judge, visited_lines
 
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n\n\n"
@@ -66,7 +67,14 @@ def test_a_function_that_nothing_calls_is_proved_with(standby: Standby, tmp_path
         request = ProbeRequest(sys.executable, script=source.path, text=attempt.text, timeout=60)
         outcome = standby.run(request)
         report = getattr(outcome, "report", None) or {}
-        judged = judge([finding], document_of(outcome), visited_lines(report), source.text, source.path)
+        judged = judge(
+            [finding],
+            document_of(outcome),
+            visited_lines(report),
+            source.text,
+            source.path,
+            traces_of(report),
+        )
         verdicts.append(judged[0].verdict)
         if verdicts[-1] == "confirmed":
             break

@@ -35,6 +35,7 @@ from gradsight.agent.sites import Stack, capture, library_frames, place_of, text
 from gradsight.agent.snapshots import Snapshots
 from gradsight.agent.surface import Surface
 from gradsight.agent.threads import ThreadWatch
+from gradsight.agent.touches import Touches
 from gradsight.agent.training import Training
 from gradsight.agent.transforms import Transforms
 from gradsight.agent.visits import (
@@ -54,6 +55,12 @@ _COMPARISONS = (
     torch.Tensor.sub, torch.sub, torch.Tensor.__rsub__, torch.allclose, torch.equal, torch.dist,
     functional.mse_loss, functional.l1_loss, functional.smooth_l1_loss, functional.huber_loss,
     functional.pairwise_distance, functional.cosine_similarity,
+)  # fmt: skip
+# Functions whose second argument is what the first one should become.
+_LOSSES = (
+    functional.mse_loss, functional.l1_loss, functional.smooth_l1_loss, functional.huber_loss, functional.kl_div,
+    functional.cosine_similarity, functional.cross_entropy, functional.binary_cross_entropy,
+    functional.binary_cross_entropy_with_logits,
 )  # fmt: skip
 _LARGEST_ADOPTED = 2048
 
@@ -95,6 +102,7 @@ class FullInstruments(Instruments):
         self._transforms = Transforms(ledger, situation)
         self.norms: dict[int, Norm] = {}
         self._asked: dict[int, tuple[weakref.ref[torch.Tensor], int]] = {}
+        self.touches: Touches | None = None
         self._connect()
 
     def _connect(self) -> None:
@@ -115,6 +123,8 @@ class FullInstruments(Instruments):
         surface.follows_library = lambda: self.regime.scaled
         for function in _COMPARISONS:
             surface.listen(function, self._compared)
+        for function in _LOSSES:
+            surface.listen(function, self._target_used)
         surface.listen(torch.Tensor.__setitem__, self._item_set)
         surface.listen(
             functional.dropout,
@@ -152,6 +162,16 @@ class FullInstruments(Instruments):
         setattr(builtins, OUTSIDE, self._outside_calls())
         sys.meta_path.insert(0, InstrumentingFinder())
 
+    def note_touches(self) -> None:
+        """From here on it is written down which lines touch which memory."""
+        self.touches = self.recorder.touches = self.log.touches = self.grads.touches = Touches()
+
+    def books(self) -> dict[str, Any]:
+        return {
+            "training": self.training.as_json(),
+            "touches": self.touches.as_json() if self.touches is not None else [],
+        }
+
     def modes(self) -> tuple[Any, ...]:
         return (self.recorder, self.surface)
 
@@ -188,6 +208,12 @@ class FullInstruments(Instruments):
     def _compared(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if len(args) > 1:
             self.aliases.compared(args[0], args[1], capture(4))
+
+    @quietly
+    def _target_used(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        target = args[1] if len(args) > 1 else kwargs.get("target", kwargs.get("x2"))
+        if isinstance(target, torch.Tensor) and target.requires_grad and torch.is_grad_enabled():
+            self.ledger.sight("GS290", capture(4))
 
     @quietly
     def _item_set(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -321,6 +347,17 @@ class FullInstruments(Instruments):
             return made
 
         torch.nn.Parameter.__new__ = make
+        variable: Any = torch.autograd.Variable
+        build = type(variable).__call__
+
+        def call(cls: Any, data: Any = None, requires_grad: bool = False, *more: Any) -> Any:
+            made = build(cls, data, requires_grad, *more)
+            if requires_grad:
+                with untracked():
+                    self.surface.false_leaf(made, "requires_grad", capture(2))
+            return made
+
+        type(variable).__call__ = call
         copy = torch.nn.Parameter.__deepcopy__
 
         def copy_over(parameter: Any, memo: Any) -> Any:

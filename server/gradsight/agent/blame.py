@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
@@ -288,7 +288,21 @@ class Blame:
     # Leaves, optimizers, modules.
 
     def _non_leaf_optimizer(self, scene: Scene) -> Fault:
+        """The tensor that torch refuses, and those of the same group that it would refuse next."""
         tensor = scene.local("add_param_group", "param")
+        fault = self._non_leaf(scene, tensor)
+        group = scene.local("add_param_group", "param_group")
+        given = group.get("params", ()) if isinstance(group, dict) else ()
+        others = [
+            self._non_leaf(scene, each)
+            for each in (given if isinstance(given, (list, tuple)) else ())
+            if isinstance(each, torch.Tensor)
+            and each is not tensor
+            and not (each.is_leaf or each.retains_grad)
+        ]
+        return replace(fault, others=tuple(others[:3]))
+
+    def _non_leaf(self, scene: Scene, tensor: Any) -> Fault:
         made = self._maker(tensor)
         name = variable_name_in(scene, tensor)
         what = f"`{name}`" if name else "a tensor"

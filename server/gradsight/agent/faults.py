@@ -77,6 +77,7 @@ class Ledger:
         self._seen: dict[tuple[Any, ...], int] = {}
         self.notes: list[str] = []
         self.problems: list[str] = []
+        self._sighted: dict[tuple[str, FrameKey], None] = {}
 
     def add(self, fault: Fault) -> bool:
         """Whether the fault is new."""
@@ -87,6 +88,17 @@ class Ledger:
         self._seen[key] = 1
         self.faults.append(fault)
         return True
+
+    def sight(self, code: str, stack: Stack) -> None:
+        """What this rule predicts was seen at this place; whether it is worth a fault is another question."""
+        if stack:
+            self._sighted[code, stack[0]] = None
+
+    @property
+    def sighted(self) -> list[list[Any]]:
+        """What was seen, as code, file and line."""
+        places = [(code, place_of(frame)) for code, frame in self._sighted]
+        return [[code, place.filename, place.row] for code, place in places]
 
     def withdraw(self, code: str, place: Place) -> None:
         """Takes back a fault that the rest of the run explained."""

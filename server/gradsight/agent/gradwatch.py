@@ -18,6 +18,7 @@ import torch
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
 from gradsight.agent.oplog import OpLog, Write, operator_label
 from gradsight.agent.sites import FrameKey, Place, Stack, line_of, place_of, statement_of, text_of
+from gradsight.agent.touches import Touches
 
 _MOST_HOLDS = 64
 
@@ -60,10 +61,13 @@ class GradWatch:
         self.watched: dict[int, _Watched] = {}
         self.none_reads: list[NoneRead] = []
         self.none_read_ids: set[int] = set()
+        self.touches: Touches | None = None
 
     @quietly
     def fetched(self, grad: torch.Tensor, stack: Stack, directly: bool, always: bool = False) -> None:
         """`.grad` returned this tensor on this line; `directly` when the user's own code asked for it."""
+        if self.touches is not None and directly:
+            self.touches.note_gradient(grad, stack, self.log.clock)
         watched = self.watched.get(id(grad))
         if watched is None or watched.reference() is not grad:
             if not directly and not always:
@@ -127,7 +131,10 @@ class GradWatch:
     def finish(self) -> None:
         """At the end: gradients of non-leaves that nobody kept, and collections of one overwritten gradient."""
         for read in self.none_reads:
-            if read.is_leaf or read.retains or not read.backwards or not read.stack:
+            if read.is_leaf or read.retains or not read.stack:
+                continue
+            self.ledger.sight("GS301", read.stack)
+            if not read.backwards:
                 continue
             if not _asks_for_none(read.stack[0]):
                 self._report_non_leaf(read)

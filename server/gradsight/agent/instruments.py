@@ -100,6 +100,10 @@ class Instruments:
         """What was seen per line."""
         return []
 
+    def books(self) -> dict[str, Any]:
+        """What else a verdict on a prediction can rest on."""
+        return {}
+
     def visited(self) -> dict[str, list[int]]:
         """The lines that ran, by file."""
         return {}

@@ -11,7 +11,7 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from gradsight.agent.cuts import label, name_list
-from gradsight.agent.faults import Fault, Ledger, quietly, step_at
+from gradsight.agent.faults import Fault, Ledger, calls_of, quietly, step_at
 from gradsight.agent.naming import reachable_modules
 from gradsight.agent.oplog import OpLog
 from gradsight.agent.shadow import Leaf, Shadow
@@ -206,9 +206,10 @@ class ModuleRegistry:
     def _judge_late(self, stepped: list[OptimizerRecord], training: Training, ledger: Ledger) -> None:
         """Parameters made after the optimizer: layers built in forward, or a part that was replaced."""
         first = stepped[0]
-        steps = step_at("made", "the optimizer was made before", first.made)
+        made = step_at("made", "the optimizer was made before", first.made)
         for late in self._late.values():
             leaf, birth = late.leaf, late.birth
+            steps = (*made, *calls_of(birth.stack))
             if birth.clock < first.made_clock or not birth.stack or not first.made:
                 continue
             place = place_of(birth.stack[0])

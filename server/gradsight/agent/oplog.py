@@ -18,6 +18,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from gradsight.agent.graph import Geometry, Imprint, Node, Witness, storage_key
 from gradsight.agent.numbering import IS_NATIVE, number_of
 from gradsight.agent.sites import Stack
+from gradsight.agent.touches import Touches
 
 _KEPT_OPERATIONS = 400_000
 _KEPT_WRITES = 48
@@ -140,6 +141,7 @@ class OpLog:
         self._writes: dict[int, deque[Write]] = {}
         self._alive: dict[int, StorageWeakRef] = {}
         self._exposures: dict[int, tuple[StorageWeakRef, Write]] = {}
+        self.touches: Touches | None = None
 
     def track(self) -> _Track:
         """The operations of the running thread."""
@@ -201,6 +203,8 @@ class OpLog:
             if len(self._writes) > _KEPT_STORAGES:
                 self._forget_dead_storages()
         entries.append(write)
+        if self.touches is not None:
+            self.touches.note(tensor, write.stack, write.clock, True)
 
     def note_write_to(self, key: int, reference: StorageWeakRef, write: Write) -> None:
         """Remembers a write to a storage that no tensor at hand belongs to."""
@@ -208,6 +212,8 @@ class OpLog:
             self._writes[key] = deque(maxlen=_KEPT_WRITES)
             self._alive[key] = reference
         self._writes[key].append(write)
+        if self.touches is not None:
+            self.touches.note_key(key, write.stack, write.clock)
 
     def writes_to(self, tensor: torch.Tensor) -> deque[Write] | None:
         """The writes to the storage of this tensor, oldest first."""

@@ -22,6 +22,7 @@ from gradsight.agent.oplog import Operation, OpLog, Write
 from gradsight.agent.origins import Origins
 from gradsight.agent.shadow import Event, Mask, Shadow
 from gradsight.agent.sites import Stack, capture, capture_from, is_user_file
+from gradsight.agent.touches import Touches
 from gradsight.agent.traits import Trait, trait_of, written_tensors
 
 _current_node = torch._C._current_autograd_node
@@ -97,6 +98,7 @@ class Recorder(TorchDispatchMode):
         self.previous = ""
         # The line that built the in-place module whose forward is running inside a container, if any.
         self.builder: Any = None
+        self.touches: Touches | None = None
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -135,11 +137,20 @@ class Recorder(TorchDispatchMode):
             track = log.track()
             if IS_NATIVE and track.wants(number):
                 track.add(number, Operation(log.clock, trait.name, stack))
+            if self.touches is not None:
+                self._note_reads(self.touches, args, stack)
             if trait.writes:
                 self._note_writes(trait, args, kwargs, stack)
             if self.shadow is None or trait.shape_only:
                 return self._run(trait, func, args, kwargs)
             return self._follow(trait, func, args, kwargs, grad_enabled, stack)
+
+    @quietly
+    def _note_reads(self, touches: Touches, args: Any, stack: Stack) -> None:
+        for value in args:
+            for item in value if isinstance(value, (list, tuple)) else (value,):
+                if isinstance(item, torch.Tensor):
+                    touches.note(item, stack, self.log.clock, False)
 
     def _stack_in_backward(self, caller: FrameType) -> Stack:
         """The user's frames during a backward: those of its call, unless a hook of the user is running."""

@@ -94,6 +94,8 @@ class Session:
             "parameters": instruments.parameters(),
             "facts": instruments.facts(),
             "visited": instruments.visited(),
+            "sighted": ledger.sighted,
+            **instruments.books(),
             "graph": next((fault.graph for fault in faults if fault.graph is not None), None),
             "notes": ledger.notes,
             "torch": torch.__version__,

@@ -47,6 +47,8 @@ class Stage:
         mapping.prepare(self.ledger, bool(request.get("map_cuda")) or self.fake)
         self.instruments.backwards.wants_graph = bool(request.get("graph"))
         self.instruments.install(features)
+        if request.get("touches") and isinstance(self.instruments, FullInstruments):
+            self.instruments.note_touches()
         self._choose_hooks(features.saved_data)
         if request.get("seed") is not None:
             govern.seed_everything(int(request["seed"]))

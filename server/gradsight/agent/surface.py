@@ -285,6 +285,9 @@ class Surface(TorchFunctionMode):
         return number
 
     def _show(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.log.touches is not None:
+            self.log.clock += 1
+            self.log.touches.note(args[0], capture(3), self.log.clock, False)
         if self.grads.watched:
             self._notice_use(func, args)
         self.situation.quiet += 1

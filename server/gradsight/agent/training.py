@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.nn.parameter import is_lazy
 
-from gradsight.agent.cuts import UNINTENDED, Reach, cut_fault, cutting_events, label
+from gradsight.agent.cuts import CODES, UNINTENDED, Reach, cut_fault, cutting_events, label
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
 from gradsight.agent.graph import geometry_of, storage_key
 from gradsight.agent.naming import name_leaves
@@ -81,6 +81,7 @@ class Training:
         self.steps: list[StepRecord] = []
         self.ever_missing: Mask = 0
         self.ever_reached: Mask = 0
+        self.saw_cut = False
         self._grad_owner: dict[int, int] = {}
         # Cuts that somebody wrote down as cuts: a fault only when the leaves do not train later either.
         self._suspected: dict[int, list[tuple[Fault, Mask, int]]] = {}
@@ -95,6 +96,10 @@ class Training:
         self.reaches.append(reach)
         del self.reaches[:-_KEPT_REACHES]
         self.ever_missing |= reach.missing
+        for event in self.shadow.events_in(reach.events) if reach.events else ():
+            if event.kind in CODES:
+                self.saw_cut = True
+                self.ledger.sight(CODES[event.kind], event.stack)
         self.ever_reached |= reach.reached
         if not accumulates:
             return
@@ -446,6 +451,7 @@ class Training:
         for record in self.optimizers.values():
             if not record.steps or record.useful_steps or not record.last_step or not record.leaves:
                 continue
+            self.ledger.sight("GS503", record.last_step)
             if any(fault.severity != "info" for fault in self.ledger.faults):
                 continue
             place = place_of(record.last_step[0])
@@ -488,6 +494,13 @@ class Training:
         """Whether an optimizer stepped after this leaf got a gradient."""
         gains = self.gains.get(leaf.bit)
         return gains is not None and any(step.backwards >= gains.last for step in self.steps)
+
+    def as_json(self) -> dict[str, Any]:
+        """The books in short: the steps of every optimizer, and whether a loss was computed from what had been cut."""
+        return {
+            "optimizers": [[record.steps, record.useful_steps] for record in self.optimizers.values()],
+            "cuts_in_loss": self.saw_cut,
+        }
 
     def gained(self, leaf: Leaf) -> bool:
         """Whether any backward gave this leaf a gradient."""

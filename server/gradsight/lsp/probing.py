@@ -243,12 +243,20 @@ def _publish(
 ) -> None:
     """Keep what a run showed, and let the client see it; a program that was cut out only tells about its finding."""
     from gradsight.probe.document import document_of
+    from gradsight.session.traces import traces_of
     from gradsight.session.verdicts import judge, visited_lines
 
     if ls.session.open.documents.get(document.key) is not document:
         return
     report = getattr(outcome, "report", None) or {}
-    judged = judge(findings, document_of(outcome), visited_lines(report), document.source.text, document.path)
+    judged = judge(
+        findings,
+        document_of(outcome),
+        visited_lines(report),
+        document.source.text,
+        document.path,
+        traces_of(report),
+    )
     if is_cut:
         judged = [each for each in judged if each.verdict != "seen"]
     if lines is not None:

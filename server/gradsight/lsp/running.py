@@ -93,6 +93,7 @@ def request_of(ls: GradSightServer, document: Document) -> ProbeRequest:
         "environment": options.env,
         "launcher": options.launcher,
         "seed": 0,
+        "touches": True,
     }
     text = document.source.text
     if not os.path.isabs(document.path):

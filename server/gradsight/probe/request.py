@@ -34,6 +34,8 @@ class ProbeRequest:
     gradients_from: str | None = None
     clones: bool = False
     watch: int | None = None
+    # Which lines touch which memory, for verdicts on predictions.
+    touches: bool = False
     # Parts of torch to do without, as if this torch did not have them.
     without: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -63,6 +65,7 @@ class ProbeRequest:
             "gradients_from": self.gradients_from,
             "clones": self.clones,
             "watch": self.watch,
+            "touches": self.touches,
             "without": list(self.without),
             "folder": folder,
         }

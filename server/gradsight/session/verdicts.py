@@ -9,6 +9,7 @@ from typing import Any
 from gradsight.model.finding import Finding, Related, Role
 from gradsight.model.source import Span
 from gradsight.session.evidence import HARMLESS, Evidence, Verdict, evidence_of
+from gradsight.session.traces import Traces
 
 Visited = Mapping[str, Collection[int]]
 # The places of a trail that a fault can be told at.
@@ -23,6 +24,7 @@ ALIKE = tuple(
         "GS201 GS202 GS203 GS204 GS205 GS206 GS207",
         "GS209 GS704",
         "GS504 GS604",
+        "GS403 GS404",
     )
 )
 # Faults of a write: they contradict a hint that calls the write harmless.
@@ -30,9 +32,15 @@ _OF_WRITES = ("GS10", "GS702", "GS703")
 
 
 def judge(
-    findings: Sequence[Finding], document: Mapping[str, Any], visited: Visited, text: str, path: str
+    findings: Sequence[Finding],
+    document: Mapping[str, Any],
+    visited: Visited,
+    text: str,
+    path: str,
+    traces: Traces | None = None,
 ) -> list[Evidence]:
     """What the document of a probe says about the findings of the file at `path`, whose text was run."""
+    traces = traces or Traces()
     torch = str(document["torch"] or "").split("+")[0]
     extent = f"in its first {document['stopped']}" if document.get("stopped") else ""
     last = text.count("\n") + 1
@@ -53,9 +61,8 @@ def judge(
             proven = replace(finding, related=faults[match].related or finding.related)
             judged.append(evidence_of("confirmed", proven, torch, text, said[match]))
         else:
-            judged.append(
-                evidence_of(_unmatched(finding, document, visited), finding, torch, text, extent=extent)
-            )
+            verdict = _unmatched(finding, document, visited, traces)
+            judged.append(evidence_of(verdict, finding, torch, text, extent=extent))
     judged += [
         evidence_of("seen", fault, torch, text, said[index])
         for index, fault in enumerate(faults)
@@ -107,16 +114,25 @@ def same_fault(finding: Finding, fault: Finding, visited: Visited | None = None)
         return kept and bool(_lines(finding, {"call"}) & _lines(fault, {"saved"}))
     if finding.span.line in _lines(fault, CULPRITS):
         return True
+    if finding.code == "GS504" and finding.span.line in _lines(fault, {"call"}):
+        # The parameters are made inside what this line calls.
+        return True
+    if finding.code == "GS403" and fault.span.line in _lines(finding, {"saved"}):
+        # One graph, carried over by this line and saved by that one, and needed by one backward.
+        return bool(_lines(finding, {"needed"}) & _lines(fault, {"needed"}))
     # A place behind the one where torch stopped was never reached.
     reached = {*_lines(fault), *(visited or {}).get(finding.path, ())}
     return fault.span.line in _lines(finding, CULPRITS) and finding.span.line in reached
 
 
-def _unmatched(finding: Finding, document: Mapping[str, Any], visited: Visited) -> Verdict:
+def _unmatched(finding: Finding, document: Mapping[str, Any], visited: Visited, traces: Traces) -> Verdict:
     """The verdict on a finding that no fault belongs to."""
+    if traces.shows(finding):
+        return "confirmed"
     if document["outcome"] not in ("clean", "faults") or not _went_through(finding, visited):
         return "not-reached"
-    return "refuted" if finding.code in RAISING else "undecided"
+    is_out = finding.code in RAISING or (document["outcome"] == "clean" and traces.excludes(finding))
+    return "refuted" if is_out else "undecided"
 
 
 def _harmless(
