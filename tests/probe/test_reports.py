@@ -107,11 +107,29 @@ def test_readable_report_shows_three_spans_why_and_help() -> None:
         "  | ^^^^^^^^^^^^ written here by `div_`, version 0 → 1\n"
         "4 | weights.sum().backward()\n"
         "  | ------------------------ `Exp` needs it in this backward\n"
-        "   = torch: modified by an inplace operation\n"
-        "   = help: write out of place (`x = x * 2` instead of `x *= 2`), or clone the tensor before it is changed\n"
+        "  = torch: modified by an inplace operation\n"
+        "  = help: write out of place (`x = x * 2` instead of `x *= 2`), or clone the tensor before it is changed\n"
         "\n"
         "the program raised  (torch 2.13.0, Python 3.11.7, 0.5 s)\n"
     )
+
+
+@pytest.mark.parametrize("first", [0, 8, 98])
+def test_remarks_hang_below_the_bar(first: int) -> None:
+    moved = fault()
+    for each in (moved, *moved["related"]):
+        for end in ("location", "end_location"):
+            each[end] = {**each[end], "row": each[end]["row"] + first}
+    shown = io.StringIO()
+    console = Console(file=shown, width=120, color_system=None)
+    print_document(document_of(Raised(report(error=ERROR, faults=[moved]))), console, Sources({}))
+    columns = {
+        line.index(sign)
+        for line in shown.getvalue().splitlines()
+        for sign in ("|", "= ")
+        if line.lstrip().startswith(sign)
+    }
+    assert len(columns) == 1
 
 
 def test_error_without_a_gradient_story_is_shown_at_its_line() -> None:

@@ -13,6 +13,9 @@ from typing import Any, TypeVar, cast
 
 from gradsight.agent.sites import FrameKey, Place, Stack, place_of
 
+# These run where they are written: the frame around them is no caller.
+_PARTS_OF_A_STATEMENT = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+
 
 @dataclass(frozen=True)
 class Step:
@@ -130,4 +133,7 @@ def step_at(role: str, message: str, where: Stack | FrameKey) -> tuple[Step, ...
 
 def calls_of(stack: Stack) -> tuple[Step, ...]:
     """How the innermost frame was reached, nearest caller first."""
-    return tuple(Step("call", f"called from `{key.code.co_name}`", place_of(key)) for key in stack[1:3])
+    callers = [
+        outer for inner, outer in zip(stack, stack[1:]) if inner.code.co_name not in _PARTS_OF_A_STATEMENT
+    ]
+    return tuple(Step("call", f"called from `{key.code.co_name}`", place_of(key)) for key in callers[:2])

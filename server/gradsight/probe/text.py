@@ -93,25 +93,28 @@ def _print_fault(fault: Mapping[str, Any], console: Console, sources: Sources) -
     style = _STYLES.get(fault["severity"], "bold")
     title = Text.assemble((f"{fault['severity']}[{fault['code']}]", style), (f": {fault['message']}", "bold"))
     console.print(title)
-    print_excerpt(_marks_of(fault, style), console, sources)
+    marks = _marks_of(fault, style)
+    print_excerpt(marks, console, sources)
+    # Remarks hang below the bar that the line numbers leave free.
+    indent = " " * (max(len(str(mark.row)) for mark in marks) + 1)
     advice = help_for(fault["code"])
     torch_message = fault["evidence"].get("torch")
     if torch_message:
-        console.print(Text.assemble(("   = torch: ", "bold"), _shorten(str(torch_message))))
+        console.print(Text.assemble((f"{indent}= torch: ", "bold"), _shorten(str(torch_message))))
     if fault.get("rank") is not None:
         ranks = fault["rank"]
-        console.print(Text.assemble(("   = rank: ", "bold"), ", ".join(str(rank) for rank in ranks)))
+        console.print(Text.assemble((f"{indent}= rank: ", "bold"), ", ".join(str(rank) for rank in ranks)))
     if advice:
-        console.print(Text.assemble(("   = help: ", "bold green"), advice))
+        console.print(Text.assemble((f"{indent}= help: ", "bold green"), advice))
     if fault.get("fix"):
-        _print_fix(fault["fix"], console)
+        _print_fix(fault["fix"], console, indent)
     console.print()
 
 
-def _print_fix(fix: Mapping[str, Any], console: Console) -> None:
+def _print_fix(fix: Mapping[str, Any], console: Console, indent: str) -> None:
     """The repair as a change of lines, when it is small enough to be read at a glance."""
     doubt = "" if fix["applicability"] == "safe" else " (look at it before you take it)"
-    console.print(Text.assemble(("   = fix: ", "bold green"), f"{fix['message']}{doubt}"))
+    console.print(Text.assemble((f"{indent}= fix: ", "bold green"), f"{fix['message']}{doubt}"))
     lines = fix["lines"]
     if not lines or len(lines) > _MOST_FIX_LINES:
         return
