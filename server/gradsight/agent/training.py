@@ -451,7 +451,6 @@ class Training:
         for record in self.optimizers.values():
             if not record.steps or record.useful_steps or not record.last_step or not record.leaves:
                 continue
-            self.ledger.sight("GS503", record.last_step)
             if any(fault.severity != "info" for fault in self.ledger.faults):
                 continue
             place = place_of(record.last_step[0])

@@ -127,9 +127,11 @@ def same_fault(finding: Finding, fault: Finding, visited: Visited | None = None)
 
 def _unmatched(finding: Finding, document: Mapping[str, Any], visited: Visited, traces: Traces) -> Verdict:
     """The verdict on a finding that no fault belongs to."""
-    if traces.shows(finding):
+    came_through = document["outcome"] in ("clean", "faults")
+    # That a target carries a gradient is shown only when a backward took it.
+    if traces.shows(finding) and (came_through or finding.code != "GS290"):
         return "confirmed"
-    if document["outcome"] not in ("clean", "faults") or not _went_through(finding, visited):
+    if not came_through or not _went_through(finding, visited):
         return "not-reached"
     is_out = finding.code in RAISING or (document["outcome"] == "clean" and traces.excludes(finding))
     return "refuted" if is_out else "undecided"
