@@ -125,3 +125,22 @@ def test_gradients_are_not_known_after_a_library_ran_the_backward() -> None:
         def run(accelerator, batch):
             return step(net, batch, accelerator)
     """)
+
+
+def test_a_metaclass_may_initialise_the_module() -> None:
+    check("""
+        class Prepared(type):
+            def __call__(cls, *args, **kwargs):
+                made = cls.__new__(cls)
+                nn.Module.__init__(made)
+                made.__init__(*args, **kwargs)
+                return made
+        class Base(nn.Module, metaclass=Prepared):
+            pass
+        class Net(Base):
+            def __init__(self):
+                self.fc = nn.Linear(3, 1)
+            def forward(self, x):
+                return self.fc(x)
+        Net()(torch.ones(2, 3)).sum().backward()
+    """)

@@ -45,12 +45,12 @@ class Flow(Switches):
         if last > since or parameter in self.retired:
             return
         forgotten = self.loss_never_differentiated(parameter, site)
-        if forgotten is not None and any(
-            parameter in self.leaves_behind(cut) for run in runs for cut in run.cuts
-        ):
-            steps = [Step("made", forgotten.site, f"nobody calls backward on {forgotten.label}")]
-            self.emit("step-without-backward", site, steps)
-            return
+        causes = [cut for run in runs for cut in run.cuts if parameter in self.leaves_behind(cut)]
+        if forgotten is not None and causes:
+            if not any(forgotten.node in nodes_behind(cut.source.edge()) for cut in causes):
+                steps = [Step("made", forgotten.site, f"nobody calls backward on {forgotten.label}")]
+                self.emit("step-without-backward", site, steps, loss=forgotten.label)
+                return
         self.explain_absence(parameter, runs, site)
 
     retired: set[Tensor]

@@ -259,8 +259,19 @@ class ClassValue:
         return MISSING, None
 
     def has_unknown_base(self) -> bool:
-        """Whether some ancestor is outside what is known."""
-        return any(isinstance(ancestor, Unknown) for ancestor in self.lineage())
+        """Whether some ancestor, or what makes the instances, is outside what is known."""
+        return any(
+            isinstance(ancestor, Unknown)
+            or (isinstance(ancestor, ClassValue) and ancestor.is_made_specially())
+            for ancestor in self.lineage()
+        )
+
+    def is_made_specially(self) -> bool:
+        """Whether a metaclass or `__new__` of the analysed code has a hand in making the instances."""
+        keywords = self.node.keywords if self.node is not None else []
+        return "__new__" in self.namespace or any(
+            keyword.arg == "metaclass" and "ABCMeta" not in ast.unparse(keyword.value) for keyword in keywords
+        )
 
 
 class Instance:

@@ -78,11 +78,13 @@ from __future__ import annotations
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding
+from gradsight.model.rule import Rule, make_finding, text
 
 
 def judge(event: Event) -> Finding | None:
     message = "no backward comes before this step: there is no gradient to apply"
+    if event.names.get("loss"):
+        message = f"nobody calls backward on {text(event, 'loss')}: this step has no gradient of it to apply"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
