@@ -114,9 +114,12 @@ def same_fault(finding: Finding, fault: Finding, visited: Visited | None = None)
 
 def _unmatched(finding: Finding, document: Mapping[str, Any], visited: Visited) -> Verdict:
     """The verdict on a finding that no fault belongs to."""
-    if document["outcome"] not in ("clean", "faults") or not _went_through(finding, visited):
+    if not _went_through(finding, visited):
         return "not-reached"
-    return "refuted" if finding.code in RAISING else "undecided"
+    if finding.code not in RAISING:
+        return "undecided"
+    # A program that ended early might have raised it in a later round.
+    return "refuted" if document["outcome"] in ("clean", "faults") else "not-reached"
 
 
 def _harmless(
