@@ -5,14 +5,17 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.house.tree import ROOT
 from tests.lsp.editor import FULL, Editor, Refused
 from tests.lsp.programs import HAZARD
 
+TORCH = version("torch").split("+")[0]
 OPTIONS = {"debounce": 0, "interpreter": sys.executable}
 ENDLESS = "import torch\nx = torch.ones(2, requires_grad=True)\nwhile True:\n    (x * 2).sum().backward()\n"
 IN_FUNCTION = """import torch
@@ -382,6 +385,33 @@ def test_a_repair_is_verified_on_torch_and_says_so(prober: Editor) -> None:
     assert titles[0].startswith(f"{before[0]} (verified on torch ")
     action = prober.actions(uri, IN_FUNCTION.index("y *= 3"), only=["quickfix"])[0]
     assert "y = y * 3" in prober.applied(uri, prober.resolve(action)["edit"])
+
+
+def test_trying_the_repairs_is_offered_with_them_and_their_titles_say_what_came_out(prober: Editor) -> None:
+    text = (ROOT / "client" / "samples" / "first_steps.py").read_text()
+    uri = opened(prober, "tried.py", text)
+    [action] = [each for each in prober.actions(uri, text.index("weight.grad\n")) if "command" in each]
+    assert action["title"] == "Try this fix on my torch"
+    answer = prober.request("workspace/executeCommand", action["command"])
+    assert answer["summary"].endswith(
+        "Keep a copy of weight.grad: verified on torch " + TORCH + " (fault gone)"
+    )
+    assert repairs(prober, uri, "weight.grad\n")[0].startswith(
+        "Keep a copy of weight.grad (verified on torch "
+    )
+
+
+def test_repairs_are_not_tried_where_nothing_may_run(tmp_path: Path) -> None:
+    with Editor(FULL, {**OPTIONS, "probe": {"allowed": False}}, [tmp_path]) as editor:
+        uri = editor.open((tmp_path / "a.py").as_uri(), HAZARD)
+        editor.diagnostics(uri)
+        assert [each for each in editor.actions(uri, HAZARD.index("y *= 3")) if "command" in each] == []
+
+
+def test_a_run_says_where_there_is_a_graph_to_draw(prober: Editor) -> None:
+    uri = opened(prober, "drawn.py", IN_FUNCTION)
+    assert run(prober, "probeFile", uri)["graph"] == [uri, 7, "GS101"]
+    assert run(prober, "probeFunction", uri, 11)["graph"] is None
 
 
 def test_a_verified_repair_is_forgotten_with_the_code_of_its_function(prober: Editor) -> None:

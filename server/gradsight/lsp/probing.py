@@ -38,6 +38,8 @@ Answer = dict[str, Any]
 QUICK = 5.0
 MOST_PROOFS = 5
 STEPS_OF_PROOFS = 10
+# Faults of a kept value: the graph shows who kept it, who overwrote it, and who needs it.
+DRAWABLE = ("GS101", "GS104", "GS106")
 
 
 def register(server: GradSightServer) -> None:
@@ -45,8 +47,11 @@ def register(server: GradSightServer) -> None:
     for name, handler in COMMANDS.items():
         server.command(name)(handler)
     server.feature(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)(cancel_progress)
-    server.lens_commands.append(LensCommand("Probe", "gradsight.probeFunction", for_main=False))
-    server.lens_commands.append(LensCommand("Probe File", "gradsight.probeFile", for_functions=False))
+    server.lens_commands += [
+        LensCommand("Probe", "gradsight.probeFunction", ("function",)),
+        LensCommand("Probe File", "gradsight.probeFile", ("main",)),
+        LensCommand("Probe Cell", "gradsight.probeCell", ("cell",)),
+    ]
 
 
 async def probe_file(ls: GradSightServer, uri: str, line: int = 0) -> Answer:
@@ -91,6 +96,21 @@ async def prove_finding(ls: GradSightServer, uri: str, line: int = 0, code: str 
         await verifying.try_repairs(ls, spot.document, finding, attempt.text)
         answer["summary"] += verifying.sentence_about(ls, spot.document, finding)
     return answer
+
+
+async def verify_fix(ls: GradSightServer, uri: str, line: int = 0, code: str = "", title: str = "") -> Answer:
+    """Try the repair with this title (or all that are offered) of the finding at a line, in a program that shows it."""
+    spot = trusted_spot(ls, uri)
+    finding = await finding_at(ls, spot, line, code)
+    if not await verifying.has_repair(ls, spot.document, finding, title):
+        raise Refused("there is no repair to try here")
+    key, text = (spot.document.path, finding.code, finding.span.line), spot.document.source.text
+    attempt = ls.session.proven.get(key)
+    if attempt is None or not attempt.is_about(text):
+        await _prove(ls, spot, finding, f"Proving {finding.code}")
+        attempt = ls.session.proven.get(key)
+    shown = attempt.text if attempt is not None and attempt.is_about(text) else text
+    return verifying.answer(await verifying.try_repairs(ls, spot.document, finding, shown, title))
 
 
 async def _prove(
@@ -187,7 +207,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "gradsight.probeFunction": probe_function,
     "gradsight.probeCell": probe_cell,
     "gradsight.proveFinding": prove_finding,
-    "gradsight.verifyFix": verifying.verify_fix,
+    "gradsight.verifyFix": verify_fix,
     "gradsight.cancelProbe": cancel_probe,
     "gradsight.graph": graph,
     "gradsight.repro": repro,
@@ -276,9 +296,18 @@ def _answer(ls: GradSightServer, findings: list[Finding], outcome: Outcome, pyth
             }
             for each in _shown(ls, findings)
         ],
-        "hasGraph": any(fault["code"] in ("GS101", "GS104", "GS106") for fault in document["faults"]),
+        "graph": _drawable(ls, findings),
         "output": getattr(outcome, "output", "")[-4000:],
     }
+
+
+def _drawable(ls: GradSightServer, findings: list[Finding]) -> list[Any] | None:
+    """The arguments that ask for the graph of the first confirmed fault which has one to show."""
+    for each in _shown(ls, findings):
+        if each.code in DRAWABLE and each.data.get("verdict") == "confirmed":
+            place = _link(ls, each.path, each.span.line)
+            return [place["uri"], place["line"] - 1, each.code]
+    return None
 
 
 def _shown(ls: GradSightServer, findings: list[Finding]) -> list[Finding]:
