@@ -9,8 +9,9 @@ import {
   env,
   extensions,
   type LogOutputChannel,
+  type NotebookCell,
   ProgressLocation,
-  type TextEditor,
+  type TextDocument,
   Uri,
   version,
   window,
@@ -29,17 +30,19 @@ import type { Environment, Status } from "./status";
 /** What came of a probe, in the server's words. */
 interface ProbeAnswer {
   readonly summary: string;
-  /** Whether the program failed or behaved wrongly in a way that the graph can show. */
-  readonly hasGraph: boolean;
+  /** How to ask for the graph of a fault that was seen, if it has one to show. */
+  readonly graph?: unknown[] | null;
   /** The end of what the program printed. */
-  readonly output: string;
+  readonly output?: string;
 }
 
 /** The server's commands that run the user's code, and what is said while they run. */
 const PROBES: Readonly<Record<string, string>> = {
   "gradsight.probeFile": "Probing the file",
   "gradsight.probeFunction": "Probing the function",
+  "gradsight.probeCell": "Probing the cell",
   "gradsight.proveFinding": "Proving the finding",
+  "gradsight.verifyFix": "Trying the fixes",
   "gradsight.graph": "Recording the graph",
   "gradsight.refreshFacts": "Measuring the operators of your torch",
 };
@@ -60,10 +63,12 @@ export class Commands implements Disposable {
     private readonly status: Status,
   ) {
     this.graph = new GraphPanel(context.extensionUri);
-    server.runner = (command, args, next) => (command in PROBES ? this.fromLens(command, args) : next());
-    const table: Record<string, () => unknown> = {
+    server.runner = (command, args, next) => (command in PROBES ? this.probe(command, args) : next());
+    const table: Record<string, (cell?: NotebookCell) => unknown> = {
       "gradsight.probe.file": () => this.probeHere("gradsight.probeFile"),
       "gradsight.probe.function": () => this.probeHere("gradsight.probeFunction"),
+      "gradsight.probe.cell": (cell) => this.probeHere("gradsight.probeCell", cell),
+      "gradsight.probe.fix": () => this.probeHere("gradsight.verifyFix"),
       "gradsight.probe.finding": () => this.probeHere("gradsight.proveFinding"),
       "gradsight.probe.cancel": () => this.ask("gradsight.cancelProbe", []),
       "gradsight.showGraph": () => this.showGraph(),
@@ -92,23 +97,20 @@ export class Commands implements Disposable {
     for (const subscription of this.subscriptions) subscription.dispose();
   }
 
-  /** A probe of what the cursor is in. */
-  private async probeHere(command: string): Promise<void> {
-    const place = this.place();
+  /** A probe of what the cursor is in, or of the cell whose button was pressed. */
+  private async probeHere(command: string, cell?: NotebookCell): Promise<void> {
+    const place = cell === undefined ? this.place() : [cell.document.uri.toString(), 0];
     if (place !== undefined) await this.probe(command, place);
-  }
-
-  private async fromLens(command: string, args: unknown[]): Promise<unknown> {
-    return this.probe(command, args);
   }
 
   private async probe(command: string, args: unknown[]): Promise<void> {
     const answer = await this.runInSight<ProbeAnswer>(command, args);
     if (!answer) return;
-    if (answer.output !== "") this.log.info(`the program printed:\n${answer.output}`);
-    const buttons = answer.hasGraph ? ["Show Graph", "Show Logs"] : ["Show Logs"];
+    if (answer.output) this.log.info(`the program printed:\n${answer.output}`);
+    const { graph } = answer;
+    const buttons = graph ? ["Show Graph", "Show Logs"] : ["Show Logs"];
     void window.showInformationMessage(answer.summary, ...buttons).then((button) => {
-      if (button === "Show Graph") return this.showGraph(args);
+      if (button === "Show Graph" && graph) return this.showGraph(graph);
       if (button === "Show Logs") this.log.show();
       return undefined;
     });
@@ -257,8 +259,11 @@ export class Commands implements Disposable {
   /** The address of the open Python text and the line of the cursor; says so when there is none. */
   private place(): [string, number] | undefined {
     const editor = window.activeTextEditor;
-    if (editor !== undefined && isPython(editor)) {
-      return [editor.document.uri.toString(), editor.selection.active.line];
+    const book = window.activeNotebookEditor;
+    // A cell that is chosen, but not written in, has no editor.
+    const document = editor?.document ?? book?.notebook.cellAt(book.selection.start).document;
+    if (document !== undefined && isPython(document)) {
+      return [document.uri.toString(), editor?.selection.active.line ?? 0];
     }
     void window.showInformationMessage("GradSight: open a Python file first.");
     return undefined;
@@ -277,8 +282,6 @@ export function followable(markdown: string, root: string | undefined): string {
   });
 }
 
-function isPython({ document }: TextEditor): boolean {
-  return SELECTOR.some(
-    ({ language, scheme }) => document.languageId === language && document.uri.scheme === scheme,
-  );
+function isPython({ languageId, uri }: TextDocument): boolean {
+  return SELECTOR.some(({ language, scheme }) => languageId === language && uri.scheme === scheme);
 }

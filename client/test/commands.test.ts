@@ -22,8 +22,8 @@ beforeEach(async () => {
   editor.settings.set("gradsight.interpreter", writePython(join(emptyFolder(), "python"), "python 3.12"));
   servers.answers = {
     "gradsight.environment": { python: "/p", version: "3.12", torch: "2.13.0" },
-    "gradsight.probeFile": { summary: "confirmed", hasGraph: true, output: "printed" },
-    "gradsight.proveFinding": { summary: "proved", hasGraph: false, output: "" },
+    "gradsight.probeFile": { summary: "confirmed", graph: [FILE, 4, "GS101"], output: "printed" },
+    "gradsight.proveFinding": { summary: "proved", graph: null, output: "" },
   };
   await activate(context);
   editor.open(FILE, 11);
@@ -62,6 +62,40 @@ test("a cancelled probe says nothing aloud", async () => {
   editor.cancel?.();
   await running;
   assert.deepEqual([editor.messages, editor.warnings, editor.errors], [[], [], []]);
+});
+
+test("a run leads to the graph of the fault that it saw", async () => {
+  servers.answers["gradsight.graph"] = { title: "why", nodes: [], edges: [], total: 0 };
+  editor.answer = "Show Graph";
+  await editor.run("gradsight.probe.file");
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(asked("gradsight.graph")?.arguments, [FILE, 4, "GS101"]);
+  assert.equal(editor.panels.length, 1);
+});
+
+test("a cell is probed where the cursor is, where it is chosen, and where its button is", async () => {
+  servers.answers["gradsight.probeCell"] = { summary: "confirmed" };
+  await editor.run("gradsight.probe.cell");
+  assert.deepEqual(asked("gradsight.probeCell")?.arguments, [FILE, 11]);
+  const cell = "vscode-notebook-cell:/project/book.ipynb#a";
+  editor.select(cell);
+  await editor.run("gradsight.probe.cell");
+  await editor.run("gradsight.probe.cell", { document: { uri: Uri.parse(`${cell}b`) } });
+  const places = servers.asked.filter(({ command }) => command === "gradsight.probeCell").slice(1);
+  assert.deepEqual(
+    places.map((params) => params.arguments),
+    [
+      [cell, 0],
+      [`${cell}b`, 0],
+    ],
+  );
+});
+
+test("fixes are tried on torch at the cursor", async () => {
+  servers.answers["gradsight.verifyFix"] = { summary: "verified", trials: [] };
+  await editor.run("gradsight.probe.fix");
+  assert.deepEqual(asked("gradsight.verifyFix")?.arguments, [FILE, 11]);
+  assert.deepEqual(editor.messages, ["verified"]);
 });
 
 test("a lens runs its probe in the same way", async () => {

@@ -16,6 +16,7 @@ export const editor = {
   folders: [] as { uri: Uri }[],
   extensions: new Map<string, unknown>(),
   active: undefined as unknown,
+  book: undefined as unknown,
   clipboard: "",
   status: {} as Record<string, unknown>,
   providers: new Map<string, { provideTextDocumentContent(): string }>(),
@@ -39,6 +40,7 @@ export const editor = {
       folders: [],
       extensions: new Map(),
       active: undefined,
+      book: undefined,
       clipboard: "",
       status: {},
       providers: new Map(),
@@ -65,6 +67,13 @@ export const editor = {
   /** The user runs a command of the palette. */
   async run(command: string, ...args: unknown[]): Promise<unknown> {
     return this.handlers.get(command)?.(...args);
+  },
+
+  /** A cell of a notebook is chosen, and nobody writes in it. */
+  select(uri: string): void {
+    const document = { uri: Uri.parse(uri), languageId: "python" };
+    this.active = undefined;
+    this.book = { notebook: { cellAt: () => ({ document }) }, selection: { start: 0 } };
   },
 
   /** A Python file is open and the cursor in one of its lines. */
@@ -152,6 +161,7 @@ export const extensions = {
     return api === undefined
       ? undefined
       : {
+          isActive: false,
           activate: async () => {
             if (api instanceof Error) throw api;
             return api;
@@ -209,6 +219,9 @@ export class FakePanel {
 const note = (line: string) => void editor.logged.push(line);
 
 export const window = {
+  get activeNotebookEditor() {
+    return editor.book;
+  },
   get activeTextEditor() {
     return editor.active;
   },
