@@ -277,7 +277,7 @@ def test_the_graph_marks_what_was_kept_what_overwrote_it_and_what_needs_it(probe
     assert (roles["written"]["name"], roles["written"]["line"]) == ("mul_", 5)
     assert roles["written"]["text"] == "y *= 3"
     assert (roles["needed"]["name"], roles["needed"]["line"]) == ("backward", 6)
-    assert roles["leaf"]["line"] == 0
+    assert (roles["leaf"]["name"], roles["leaf"]["line"]) == ("x [3]", 0)
     assert {"from": roles["written"]["id"], "to": roles["saved"]["id"], "kind": "write"} in graph["edges"]
     assert all(node["uri"] in ("", uri) for node in graph["nodes"])
 
