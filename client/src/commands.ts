@@ -11,8 +11,11 @@ import {
   type LogOutputChannel,
   type NotebookCell,
   ProgressLocation,
+  Range,
   type TextDocument,
+  type TextEditor,
   Uri,
+  ViewColumn,
   version,
   window,
   workspace,
@@ -25,7 +28,7 @@ import {
 } from "vscode-languageclient/node";
 import { type Graph, GraphPanel } from "./graph/panel";
 import { SELECTOR, type Server } from "./server";
-import type { Environment, Status } from "./status";
+import type { Status } from "./status";
 
 /** What came of a probe, in the server's words. */
 interface ProbeAnswer {
@@ -75,7 +78,7 @@ export class Commands implements Disposable {
       "gradsight.copyRepro": () => this.copyRepro(),
       "gradsight.explainTraceback": () => this.explainTraceback(),
       "gradsight.fixAll": () => this.fixAll(),
-      "gradsight.measureFacts": () => this.measureFacts(),
+      "gradsight.measureFacts": () => this.probe("gradsight.refreshFacts", [this.uri()]),
       "gradsight.restart": () => server.restart(),
       "gradsight.showLogs": () => log.show(),
       "gradsight.copyDebugInformation": () => this.copyDebugInformation(),
@@ -156,23 +159,18 @@ export class Commands implements Disposable {
   }
 
   private async fixAll(): Promise<void> {
+    const editor = pythonEditor();
+    // The editor repairs what has the focus, which may be the walkthrough beside the file.
+    if (editor !== undefined && editor !== window.activeTextEditor)
+      await window.showTextDocument(editor.document, editor.viewColumn);
     await commands.executeCommand("editor.action.sourceAction", {
       kind: "source.fixAll.gradsight",
       apply: "first",
     });
   }
 
-  private async measureFacts(): Promise<void> {
-    const answer = await this.runInSight<{ summary: string }>("gradsight.refreshFacts", [this.uri()]);
-    if (answer) void window.showInformationMessage(answer.summary);
-  }
-
   private async copyDebugInformation(): Promise<void> {
-    const environment = await this.ask<Environment & Record<string, unknown>>(
-      "gradsight.environment",
-      [this.uri()],
-      true,
-    );
+    const environment = await this.ask<object>("gradsight.environment", [this.uri()], true);
     const folder = workspace.workspaceFolders?.[0]?.uri;
     const settings = JSON.parse(JSON.stringify(workspace.getConfiguration("gradsight", folder))) as object;
     const told = {
@@ -189,10 +187,14 @@ export class Commands implements Disposable {
     void window.showInformationMessage("GradSight's debug information is on the clipboard.");
   }
 
+  /** Opens the sample with the cursor in its first fault, beside what is not a text: the walkthrough stays in sight. */
   private async openSample(): Promise<void> {
     const bytes = await workspace.fs.readFile(Uri.joinPath(this.context.extensionUri, SAMPLE));
     const content = new TextDecoder().decode(bytes);
-    await window.showTextDocument(await workspace.openTextDocument({ language: "python", content }));
+    const document = await workspace.openTextDocument({ language: "python", content });
+    const fault = document.positionAt(content.indexOf("gate *="));
+    const viewColumn = window.activeTextEditor === undefined ? ViewColumn.Beside : ViewColumn.Active;
+    await window.showTextDocument(document, { viewColumn, selection: new Range(fault, fault) });
   }
 
   /** Runs a command of the server with a notification that can be cancelled. */
@@ -258,19 +260,18 @@ export class Commands implements Disposable {
 
   /** The address of the open Python text and the line of the cursor; says so when there is none. */
   private place(): [string, number] | undefined {
-    const editor = window.activeTextEditor;
-    const book = window.activeNotebookEditor;
+    const { activeTextEditor: active, activeNotebookEditor: book } = window;
     // A cell that is chosen, but not written in, has no editor.
-    const document = editor?.document ?? book?.notebook.cellAt(book.selection.start).document;
-    if (document !== undefined && isPython(document)) {
-      return [document.uri.toString(), editor?.selection.active.line ?? 0];
-    }
+    const cell = active === undefined ? book?.notebook.cellAt(book.selection.start).document : undefined;
+    if (cell !== undefined && isPython(cell)) return [cell.uri.toString(), 0];
+    const editor = pythonEditor();
+    if (editor !== undefined) return [editor.document.uri.toString(), editor.selection.active.line];
     void window.showInformationMessage("GradSight: open a Python file first.");
     return undefined;
   }
 
   private uri(): string {
-    return window.activeTextEditor?.document.uri.toString() ?? "";
+    return pythonEditor()?.document.uri.toString() ?? "";
   }
 }
 
@@ -280,6 +281,12 @@ export function followable(markdown: string, root: string | undefined): string {
     const path = root === undefined ? "" : relative(root, Uri.parse(uri).fsPath).replace(/\\/g, "/");
     return path === "" || isAbsolute(path) ? label : `[${label}](</${path}${line}>)`;
   });
+}
+
+/** The editor that is written in; else one that is in sight, beside a page or a graph. */
+function pythonEditor(): TextEditor | undefined {
+  const inSight = [window.activeTextEditor, ...window.visibleTextEditors];
+  return inSight.find((editor) => editor !== undefined && isPython(editor.document));
 }
 
 function isPython({ languageId, uri }: TextDocument): boolean {

@@ -3,6 +3,7 @@
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as rest } from "node:timers/promises";
 import type { PythonEnvironmentApi } from "@vscode/python-environments";
 import type { PythonExtension } from "@vscode/python-extension";
 import {
@@ -93,10 +94,7 @@ export class Environments implements Disposable {
   private async exportsOf<Api>(id: string): Promise<Api | undefined> {
     const extension = extensions.getExtension<Api>(id);
     if (extension === undefined) return undefined;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<undefined>((resolve) => {
-      timer = setTimeout(() => resolve(undefined), PATIENCE_MILLISECONDS);
-    });
+    const late = rest(PATIENCE_MILLISECONDS, undefined, { ref: false });
     try {
       const started = extension.activate();
       const api = await Promise.race([started, late]);
@@ -109,8 +107,6 @@ export class Environments implements Disposable {
     } catch (error) {
       this.log.warn(`${id} does not start: ${error}`);
       return undefined;
-    } finally {
-      clearTimeout(timer);
     }
   }
 }

@@ -226,13 +226,29 @@ test("debug information names versions and settings, and nothing of the user's c
   assert.ok("interpreter" in told.settings);
 });
 
-test("the sample opens as a new text", async () => {
+test("the sample opens as a new text, and beside the walkthrough", async () => {
   await editor.run("gradsight.openSample");
-  const [opened] = editor.shown[0] ?? [];
-  assert.deepEqual(opened, {
-    language: "python",
-    content: "text of /extension/client/samples/first_steps.py",
-  });
+  editor.active = undefined;
+  await editor.run("gradsight.openSample");
+  const [document] = editor.shown[0] as [{ language: string; content: string }];
+  assert.equal(document.language, "python");
+  assert.equal(document.content, "text of /extension/client/samples/first_steps.py");
+  const columns = editor.shown.map(([, options]) => (options as { viewColumn: number }).viewColumn);
+  assert.deepEqual(columns, [-1, -2]);
+});
+
+test("a file that is in sight is meant where the walkthrough has the focus", async () => {
+  const seen = editor.active as { document: unknown; viewColumn: number };
+  editor.active = undefined;
+  editor.visible = [
+    { ...seen, document: { uri: Uri.file("/project/notes.md"), languageId: "markdown" } },
+    seen,
+  ];
+  await editor.run("gradsight.probe.finding");
+  assert.deepEqual(asked("gradsight.proveFinding")?.arguments, [FILE, 11]);
+  await editor.run("gradsight.fixAll");
+  assert.deepEqual(editor.shown, [[seen.document, seen.viewColumn]]);
+  assert.equal(editor.executed[0]?.[0], "editor.action.sourceAction");
 });
 
 test("the status names the interpreter and its torch, of the file that is looked at", async () => {

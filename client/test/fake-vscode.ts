@@ -17,6 +17,7 @@ export const editor = {
   extensions: new Map<string, unknown>(),
   active: undefined as unknown,
   book: undefined as unknown,
+  visible: [] as unknown[],
   clipboard: "",
   status: {} as Record<string, unknown>,
   providers: new Map<string, { provideTextDocumentContent(): string }>(),
@@ -41,6 +42,7 @@ export const editor = {
       extensions: new Map(),
       active: undefined,
       book: undefined,
+      visible: [],
       clipboard: "",
       status: {},
       providers: new Map(),
@@ -132,14 +134,12 @@ export class Uri {
 
 export class Range {
   constructor(
-    readonly line: number,
-    readonly start: number,
-    readonly endLine: number,
-    readonly end: number,
+    readonly start: unknown,
+    readonly end: unknown,
   ) {}
 }
 
-export const ViewColumn = { One: 1, Beside: -2 };
+export const ViewColumn = { One: 1, Active: -1, Beside: -2 };
 export const ProgressLocation = { Notification: 15 };
 export const LanguageStatusSeverity = { Information: 0, Warning: 1, Error: 2 };
 export const version = "1.99.0";
@@ -219,6 +219,9 @@ export class FakePanel {
 const note = (line: string) => void editor.logged.push(line);
 
 export const window = {
+  get visibleTextEditors() {
+    return editor.visible;
+  },
   get activeNotebookEditor() {
     return editor.book;
   },
@@ -281,8 +284,8 @@ export const workspace = {
     editor.providers.set(scheme, provider);
     return disposable;
   },
-  async openTextDocument(options: unknown): Promise<unknown> {
-    return options;
+  async openTextDocument(options: { content: string }): Promise<unknown> {
+    return { ...options, positionAt: (offset: number) => offset };
   },
   fs: { readFile: async (uri: Uri) => new TextEncoder().encode(`text of ${uri.fsPath}`) },
   get workspaceFolders() {
