@@ -109,6 +109,8 @@ def test_a_text_without_a_file_can_be_probed(prober: Editor) -> None:
     prober.diagnostics(uri)
     answer = run(prober, "probeFile", uri)
     assert answer["outcome"] == "raised"
+    assert [each["verdict"] for each in answer["verdicts"]] == ["confirmed"]
+    assert "confirmed on torch" in messages(prober, uri)[0]
 
 
 def test_evidence_dies_with_the_code_of_its_function_and_survives_other_edits(prober: Editor) -> None:

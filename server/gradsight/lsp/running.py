@@ -96,7 +96,7 @@ def request_of(ls: GradSightServer, document: Document) -> ProbeRequest:
     }
     text = document.source.text
     if not os.path.isabs(document.path):
-        return ProbeRequest(resolve(options.interpreter), code=text, **common)
+        return ProbeRequest(resolve(options.interpreter), code=text, code_name=document.path, **common)
     return ProbeRequest(resolve(options.interpreter), script=document.path, text=text, **common)
 
 
