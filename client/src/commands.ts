@@ -2,6 +2,7 @@
 
 import { isAbsolute, relative } from "node:path";
 import {
+  type CodeAction,
   commands,
   type Disposable,
   EventEmitter,
@@ -158,15 +159,14 @@ export class Commands implements Disposable {
     });
   }
 
+  /** Repairs the file in sight by the server's own action, wherever the focus is. */
   private async fixAll(): Promise<void> {
-    const editor = pythonEditor();
-    // The editor repairs what has the focus, which may be the walkthrough beside the file.
-    if (editor !== undefined && editor !== window.activeTextEditor)
-      await window.showTextDocument(editor.document, editor.viewColumn);
-    await commands.executeCommand("editor.action.sourceAction", {
-      kind: "source.fixAll.gradsight",
-      apply: "first",
-    });
+    const document = pythonEditor()?.document;
+    if (document === undefined) return void this.place();
+    const asked = [document.uri, new Range(0, 0, document.lineCount, 0), "source.fixAll.gradsight", 1];
+    const found = await commands.executeCommand<CodeAction[]>("vscode.executeCodeActionProvider", ...asked);
+    if (found[0]?.edit !== undefined) return void (await workspace.applyEdit(found[0].edit));
+    void window.showInformationMessage("GradSight: there is nothing here that can be repaired safely.");
   }
 
   private async copyDebugInformation(): Promise<void> {

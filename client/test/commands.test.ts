@@ -205,10 +205,18 @@ test("lines in an explanation lead to files, below the first folder and beside i
   assert.equal(followable(text, undefined), "a.py:3 and b, [rule](https://x.org/y)");
 });
 
-test("fixing all asks the editor for the server's own kind of action", async () => {
+test("fixing all applies the server's own kind of action, and says when there is none", async () => {
+  editor.answers["vscode.executeCodeActionProvider"] = [{ edit: "the edit" }];
   await editor.run("gradsight.fixAll");
-  const kind = { kind: "source.fixAll.gradsight", apply: "first" };
-  assert.deepEqual(editor.executed, [["editor.action.sourceAction", kind]]);
+  const [command, uri, , kind, resolved] = editor.executed[0] ?? [];
+  assert.deepEqual(
+    [command, String(uri), kind, resolved],
+    ["vscode.executeCodeActionProvider", FILE, "source.fixAll.gradsight", 1],
+  );
+  assert.deepEqual(editor.applied, ["the edit"]);
+  editor.answers["vscode.executeCodeActionProvider"] = [];
+  await editor.run("gradsight.fixAll");
+  assert.deepEqual(editor.messages, ["GradSight: there is nothing here that can be repaired safely."]);
 });
 
 test("measuring the operators shows what came of it", async () => {
@@ -238,7 +246,7 @@ test("the sample opens as a new text, and beside the walkthrough", async () => {
 });
 
 test("a file that is in sight is meant where the walkthrough has the focus", async () => {
-  const seen = editor.active as { document: unknown; viewColumn: number };
+  const seen = editor.active as object;
   editor.active = undefined;
   editor.visible = [
     { ...seen, document: { uri: Uri.file("/project/notes.md"), languageId: "markdown" } },
@@ -246,9 +254,9 @@ test("a file that is in sight is meant where the walkthrough has the focus", asy
   ];
   await editor.run("gradsight.probe.finding");
   assert.deepEqual(asked("gradsight.proveFinding")?.arguments, [FILE, 11]);
+  editor.answers["vscode.executeCodeActionProvider"] = [{ edit: "the edit" }];
   await editor.run("gradsight.fixAll");
-  assert.deepEqual(editor.shown, [[seen.document, seen.viewColumn]]);
-  assert.equal(editor.executed[0]?.[0], "editor.action.sourceAction");
+  assert.deepEqual(editor.applied, ["the edit"]);
 });
 
 test("the status names the interpreter and its torch, of the file that is looked at", async () => {

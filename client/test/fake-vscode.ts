@@ -10,6 +10,8 @@ export const editor = {
   messages: [] as string[],
   logged: [] as string[],
   executed: [] as unknown[][],
+  answers: {} as Record<string, unknown>,
+  applied: [] as unknown[],
   answer: undefined as string | undefined,
   handlers: new Map<string, (...args: unknown[]) => unknown>(),
   listeners: {} as Record<string, Listener[]>,
@@ -35,6 +37,8 @@ export const editor = {
       messages: [],
       logged: [],
       executed: [],
+      answers: {},
+      applied: [],
       answer: undefined,
       handlers: new Map(),
       listeners: {},
@@ -183,8 +187,9 @@ export const commands = {
     editor.handlers.set(name, handler);
     return disposable;
   },
-  async executeCommand(...call: unknown[]): Promise<void> {
+  async executeCommand(...call: unknown[]): Promise<unknown> {
     editor.executed.push(call);
+    return editor.answers[String(call[0])];
   },
 };
 
@@ -283,6 +288,10 @@ export const workspace = {
   registerTextDocumentContentProvider(scheme: string, provider: { provideTextDocumentContent(): string }) {
     editor.providers.set(scheme, provider);
     return disposable;
+  },
+  async applyEdit(edit: unknown): Promise<boolean> {
+    editor.applied.push(edit);
+    return true;
   },
   async openTextDocument(options: { content: string }): Promise<unknown> {
     return { ...options, positionAt: (offset: number) => offset };

@@ -52,7 +52,7 @@ describe("the walkthrough", () => {
   test("leads to the settings", async () => {
     const { window } = seen;
     await take("Choose an interpreter", "Open Settings");
-    await window.page.locator(".settings-editor .setting-item", { hasText: "Interpreter" }).first().waitFor();
+    await window.page.locator(".settings-editor", { hasText: "Offer a probe above functions" }).waitFor();
     await window.picture("settings");
   });
 });
