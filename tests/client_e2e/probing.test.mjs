@@ -95,7 +95,7 @@ describe("a probe", () => {
     assert.match(await saved.getAttribute("aria-label"), /sigmoid, line 14/);
     assert.equal(await frame.locator(".node.written").count(), 1);
     assert.equal(await frame.locator(".node.needed").count(), 1);
-    assert.match((await frame.locator(".node.leaf").allInnerTexts()).join(), /scale \[4\]/);
+    assert.match((await frame.locator(".node.leaf").allTextContents()).join(), /scale \[4\]/);
     await window.clearNotifications();
     await window.command("View: Toggle Panel Visibility");
     await window.picture("graph");

@@ -67,8 +67,9 @@ async def code_actions(
         offers.append(Offer("fixAll", repairs.FIX_ALL, None))
     actions = [_action(ls, document, offer, asked, context.diagnostics) for offer in offers]
     fixes = [offer for offer in offers if offer.purpose == "fix" and offer.finding is not None]
-    if fixes and ls.session.options_for(document).probe.allowed:
-        actions.insert(offers.index(fixes[-1]) + 1, _verification(ls, spot, fixes))
+    is_news = any(_title(ls, document, offer) == offer.title for offer in fixes)
+    if is_news and ls.session.options_for(document).probe.allowed:
+        actions.insert(offers.index(fixes[-1]) + 1, _verification(ls, spot, fixes, context.diagnostics))
     return actions
 
 
@@ -171,7 +172,7 @@ def _action(
 
 
 def _verification(
-    ls: GradSightServer, spot: Spot, fixes: Sequence[Offer]
+    ls: GradSightServer, spot: Spot, fixes: Sequence[Offer], echoed: Sequence[types.Diagnostic]
 ) -> types.CodeAction | types.Command:
     """Lets torch try the repairs of a finding; their titles then say what came out."""
     finding = fixes[0].finding
@@ -181,7 +182,8 @@ def _verification(
     command = types.Command(title, VERIFY, arguments=[uri, place.start.line, finding.code])
     if not ls.client.takes_action_literals:
         return command
-    return types.CodeAction(title, kind=KINDS["fix"], command=command)
+    diagnostics = _repaired(ls, spot.document, fixes[0], echoed)
+    return types.CodeAction(title, kind=KINDS["fix"], diagnostics=diagnostics, command=command)
 
 
 def _title(ls: GradSightServer, document: Document, offer: Offer) -> str:
