@@ -494,6 +494,8 @@ def test_a_cell_is_probed_with_the_cells_before_it(prober: Editor) -> None:
     assert answer["verdicts"] == [{"code": "GS101", "line": line + 1, "verdict": "not-reached"}]
     answer = run(prober, "probeCell", uri, CELLS[: CELLS.index("y.sum()")].count("\n"))
     assert answer["outcome"] == "raised"
+    # The write is in another cell; the backward that fails of it is in this one.
+    assert answer["verdicts"] == [{"code": "GS101", "line": line + 1, "verdict": "confirmed"}]
 
 
 def test_a_cell_of_a_notebook_is_probed(prober: Editor) -> None:

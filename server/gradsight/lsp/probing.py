@@ -62,11 +62,11 @@ async def probe_file(ls: GradSightServer, uri: str, line: int = 0) -> Answer:
 
 
 async def probe_function(ls: GradSightServer, uri: str, line: int = 0) -> Answer:
-    """Run the file and judge what was found in the function at a line."""
+    """Run the file and judge what passes through the function at a line."""
     spot = trusted_spot(ls, uri)
     first, last = function_at(spot.document, line + 1 + spot.offset)
-    findings = [each for each in await findings_of(ls, spot) if first <= each.span.line <= last]
-    answer = await _judged(ls, spot, findings, f"Probing line {first} to {last}", (first, last))
+    findings = _passing(await findings_of(ls, spot), first, last)
+    answer = await _judged(ls, spot, findings, f"Probing line {first} to {last}")
     # A file that never calls the function says nothing about it: then inputs are made up.
     missed = [each for each in findings if _verdict(ls, spot.document, each) == "not-reached"]
     if not missed or answer["outcome"] not in ("clean", "faults"):
@@ -77,12 +77,24 @@ async def probe_function(ls: GradSightServer, uri: str, line: int = 0) -> Answer
 
 
 async def probe_cell(ls: GradSightServer, uri: str, line: int = 0) -> Answer:
-    """Run everything up to the end of the cell at a line, and judge what was found in the cell."""
+    """Run everything up to the end of the cell at a line, and judge what passes through the cell."""
     spot = trusted_spot(ls, uri)
     first, last = cell_at(spot, line + 1 + spot.offset)
-    findings = [each for each in await findings_of(ls, spot) if first <= each.span.line <= last]
+    findings = _passing(await findings_of(ls, spot), first, last)
     text = "\n".join(spot.document.source.text.split("\n")[:last]) + "\n"
-    return await _judged(ls, spot, findings, f"Probing line {first} to {last}", (first, last), text)
+    return await _judged(ls, spot, findings, f"Probing line {first} to {last}", text)
+
+
+def _passing(findings: list[Finding], first: int, last: int) -> list[Finding]:
+    """The findings that some of these lines have a part in: who kept a value, who overwrote it, who needs it."""
+    return [
+        each
+        for each in findings
+        if any(
+            first <= span.line <= last
+            for span in (each.span, *(step.span for step in each.related if step.path == each.path))
+        )
+    ]
 
 
 async def prove_finding(ls: GradSightServer, uri: str, line: int = 0, code: str = "") -> Answer:
@@ -235,7 +247,6 @@ async def _judged(
     spot: Spot,
     findings: list[Finding],
     title: str,
-    lines: tuple[int, int] | None = None,
     text: str | None = None,
 ) -> Answer:
     """Run the file (or the beginning of it) and publish what it showed about these findings."""
@@ -243,7 +254,7 @@ async def _judged(
     if text is not None:
         request = with_text(request, text)
     outcome = await run_shown(ls, request, title)
-    _publish(ls, spot.document, findings, outcome, lines)
+    _publish(ls, spot.document, findings, outcome)
     return _answer(ls, findings, outcome, request.python)
 
 
@@ -258,7 +269,6 @@ def _publish(
     document: Document,
     findings: list[Finding],
     outcome: Outcome,
-    lines: tuple[int, int] | None = None,
     is_cut: bool = False,
 ) -> None:
     """Keep what a run showed, and let the client see it; a program that was cut out only tells about its finding."""
@@ -271,8 +281,6 @@ def _publish(
     judged = judge(findings, document_of(outcome), visited_lines(report), document.source.text, document.path)
     if is_cut:
         judged = [each for each in judged if each.verdict != "seen"]
-    if lines is not None:
-        judged = [each for each in judged if lines[0] <= each.finding.span.line <= lines[1]]
     ls.session.evidence.record(document.path, judged)
     if not is_cut:
         torch, facts = str(report.get("torch") or ""), report.get("facts") or ()
@@ -340,7 +348,7 @@ def _summary(ls: GradSightServer, findings: list[Finding], outcome: Outcome, pyt
             parts.append(word if len(findings) == 1 else f"{count} {word}")
     beyond = faults - verdicts.count("confirmed")
     if beyond > 0:
-        parts.append(f"{beyond} more fault{'' if beyond == 1 else 's'} seen")
+        parts.append(f"{beyond} {'more ' if parts else ''}fault{'' if beyond == 1 else 's'} seen")
     if not parts:
         parts.append("no fault seen")
     ending = {
