@@ -66,7 +66,8 @@ test-vscode: vsix
 # The pictures of the manual, as the tests have just taken them.
 pictures: test-vscode
 	cp artifacts/vscode/squiggles-and-problems.png docs/images/problems.png
-	for name in confirmed graph explanation quick-fix notebook; do \
+	cp artifacts/vscode/notebook-probed.png docs/images/notebook.png
+	for name in confirmed graph explanation quick-fix; do \
 	    cp artifacts/vscode/$$name.png docs/images/$$name.png; done
 
 vscode: vsix
