@@ -55,20 +55,20 @@ TARGETS =
 vsix: setup-python setup-node
 	@$(VENV) -m gradsight_dev.package_vsix --node $(NODE) $(TARGETS:%=--target=%)
 
+# Two files at a time: one of them mostly waits.
 test-vscode: vsix
 	@mkdir -p $(REPORTS)
 	@.ci/vscode >/dev/null && .ci/vscode --browser >/dev/null
-	$(NODE) --test --test-concurrency=1 --test-reporter=spec --test-reporter-destination=stdout \
+	@$(NODE) -e "import('./tests/client_e2e/workbench.mjs').then((bench) => bench.interpreterWithTorch())"
+	$(NODE) --test --test-concurrency=2 --test-reporter=spec --test-reporter-destination=stdout \
 	    --test-reporter=junit --test-reporter-destination=$(REPORTS)/vscode.xml tests/client_e2e/*.test.mjs
 
 # The pictures of the manual, as the tests have just taken them.
 pictures: test-vscode
-	cp artifacts/vscode/01-squiggles-and-problems.png docs/images/problems.png
-	cp artifacts/vscode/04-confirmed.png docs/images/confirmed.png
-	cp artifacts/vscode/06-graph.png docs/images/graph.png
-	cp artifacts/vscode/08-explanation.png docs/images/explanation.png
-	cp artifacts/vscode/09-quick-fix.png docs/images/quick-fix.png
-	cp artifacts/vscode/13-notebook.png docs/images/notebook.png
+	cp artifacts/vscode/squiggles-and-problems.png docs/images/problems.png
+	cp artifacts/vscode/notebook-probed.png docs/images/notebook.png
+	for name in confirmed graph explanation quick-fix; do \
+	    cp artifacts/vscode/$$name.png docs/images/$$name.png; done
 
 vscode: vsix
 	@$(NODE) tests/client_e2e/open.mjs

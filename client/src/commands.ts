@@ -2,6 +2,7 @@
 
 import { isAbsolute, relative } from "node:path";
 import {
+  type CodeAction,
   commands,
   type Disposable,
   EventEmitter,
@@ -9,9 +10,13 @@ import {
   env,
   extensions,
   type LogOutputChannel,
+  type NotebookCell,
   ProgressLocation,
+  Range,
+  type TextDocument,
   type TextEditor,
   Uri,
+  ViewColumn,
   version,
   window,
   workspace,
@@ -24,22 +29,24 @@ import {
 } from "vscode-languageclient/node";
 import { type Graph, GraphPanel } from "./graph/panel";
 import { SELECTOR, type Server } from "./server";
-import type { Environment, Status } from "./status";
+import type { Status } from "./status";
 
 /** What came of a probe, in the server's words. */
 interface ProbeAnswer {
   readonly summary: string;
-  /** Whether the program failed or behaved wrongly in a way that the graph can show. */
-  readonly hasGraph: boolean;
+  /** How to ask for the graph of a fault that was seen, if it has one to show. */
+  readonly graph?: unknown[] | null;
   /** The end of what the program printed. */
-  readonly output: string;
+  readonly output?: string;
 }
 
 /** The server's commands that run the user's code, and what is said while they run. */
 const PROBES: Readonly<Record<string, string>> = {
   "gradsight.probeFile": "Probing the file",
   "gradsight.probeFunction": "Probing the function",
+  "gradsight.probeCell": "Probing the cell",
   "gradsight.proveFinding": "Proving the finding",
+  "gradsight.verifyFix": "Trying the fixes",
   "gradsight.graph": "Recording the graph",
   "gradsight.refreshFacts": "Measuring the operators of your torch",
 };
@@ -60,17 +67,19 @@ export class Commands implements Disposable {
     private readonly status: Status,
   ) {
     this.graph = new GraphPanel(context.extensionUri);
-    server.runner = (command, args, next) => (command in PROBES ? this.fromLens(command, args) : next());
-    const table: Record<string, () => unknown> = {
+    server.runner = (command, args, next) => (command in PROBES ? this.probe(command, args) : next());
+    const table: Record<string, (cell?: NotebookCell) => unknown> = {
       "gradsight.probe.file": () => this.probeHere("gradsight.probeFile"),
       "gradsight.probe.function": () => this.probeHere("gradsight.probeFunction"),
+      "gradsight.probe.cell": (cell) => this.probeHere("gradsight.probeCell", cell),
+      "gradsight.probe.fix": () => this.probeHere("gradsight.verifyFix"),
       "gradsight.probe.finding": () => this.probeHere("gradsight.proveFinding"),
       "gradsight.probe.cancel": () => this.ask("gradsight.cancelProbe", []),
       "gradsight.showGraph": () => this.showGraph(),
       "gradsight.copyRepro": () => this.copyRepro(),
       "gradsight.explainTraceback": () => this.explainTraceback(),
       "gradsight.fixAll": () => this.fixAll(),
-      "gradsight.measureFacts": () => this.measureFacts(),
+      "gradsight.measureFacts": () => this.probe("gradsight.refreshFacts", [this.uri()]),
       "gradsight.restart": () => server.restart(),
       "gradsight.showLogs": () => log.show(),
       "gradsight.copyDebugInformation": () => this.copyDebugInformation(),
@@ -92,23 +101,20 @@ export class Commands implements Disposable {
     for (const subscription of this.subscriptions) subscription.dispose();
   }
 
-  /** A probe of what the cursor is in. */
-  private async probeHere(command: string): Promise<void> {
-    const place = this.place();
+  /** A probe of what the cursor is in, or of the cell whose button was pressed. */
+  private async probeHere(command: string, cell?: NotebookCell): Promise<void> {
+    const place = cell === undefined ? this.place() : [cell.document.uri.toString(), 0];
     if (place !== undefined) await this.probe(command, place);
-  }
-
-  private async fromLens(command: string, args: unknown[]): Promise<unknown> {
-    return this.probe(command, args);
   }
 
   private async probe(command: string, args: unknown[]): Promise<void> {
     const answer = await this.runInSight<ProbeAnswer>(command, args);
     if (!answer) return;
-    if (answer.output !== "") this.log.info(`the program printed:\n${answer.output}`);
-    const buttons = answer.hasGraph ? ["Show Graph", "Show Logs"] : ["Show Logs"];
+    if (answer.output) this.log.info(`the program printed:\n${answer.output}`);
+    const { graph } = answer;
+    const buttons = graph ? ["Show Graph", "Show Logs"] : ["Show Logs"];
     void window.showInformationMessage(answer.summary, ...buttons).then((button) => {
-      if (button === "Show Graph") return this.showGraph(args);
+      if (button === "Show Graph" && graph) return this.showGraph(graph);
       if (button === "Show Logs") this.log.show();
       return undefined;
     });
@@ -153,24 +159,18 @@ export class Commands implements Disposable {
     });
   }
 
+  /** Repairs the file in sight by the server's own action, wherever the focus is. */
   private async fixAll(): Promise<void> {
-    await commands.executeCommand("editor.action.sourceAction", {
-      kind: "source.fixAll.gradsight",
-      apply: "first",
-    });
-  }
-
-  private async measureFacts(): Promise<void> {
-    const answer = await this.runInSight<{ summary: string }>("gradsight.refreshFacts", [this.uri()]);
-    if (answer) void window.showInformationMessage(answer.summary);
+    const document = pythonEditor()?.document;
+    if (document === undefined) return void this.place();
+    const asked = [document.uri, new Range(0, 0, document.lineCount, 0), "source.fixAll.gradsight", 1];
+    const found = await commands.executeCommand<CodeAction[]>("vscode.executeCodeActionProvider", ...asked);
+    if (found[0]?.edit !== undefined) return void (await workspace.applyEdit(found[0].edit));
+    void window.showInformationMessage("GradSight: there is nothing here that can be repaired safely.");
   }
 
   private async copyDebugInformation(): Promise<void> {
-    const environment = await this.ask<Environment & Record<string, unknown>>(
-      "gradsight.environment",
-      [this.uri()],
-      true,
-    );
+    const environment = await this.ask<object>("gradsight.environment", [this.uri()], true);
     const folder = workspace.workspaceFolders?.[0]?.uri;
     const settings = JSON.parse(JSON.stringify(workspace.getConfiguration("gradsight", folder))) as object;
     const told = {
@@ -187,10 +187,14 @@ export class Commands implements Disposable {
     void window.showInformationMessage("GradSight's debug information is on the clipboard.");
   }
 
+  /** Opens the sample with the cursor in its first fault, beside what is not a text: the walkthrough stays in sight. */
   private async openSample(): Promise<void> {
     const bytes = await workspace.fs.readFile(Uri.joinPath(this.context.extensionUri, SAMPLE));
     const content = new TextDecoder().decode(bytes);
-    await window.showTextDocument(await workspace.openTextDocument({ language: "python", content }));
+    const document = await workspace.openTextDocument({ language: "python", content });
+    const fault = document.positionAt(content.indexOf("gate *="));
+    const viewColumn = window.activeTextEditor === undefined ? ViewColumn.Beside : ViewColumn.Active;
+    await window.showTextDocument(document, { viewColumn, selection: new Range(fault, fault) });
   }
 
   /** Runs a command of the server with a notification that can be cancelled. */
@@ -256,16 +260,18 @@ export class Commands implements Disposable {
 
   /** The address of the open Python text and the line of the cursor; says so when there is none. */
   private place(): [string, number] | undefined {
-    const editor = window.activeTextEditor;
-    if (editor !== undefined && isPython(editor)) {
-      return [editor.document.uri.toString(), editor.selection.active.line];
-    }
+    const { activeTextEditor: active, activeNotebookEditor: book } = window;
+    // A cell that is chosen, but not written in, has no editor.
+    const cell = active === undefined ? book?.notebook.cellAt(book.selection.start).document : undefined;
+    if (cell !== undefined && isPython(cell)) return [cell.uri.toString(), 0];
+    const editor = pythonEditor();
+    if (editor !== undefined) return [editor.document.uri.toString(), editor.selection.active.line];
     void window.showInformationMessage("GradSight: open a Python file first.");
     return undefined;
   }
 
   private uri(): string {
-    return window.activeTextEditor?.document.uri.toString() ?? "";
+    return pythonEditor()?.document.uri.toString() ?? "";
   }
 }
 
@@ -277,8 +283,12 @@ export function followable(markdown: string, root: string | undefined): string {
   });
 }
 
-function isPython({ document }: TextEditor): boolean {
-  return SELECTOR.some(
-    ({ language, scheme }) => document.languageId === language && document.uri.scheme === scheme,
-  );
+/** The editor that is written in; else one that is in sight, beside a page or a graph. */
+function pythonEditor(): TextEditor | undefined {
+  const inSight = [window.activeTextEditor, ...window.visibleTextEditors];
+  return inSight.find((editor) => editor !== undefined && isPython(editor.document));
+}
+
+function isPython({ languageId, uri }: TextDocument): boolean {
+  return SELECTOR.some(({ language, scheme }) => languageId === language && uri.scheme === scheme);
 }

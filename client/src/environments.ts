@@ -3,6 +3,9 @@
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as rest } from "node:timers/promises";
+import type { PythonEnvironmentApi } from "@vscode/python-environments";
+import type { PythonExtension } from "@vscode/python-extension";
 import {
   type Disposable,
   EventEmitter,
@@ -14,27 +17,6 @@ import {
 import { expandPath, type Surroundings } from "./expansion";
 import { namesOnPath } from "./python";
 
-/** The parts of the Python Environments extension that are used here. */
-interface EnvironmentsApi {
-  getEnvironment(scope: Uri | undefined): Promise<EnvironmentsAnswer | undefined>;
-  onDidChangeEnvironment(listener: () => void): Disposable;
-}
-interface EnvironmentsAnswer {
-  execInfo?: { run?: { executable?: string } };
-}
-
-/** The parts of the Python extension that are used here. */
-interface PythonApi {
-  environments: {
-    getActiveEnvironmentPath(scope: Uri | undefined): { id?: string; path: string };
-    resolveEnvironment(path: { path: string }): Promise<PythonAnswer | undefined>;
-    onDidChangeActiveEnvironmentPath(listener: () => void): Disposable;
-  };
-}
-interface PythonAnswer {
-  executable?: { uri?: { fsPath: string } };
-}
-
 /** How an extension is asked for the interpreter of a folder, and how it tells of another choice. */
 interface Source {
   readonly name: string;
@@ -45,6 +27,7 @@ interface Source {
 // No extension for Python is required: these are asked only where they are installed.
 const ENVIRONMENTS = "ms-python.vscode-python-envs";
 const PYTHON = "ms-python.python";
+const PATIENCE_MILLISECONDS = 5_000;
 
 /** Finds interpreters, and tells when the answer may be another one. */
 export class Environments implements Disposable {
@@ -99,19 +82,28 @@ export class Environments implements Disposable {
 
   private async ask(): Promise<Source[]> {
     const sources: Source[] = [];
-    const environments = await this.exportsOf<EnvironmentsApi>(ENVIRONMENTS);
+    const environments = await this.exportsOf<PythonEnvironmentApi>(ENVIRONMENTS);
     if (environments !== undefined) sources.push(fromEnvironments(environments));
-    const python = await this.exportsOf<PythonApi>(PYTHON);
+    const python = await this.exportsOf<PythonExtension>(PYTHON);
     if (python?.environments !== undefined) sources.push(fromPython(python));
     for (const source of sources) this.subscriptions.push(source.onChange(() => this.changed.fire()));
     return sources;
   }
 
+  /** What an extension offers.  One that takes its time is not waited for; once it is there, all is asked again. */
   private async exportsOf<Api>(id: string): Promise<Api | undefined> {
     const extension = extensions.getExtension<Api>(id);
     if (extension === undefined) return undefined;
+    const late = rest(PATIENCE_MILLISECONDS, undefined, { ref: false });
     try {
-      return await extension.activate();
+      const started = extension.activate();
+      const api = await Promise.race([started, late]);
+      if (api === undefined && !extension.isActive)
+        started.then(
+          () => this.lookAgain(),
+          () => {},
+        );
+      return api;
     } catch (error) {
       this.log.warn(`${id} does not start: ${error}`);
       return undefined;
@@ -135,7 +127,7 @@ function onPath(): string[] {
   return namesOnPath(process.platform === "win32");
 }
 
-function fromEnvironments(api: EnvironmentsApi): Source {
+function fromEnvironments(api: PythonEnvironmentApi): Source {
   return {
     name: ENVIRONMENTS,
     interpreter: async (scope) => (await api.getEnvironment(scope))?.execInfo?.run?.executable,
@@ -143,7 +135,7 @@ function fromEnvironments(api: EnvironmentsApi): Source {
   };
 }
 
-function fromPython({ environments }: PythonApi): Source {
+function fromPython({ environments }: PythonExtension): Source {
   return {
     name: PYTHON,
     async interpreter(scope) {

@@ -22,8 +22,8 @@ beforeEach(async () => {
   editor.settings.set("gradsight.interpreter", writePython(join(emptyFolder(), "python"), "python 3.12"));
   servers.answers = {
     "gradsight.environment": { python: "/p", version: "3.12", torch: "2.13.0" },
-    "gradsight.probeFile": { summary: "confirmed", hasGraph: true, output: "printed" },
-    "gradsight.proveFinding": { summary: "proved", hasGraph: false, output: "" },
+    "gradsight.probeFile": { summary: "confirmed", graph: [FILE, 4, "GS101"], output: "printed" },
+    "gradsight.proveFinding": { summary: "proved", graph: null, output: "" },
   };
   await activate(context);
   editor.open(FILE, 11);
@@ -62,6 +62,40 @@ test("a cancelled probe says nothing aloud", async () => {
   editor.cancel?.();
   await running;
   assert.deepEqual([editor.messages, editor.warnings, editor.errors], [[], [], []]);
+});
+
+test("a run leads to the graph of the fault that it saw", async () => {
+  servers.answers["gradsight.graph"] = { title: "why", nodes: [], edges: [], total: 0 };
+  editor.answer = "Show Graph";
+  await editor.run("gradsight.probe.file");
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(asked("gradsight.graph")?.arguments, [FILE, 4, "GS101"]);
+  assert.equal(editor.panels.length, 1);
+});
+
+test("a cell is probed where the cursor is, where it is chosen, and where its button is", async () => {
+  servers.answers["gradsight.probeCell"] = { summary: "confirmed" };
+  await editor.run("gradsight.probe.cell");
+  assert.deepEqual(asked("gradsight.probeCell")?.arguments, [FILE, 11]);
+  const cell = "vscode-notebook-cell:/project/book.ipynb#a";
+  editor.select(cell);
+  await editor.run("gradsight.probe.cell");
+  await editor.run("gradsight.probe.cell", { document: { uri: Uri.parse(`${cell}b`) } });
+  const places = servers.asked.filter(({ command }) => command === "gradsight.probeCell").slice(1);
+  assert.deepEqual(
+    places.map((params) => params.arguments),
+    [
+      [cell, 0],
+      [`${cell}b`, 0],
+    ],
+  );
+});
+
+test("fixes are tried on torch at the cursor", async () => {
+  servers.answers["gradsight.verifyFix"] = { summary: "verified", trials: [] };
+  await editor.run("gradsight.probe.fix");
+  assert.deepEqual(asked("gradsight.verifyFix")?.arguments, [FILE, 11]);
+  assert.deepEqual(editor.messages, ["verified"]);
 });
 
 test("a lens runs its probe in the same way", async () => {
@@ -171,10 +205,18 @@ test("lines in an explanation lead to files, below the first folder and beside i
   assert.equal(followable(text, undefined), "a.py:3 and b, [rule](https://x.org/y)");
 });
 
-test("fixing all asks the editor for the server's own kind of action", async () => {
+test("fixing all applies the server's own kind of action, and says when there is none", async () => {
+  editor.answers["vscode.executeCodeActionProvider"] = [{ edit: "the edit" }];
   await editor.run("gradsight.fixAll");
-  const kind = { kind: "source.fixAll.gradsight", apply: "first" };
-  assert.deepEqual(editor.executed, [["editor.action.sourceAction", kind]]);
+  const [command, uri, , kind, resolved] = editor.executed[0] ?? [];
+  assert.deepEqual(
+    [command, String(uri), kind, resolved],
+    ["vscode.executeCodeActionProvider", FILE, "source.fixAll.gradsight", 1],
+  );
+  assert.deepEqual(editor.applied, ["the edit"]);
+  editor.answers["vscode.executeCodeActionProvider"] = [];
+  await editor.run("gradsight.fixAll");
+  assert.deepEqual(editor.messages, ["GradSight: there is nothing here that can be repaired safely."]);
 });
 
 test("measuring the operators shows what came of it", async () => {
@@ -192,13 +234,29 @@ test("debug information names versions and settings, and nothing of the user's c
   assert.ok("interpreter" in told.settings);
 });
 
-test("the sample opens as a new text", async () => {
+test("the sample opens as a new text, and beside the walkthrough", async () => {
   await editor.run("gradsight.openSample");
-  const [opened] = editor.shown[0] ?? [];
-  assert.deepEqual(opened, {
-    language: "python",
-    content: "text of /extension/client/samples/first_steps.py",
-  });
+  editor.active = undefined;
+  await editor.run("gradsight.openSample");
+  const [document] = editor.shown[0] as [{ language: string; content: string }];
+  assert.equal(document.language, "python");
+  assert.equal(document.content, "text of /extension/client/samples/first_steps.py");
+  const columns = editor.shown.map(([, options]) => (options as { viewColumn: number }).viewColumn);
+  assert.deepEqual(columns, [-1, -2]);
+});
+
+test("a file that is in sight is meant where the walkthrough has the focus", async () => {
+  const seen = editor.active as object;
+  editor.active = undefined;
+  editor.visible = [
+    { ...seen, document: { uri: Uri.file("/project/notes.md"), languageId: "markdown" } },
+    seen,
+  ];
+  await editor.run("gradsight.probe.finding");
+  assert.deepEqual(asked("gradsight.proveFinding")?.arguments, [FILE, 11]);
+  editor.answers["vscode.executeCodeActionProvider"] = [{ edit: "the edit" }];
+  await editor.run("gradsight.fixAll");
+  assert.deepEqual(editor.applied, ["the edit"]);
 });
 
 test("the status names the interpreter and its torch, of the file that is looked at", async () => {

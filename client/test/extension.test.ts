@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 import type { ExtensionContext } from "vscode";
 import { activate, deactivate } from "../src/extension";
+import { FakeEnvironments, FakePythonExtension } from "./fake-interpreters";
 import { servers } from "./fake-languageclient";
 import { emptyFolder, writePython } from "./fake-python";
 import { editor, Uri } from "./fake-vscode";
@@ -154,60 +155,53 @@ test("trusting the workspace starts the server anew", async () => {
 
 test("the Python Environments extension is asked before the Python extension", async () => {
   editor.settings.delete("gradsight.interpreter");
-  let chosen = "/envs/python";
-  let changed = () => {};
-  const asked: unknown[] = [];
-  editor.extensions.set("ms-python.vscode-python-envs", {
-    getEnvironment: async (scope: Uri) => {
-      asked.push(scope?.fsPath);
-      return { execInfo: { run: { executable: chosen } } };
-    },
-    onDidChangeEnvironment: (listener: () => void) => {
-      changed = listener;
-    },
-  });
-  editor.extensions.set("ms-python.python", {
-    environments: {
-      getActiveEnvironmentPath: () => ({ path: "x" }),
-      resolveEnvironment: async () => ({ executable: { uri: { fsPath: "/old/python" } } }),
-      onDidChangeActiveEnvironmentPath: () => {},
-    },
-  });
+  const environments = new FakeEnvironments("/envs/python");
+  editor.extensions.set("ms-python.vscode-python-envs", environments);
+  editor.extensions.set("ms-python.python", new FakePythonExtension({ id: "x", path: "/old/python" }));
   await activate(context);
   assert.equal((await settingsFor("/project/one")).interpreter, "/envs/python");
-  assert.equal(asked.at(-1), "/project/one");
-  chosen = "/other/python";
-  changed();
+  assert.equal(environments.asked.at(-1), "/project/one");
+  environments.choose("/other/python");
   assert.equal((await settingsFor("/project/two")).interpreter, "/other/python");
   assert.deepEqual(servers.told, [{ settings: null }]);
 });
 
-test("the Python extension is asked where the newer one is missing or fails", async () => {
+test("the Python extension is asked where the newer one is missing, fails or has no answer", async () => {
   editor.settings.delete("gradsight.interpreter");
-  editor.extensions.set("ms-python.vscode-python-envs", new Error("will not start"));
-  editor.extensions.set("ms-python.python", {
-    environments: {
-      getActiveEnvironmentPath: () => ({ path: "x" }),
-      resolveEnvironment: async () => ({ executable: { uri: { fsPath: "/old/python" } } }),
-      onDidChangeActiveEnvironmentPath: () => {},
-    },
+  const older = new FakePythonExtension({ id: "x", path: "/old/python" });
+  editor.extensions.set("ms-python.python", older);
+  for (const newer of [undefined, new Error("will not start"), new FakeEnvironments(undefined)]) {
+    if (newer !== undefined) editor.extensions.set("ms-python.vscode-python-envs", newer);
+    await activate(context);
+    assert.equal((await settingsFor("/project")).interpreter, "/old/python");
+  }
+  older.choose("/new/python");
+  assert.equal((await settingsFor("/project")).interpreter, "/new/python");
+});
+
+test("an extension that takes long to start is not waited for, and asked when it is there", async (context_) => {
+  context_.mock.timers.enable({ apis: ["setTimeout"] });
+  let start = (_api: FakeEnvironments) => {};
+  const starting = new Promise<FakeEnvironments>((resolve) => {
+    start = resolve;
   });
-  await activate(context);
-  assert.equal((await settingsFor("/project")).interpreter, "/old/python");
+  editor.extensions.set("ms-python.vscode-python-envs", starting);
+  const activated = activate(context);
+  for (let turn = 0; turn < 20; turn++) await Promise.resolve();
+  context_.mock.timers.tick(5_000);
+  await activated;
+  assert.equal(servers.started.at(-1)?.command, python);
+  start(new FakeEnvironments("/envs/python"));
+  await starting;
+  assert.equal((await settingsFor("/project")).interpreter, "/envs/python");
 });
 
 test("what the user set is used where the extension has no choice of its own, and may run the server", async () => {
-  let active = { id: "DEFAULT_PYTHON", path: "python" };
-  editor.extensions.set("ms-python.python", {
-    environments: {
-      getActiveEnvironmentPath: () => active,
-      resolveEnvironment: async () => ({ executable: { uri: { fsPath: "/chosen/python" } } }),
-      onDidChangeActiveEnvironmentPath: () => {},
-    },
-  });
+  const extension = new FakePythonExtension({ id: "DEFAULT_PYTHON", path: "python" });
+  editor.extensions.set("ms-python.python", extension);
   await activate(context);
   assert.equal((await settingsFor("/project")).interpreter, python);
-  active = { id: "/chosen/python", path: "/chosen/python" };
+  extension.choose("/chosen/python");
   assert.equal((await settingsFor("/project")).interpreter, "/chosen/python");
   await editor.run("gradsight.restart");
   assert.equal(servers.started.at(-1)?.command, python);

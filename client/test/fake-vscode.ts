@@ -10,12 +10,16 @@ export const editor = {
   messages: [] as string[],
   logged: [] as string[],
   executed: [] as unknown[][],
+  answers: {} as Record<string, unknown>,
+  applied: [] as unknown[],
   answer: undefined as string | undefined,
   handlers: new Map<string, (...args: unknown[]) => unknown>(),
   listeners: {} as Record<string, Listener[]>,
   folders: [] as { uri: Uri }[],
   extensions: new Map<string, unknown>(),
   active: undefined as unknown,
+  book: undefined as unknown,
+  visible: [] as unknown[],
   clipboard: "",
   status: {} as Record<string, unknown>,
   providers: new Map<string, { provideTextDocumentContent(): string }>(),
@@ -33,12 +37,16 @@ export const editor = {
       messages: [],
       logged: [],
       executed: [],
+      answers: {},
+      applied: [],
       answer: undefined,
       handlers: new Map(),
       listeners: {},
       folders: [],
       extensions: new Map(),
       active: undefined,
+      book: undefined,
+      visible: [],
       clipboard: "",
       status: {},
       providers: new Map(),
@@ -65,6 +73,13 @@ export const editor = {
   /** The user runs a command of the palette. */
   async run(command: string, ...args: unknown[]): Promise<unknown> {
     return this.handlers.get(command)?.(...args);
+  },
+
+  /** A cell of a notebook is chosen, and nobody writes in it. */
+  select(uri: string): void {
+    const document = { uri: Uri.parse(uri), languageId: "python" };
+    this.active = undefined;
+    this.book = { notebook: { cellAt: () => ({ document }) }, selection: { start: 0 } };
   },
 
   /** A Python file is open and the cursor in one of its lines. */
@@ -123,14 +138,12 @@ export class Uri {
 
 export class Range {
   constructor(
-    readonly line: number,
-    readonly start: number,
-    readonly endLine: number,
-    readonly end: number,
+    readonly start: unknown,
+    readonly end: unknown,
   ) {}
 }
 
-export const ViewColumn = { One: 1, Beside: -2 };
+export const ViewColumn = { One: 1, Active: -1, Beside: -2 };
 export const ProgressLocation = { Notification: 15 };
 export const LanguageStatusSeverity = { Information: 0, Warning: 1, Error: 2 };
 export const version = "1.99.0";
@@ -152,6 +165,7 @@ export const extensions = {
     return api === undefined
       ? undefined
       : {
+          isActive: false,
           activate: async () => {
             if (api instanceof Error) throw api;
             return api;
@@ -173,8 +187,9 @@ export const commands = {
     editor.handlers.set(name, handler);
     return disposable;
   },
-  async executeCommand(...call: unknown[]): Promise<void> {
+  async executeCommand(...call: unknown[]): Promise<unknown> {
     editor.executed.push(call);
+    return editor.answers[String(call[0])];
   },
 };
 
@@ -209,6 +224,12 @@ export class FakePanel {
 const note = (line: string) => void editor.logged.push(line);
 
 export const window = {
+  get visibleTextEditors() {
+    return editor.visible;
+  },
+  get activeNotebookEditor() {
+    return editor.book;
+  },
   get activeTextEditor() {
     return editor.active;
   },
@@ -268,8 +289,12 @@ export const workspace = {
     editor.providers.set(scheme, provider);
     return disposable;
   },
-  async openTextDocument(options: unknown): Promise<unknown> {
-    return options;
+  async applyEdit(edit: unknown): Promise<boolean> {
+    editor.applied.push(edit);
+    return true;
+  },
+  async openTextDocument(options: { content: string }): Promise<unknown> {
+    return { ...options, positionAt: (offset: number) => offset };
   },
   fs: { readFile: async (uri: Uri) => new TextEncoder().encode(`text of ${uri.fsPath}`) },
   get workspaceFolders() {

@@ -34,26 +34,50 @@ ABIS = ("cp310", "cp311", "cp312", "cp313", "cp314", "cp314t")
 LEFT_OUT = ("tests/", "codemod/", "__pycache__/", "tool.py", "py.typed")
 CARRIED = ("README.md", "CHANGELOG.md", "LICENSE", "client/media", "client/samples", "dist")
 MANIFEST_LEFT_OUT = ("private", "scripts", "dependencies", "devDependencies")
+LARGEST = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A platform as VS Code names it, and as wheels name it."""
+    """A platform as VS Code names it, as wheels name it, and how a compiled module ends there."""
 
     name: str
     platforms: tuple[str, ...]
+    suffix: str
+    # The newest version of the compiled library that is published for the platform, where that is not the pinned one.
+    compiled_version: str | None = None
+
+    def modules(self) -> list[str]:
+        """The file names of the compiled module, one for each Python version."""
+        names = [f"native.{self.suffix.format(abi=abi, python=abi.removeprefix('cp'))}" for abi in ABIS]
+        # Python tells musl from glibc in such names since 3.11.
+        return sorted(name.replace("-musl", "-gnu") if "-310-" in name else name for name in names)
 
 
 TARGETS = {
     target.name: target
     for target in (
-        Target("linux-x64", ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64")),
-        Target("linux-arm64", ("manylinux_2_28_aarch64", "manylinux_2_17_aarch64")),
-        Target("alpine-x64", ("musllinux_1_2_x86_64",)),
-        Target("alpine-arm64", ("musllinux_1_2_aarch64",)),
-        Target("darwin-arm64", ("macosx_11_0_arm64",)),
-        Target("win32-x64", ("win_amd64",)),
-        Target("win32-arm64", ("win_arm64",)),
+        Target(
+            "linux-x64",
+            ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64"),
+            "cpython-{python}-x86_64-linux-gnu.so",
+        ),
+        Target(
+            "linux-arm64",
+            ("manylinux_2_28_aarch64", "manylinux_2_17_aarch64"),
+            "cpython-{python}-aarch64-linux-gnu.so",
+        ),
+        Target("alpine-x64", ("musllinux_1_2_x86_64",), "cpython-{python}-x86_64-linux-musl.so"),
+        Target("alpine-arm64", ("musllinux_1_2_aarch64",), "cpython-{python}-aarch64-linux-musl.so"),
+        Target("darwin-arm64", ("macosx_11_0_arm64",), "cpython-{python}-darwin.so"),
+        Target(
+            "darwin-x64",
+            ("macosx_10_15_x86_64", "macosx_10_12_x86_64"),
+            "cpython-{python}-darwin.so",
+            compiled_version="1.8.6",
+        ),
+        Target("win32-x64", ("win_amd64",), "{abi}-win_amd64.pyd"),
+        Target("win32-arm64", ("win_arm64",), "{abi}-win_arm64.pyd"),
     )
 }
 
@@ -103,7 +127,24 @@ def pack(target: Target, node: str = "node") -> Path:
     )
     if done.returncode != 0:
         raise SystemExit(done.stdout + done.stderr)
+    validate(result, target)
     return result
+
+
+def validate(vsix: Path, target: Target) -> None:
+    """Refuse what an editor on this platform could not use: another platform's libraries, a missing part, or too much."""
+    with zipfile.ZipFile(vsix) as archive:
+        names = archive.namelist()
+        manifest = archive.read("extension.vsixmanifest").decode()
+    modules = sorted(Path(name).name for name in names if Path(name).name.startswith("native."))
+    needed = ("package.json", "dist/extension.js", "server/gradsight/lsp/launch.py", "libs/pygls/server.py")
+    missing = [name for name in needed if f"extension/{name}" not in names]
+    if modules != target.modules():
+        raise SystemExit(f"{vsix.name} has the compiled modules {modules} instead of {target.modules()}")
+    if missing or f'TargetPlatform="{target.name}"' not in manifest:
+        raise SystemExit(f"{vsix.name} is not complete: {missing or 'its platform is not ' + target.name}")
+    if vsix.stat().st_size >= LARGEST:
+        raise SystemExit(f"{vsix.name} is larger than {LARGEST} bytes")
 
 
 def carry(stage: Path) -> None:
@@ -136,7 +177,8 @@ def wheels_for(target: Target) -> list[Path]:
         options = ["--implementation", "cp", "--abi", abi, "--python-version", version]
         for wheel_platform in target.platforms:
             options += ["--platform", wheel_platform]
-        wheels.append(fetch(COMPILED, pins[COMPILED], f"{target.name}-{abi}", options))
+        compiled = target.compiled_version or pins[COMPILED]
+        wheels.append(fetch(COMPILED, compiled, f"{target.name}-{abi}", options))
     return wheels
 
 

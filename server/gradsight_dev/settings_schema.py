@@ -76,7 +76,7 @@ WORDS: dict[str, Words] = {
     "inlayHints": Words(
         "Show behind each tensor whether it is a leaf, which operator made it, and its version."
     ),
-    "codeLens": Words("Offer a probe above functions and `__main__` blocks."),
+    "codeLens": Words("Offer a probe above functions, `__main__` blocks and cells."),
     "scope": Words(
         "Which files the list of problems is about.",
         choices={

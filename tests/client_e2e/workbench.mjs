@@ -16,6 +16,7 @@ import {
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { after, afterEach, before } from "node:test";
 import { chromium } from "playwright-core";
 
 export const ROOT = resolve(import.meta.dirname, "../..");
@@ -107,6 +108,25 @@ export function sampleFolder() {
   return folder;
 }
 
+/** The hooks of a suite that looks at one window of one editor; both are in the object that is given back. */
+export function looking({ prepare, file = "first_steps.py", ...options } = {}) {
+  const seen = {};
+  before(async () => {
+    seen.folder = sampleFolder();
+    prepare?.(seen.folder);
+    seen.editor = await Editor.start(options);
+    seen.window = await seen.editor.open(seen.folder, file);
+  });
+  afterEach(async (context) => {
+    if (!context.passed) await seen.window?.picture(`failed ${context.name.replace(/\W+/g, "-")}`);
+  });
+  after(async () => {
+    if (process.env.SHOW_LOG) console.log(seen.editor?.log());
+    await seen.editor?.stop();
+  });
+  return seen;
+}
+
 /** One VS Code server with its own empty profile. */
 export class Editor {
   /** Start it, with the extension installed. */
@@ -163,8 +183,15 @@ export class Editor {
 
   environment() {
     const { PYTHONPATH: _unused, VIRTUAL_ENV: _also, ...env } = process.env;
-    // VSCODE_CLI: the environment is this one, and not what a login shell would make of it.
-    return { ...env, PATH: this.path ?? env.PATH, VSCODE_CLI: "1", EXTENSIONS_GALLERY: NO_GALLERY };
+    return {
+      ...env,
+      PATH: this.path ?? env.PATH,
+      // The environment is this one, and not what a login shell would make of it.
+      VSCODE_CLI: "1",
+      EXTENSIONS_GALLERY: NO_GALLERY,
+      // What is measured here is not kept in the user's folders.
+      GRADSIGHT_CACHE_DIR: join(this.home, "cache"),
+    };
   }
 
   call(...args) {
@@ -364,6 +391,20 @@ export class Window {
     return seen.find((text) => pattern.test(text)) ?? "";
   }
 
+  /** Wait until the cursor is in a line. */
+  async cursorIn(line) {
+    const place = this.page.locator("#status\\.editor\\.selection");
+    await until(
+      async () => new RegExp(`Ln ${line}\\b`).test(await place.innerText()),
+      `the cursor in line ${line}`,
+    );
+  }
+
+  /** What is on the clipboard. */
+  clipboard() {
+    return this.page.evaluate(() => navigator.clipboard.readText());
+  }
+
   async clearNotifications() {
     await this.command("Notifications: Clear All Notifications");
   }
@@ -373,13 +414,15 @@ export class Window {
   }
 
   /** Keep a picture for people to look at. */
-  async picture(name, options = {}) {
+  async picture(name) {
     mkdirSync(ARTIFACTS, { recursive: true });
+    // Nothing is under the mouse there, so that it brings no tooltip into the picture.
+    await this.page.mouse.move(250, 18);
     // Two frames: what was asked for last is drawn.
     await this.page.evaluate(
       () => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))),
     );
-    await this.page.screenshot({ path: join(ARTIFACTS, `${name}.png`), animations: "disabled", ...options });
+    await this.page.screenshot({ path: join(ARTIFACTS, `${name}.png`), animations: "disabled" });
   }
 
   async close() {

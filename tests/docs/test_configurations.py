@@ -99,3 +99,9 @@ def nested_steps(value: Any) -> list[dict[str, Any]]:
     if isinstance(value, list):
         return [step for step in value if isinstance(step, dict)]
     return [step for steps in nested(value, "steps") for step in steps]
+
+
+def test_every_command_of_the_editor_is_in_the_manual() -> None:
+    page = (ROOT / "docs" / "getting-started.md").read_text(encoding="utf-8")
+    titles = [command["title"] for command in MANIFEST["contributes"]["commands"]]
+    assert [title for title in titles if title not in page] == []

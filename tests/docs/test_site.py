@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,9 +17,7 @@ LARGEST_PICTURE = 200_000
 
 @pytest.fixture(scope="module")
 def built() -> Path:
-    done = subprocess.run(
-        [sys.executable, "-m", "gradsight_dev.site"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(["make", "site"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return ROOT / "site"
 

@@ -34,6 +34,9 @@ class Net:
 
 if __name__ == "__main__":
     step(None)
+
+# %% a cell
+  # %% no cell
 """
 
 
@@ -73,8 +76,13 @@ def test_a_command_is_offered_above_functions_and_the_main_block() -> None:
 
 
 def test_a_command_may_be_for_the_main_block_only() -> None:
-    found = lenses([LensCommand("Run", "gradsight.run", for_functions=False)])
+    found = lenses([LensCommand("Run", "gradsight.run", ("main",))])
     assert [each.range.start.line + 1 for each in found] == [20]
+
+
+def test_a_command_may_be_for_cells() -> None:
+    [found] = lenses([LensCommand("Probe Cell", "gradsight.probeCell", ("cell",))])
+    assert (found.range.start.line + 1, found.range.start.character, found.range.end.character) == (23, 0, 4)
 
 
 def test_lenses_can_be_switched_off() -> None:

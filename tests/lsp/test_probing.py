@@ -5,14 +5,17 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.house.tree import ROOT
 from tests.lsp.editor import FULL, Editor, Refused
 from tests.lsp.programs import HAZARD
 
+TORCH = version("torch").split("+")[0]
 OPTIONS = {"debounce": 0, "interpreter": sys.executable}
 ENDLESS = "import torch\nx = torch.ones(2, requires_grad=True)\nwhile True:\n    (x * 2).sum().backward()\n"
 IN_FUNCTION = """import torch
@@ -106,6 +109,8 @@ def test_a_text_without_a_file_can_be_probed(prober: Editor) -> None:
     prober.diagnostics(uri)
     answer = run(prober, "probeFile", uri)
     assert answer["outcome"] == "raised"
+    assert [each["verdict"] for each in answer["verdicts"]] == ["confirmed"]
+    assert "confirmed on torch" in messages(prober, uri)[0]
 
 
 def test_evidence_dies_with_the_code_of_its_function_and_survives_other_edits(prober: Editor) -> None:
@@ -274,7 +279,7 @@ def test_the_graph_marks_what_was_kept_what_overwrote_it_and_what_needs_it(probe
     assert (roles["written"]["name"], roles["written"]["line"]) == ("mul_", 5)
     assert roles["written"]["text"] == "y *= 3"
     assert (roles["needed"]["name"], roles["needed"]["line"]) == ("backward", 6)
-    assert roles["leaf"]["line"] == 0
+    assert (roles["leaf"]["name"], roles["leaf"]["line"]) == ("x [3]", 0)
     assert {"from": roles["written"]["id"], "to": roles["saved"]["id"], "kind": "write"} in graph["edges"]
     assert all(node["uri"] in ("", uri) for node in graph["nodes"])
 
@@ -384,6 +389,33 @@ def test_a_repair_is_verified_on_torch_and_says_so(prober: Editor) -> None:
     assert "y = y * 3" in prober.applied(uri, prober.resolve(action)["edit"])
 
 
+def test_trying_the_repairs_is_offered_with_them_and_their_titles_say_what_came_out(prober: Editor) -> None:
+    text = (ROOT / "client" / "samples" / "first_steps.py").read_text()
+    uri = opened(prober, "tried.py", text)
+    [action] = [each for each in prober.actions(uri, text.index("weight.grad\n")) if "command" in each]
+    assert action["title"] == "Try this fix on my torch"
+    answer = prober.request("workspace/executeCommand", action["command"])
+    assert answer["summary"].endswith(
+        "Keep a copy of weight.grad: verified on torch " + TORCH + " (fault gone)"
+    )
+    assert repairs(prober, uri, "weight.grad\n")[0].startswith(
+        "Keep a copy of weight.grad (verified on torch "
+    )
+
+
+def test_repairs_are_not_tried_where_nothing_may_run(tmp_path: Path) -> None:
+    with Editor(FULL, {**OPTIONS, "probe": {"allowed": False}}, [tmp_path]) as editor:
+        uri = editor.open((tmp_path / "a.py").as_uri(), HAZARD)
+        editor.diagnostics(uri)
+        assert [each for each in editor.actions(uri, HAZARD.index("y *= 3")) if "command" in each] == []
+
+
+def test_a_run_says_where_there_is_a_graph_to_draw(prober: Editor) -> None:
+    uri = opened(prober, "drawn.py", IN_FUNCTION)
+    assert run(prober, "probeFile", uri)["graph"] == [uri, 7, "GS101"]
+    assert run(prober, "probeFunction", uri, 11)["graph"] is None
+
+
 def test_a_verified_repair_is_forgotten_with_the_code_of_its_function(prober: Editor) -> None:
     uri = opened(prober, "forgotten.py", IN_FUNCTION)
     run(prober, "verifyFix", uri, 7)
@@ -462,6 +494,8 @@ def test_a_cell_is_probed_with_the_cells_before_it(prober: Editor) -> None:
     assert answer["verdicts"] == [{"code": "GS101", "line": line + 1, "verdict": "not-reached"}]
     answer = run(prober, "probeCell", uri, CELLS[: CELLS.index("y.sum()")].count("\n"))
     assert answer["outcome"] == "raised"
+    # The write is in another cell; the backward that fails of it is in this one.
+    assert answer["verdicts"] == [{"code": "GS101", "line": line + 1, "verdict": "confirmed"}]
 
 
 def test_a_cell_of_a_notebook_is_probed(prober: Editor) -> None:

@@ -13,7 +13,7 @@ from gradsight.probe.document import document_of
 from gradsight.probe.feedback import revised
 from gradsight.probe.guesses import Guess
 from gradsight.probe.minimal import cut_out
-from gradsight.probe.outcome import CouldNotRun, Outcome, Raised
+from gradsight.probe.outcome import CouldNotRun, Observed, Outcome, Raised
 from gradsight.probe.request import ProbeRequest
 from gradsight.probe.standby import Standby
 from gradsight.session.proofs import again, attempts
@@ -79,6 +79,23 @@ def test_a_function_that_nothing_calls_is_proved_with(standby: Standby, tmp_path
         if verdicts[-1] == "confirmed":
             break
     assert verdicts[-1:] == ["confirmed"], (verdicts, getattr(outcome, "report", outcome))
+
+
+def test_a_function_with_its_own_backward_gets_no_other(standby: Standby, tmp_path: Path) -> None:
+    """Its result has no graph, and the made-up backward would be the fault."""
+    text = (
+        "import torch\ndef compare():\n    w = torch.ones(3, requires_grad=True)\n    w.pow(2).sum().backward()\n"
+        "    first = w.grad\n    w.pow(3).sum().backward()\n    return w.grad - first\n"
+    )
+    source = Source(str(tmp_path / "library.py"), text)
+    [finding] = analyze(source).findings
+    attempt = attempts(cut_out(source, finding, analyze), finding, text).next()
+    assert attempt is not None
+    assert attempt.snippet.count("backward()") == 2
+    outcome = standby.run(ProbeRequest(sys.executable, script=source.path, text=attempt.text, timeout=60))
+    assert isinstance(outcome, Observed)
+    [fault] = document_of(outcome)["faults"]
+    assert (fault["code"], fault["location"]["row"]) == (finding.code, finding.span.line)
 
 
 ROWS = Guess("tensor", (2, 4))

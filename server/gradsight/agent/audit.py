@@ -311,8 +311,14 @@ def _shape_in(message: str) -> tuple[int, ...] | None:
         return None
 
 
-def graph_around(nodes: Sequence[Node], broken: Node | None, log: OpLog, limit: int = 60) -> dict[str, Any]:
-    """The neighbourhood of the broken node, as plain data for drawing."""
+def graph_around(
+    nodes: Sequence[Node],
+    broken: Node | None,
+    log: OpLog,
+    named: Named,
+    limit: int = 60,
+) -> dict[str, Any]:
+    """The neighbourhood of the broken node, as plain data for drawing, with the names of the leaves."""
     order = {node: index for index, node in enumerate(nodes)}
     chosen: set[Node] = set()
     if broken is not None:
@@ -343,6 +349,7 @@ def graph_around(nodes: Sequence[Node], broken: Node | None, log: OpLog, limit: 
                 "filename": place.filename if place is not None else "",
                 "line": place.row if place is not None else 0,
                 "shape": list(leaf.shape) if isinstance(leaf, torch.Tensor) else None,
+                "label": named(storage_key(leaf)) if isinstance(leaf, torch.Tensor) else "",
                 "broken": node is broken,
             }
         )

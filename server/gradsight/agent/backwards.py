@@ -367,7 +367,7 @@ class Backwards:
     def _with_graph(self, fault: Fault, nodes: list[Node], broken: Node | None) -> Fault:
         if not self.wants_graph:
             return fault
-        drawing = audit.graph_around(nodes, broken, self.log)
+        drawing = audit.graph_around(nodes, broken, self.log, self._parameter_of)
         return replace(fault, graph=drawing)
 
 

@@ -59,7 +59,7 @@ def load(request: dict[str, Any]) -> Program:
     """The program that a request asks for."""
     arguments = tuple(str(item) for item in request.get("arguments", ()))
     if request.get("code") is not None:
-        return _from_code(str(request["code"]), arguments)
+        return _from_code(str(request["code"]), str(request.get("code_name") or CODE_NAME), arguments)
     if request.get("module"):
         return _from_module(str(request["module"]), arguments)
     path = os.path.abspath(str(request.get("script") or ""))
@@ -76,10 +76,10 @@ def load(request: dict[str, Any]) -> Program:
     return Program((Part(path, source),), path, arguments, os.path.dirname(path))
 
 
-def _from_code(code: str, arguments: tuple[str, ...]) -> Program:
-    claim_file(CODE_NAME)
-    _remember(CODE_NAME, code)
-    return Program((Part(CODE_NAME, code),), CODE_NAME, arguments, os.getcwd())
+def _from_code(code: str, name: str, arguments: tuple[str, ...]) -> Program:
+    claim_file(name)
+    _remember(name, code)
+    return Program((Part(name, code),), name, arguments, os.getcwd())
 
 
 def _from_module(name: str, arguments: tuple[str, ...]) -> Program:

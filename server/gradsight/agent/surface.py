@@ -117,7 +117,7 @@ class Surface(TorchFunctionMode):
 
         def handle(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if self.grads.watched:
-                self._notice_use(function, args)
+                self._notice_use(function, args, depth=4)
             if self.situation.unused:
                 self.situation.unused.difference_update(map(id, args))
             if self.aliases is not None and self.aliases.changed:
@@ -135,9 +135,10 @@ class Surface(TorchFunctionMode):
                 self.aliases.used(value, capture(4))
 
     @quietly
-    def _notice_use(self, func: Any, args: tuple[Any, ...]) -> None:
+    def _notice_use(self, func: Any, args: tuple[Any, ...], depth: int = 3) -> None:
+        """A function gets these arguments; `depth` frames above this one is who called it."""
         watched = self.grads.watched
-        directly = _is_users_call(sys._getframe(3))
+        directly = _is_users_call(sys._getframe(depth))
         if self.on_gradient_use is not None and any(
             id(item) in watched
             for value in args

@@ -28,6 +28,7 @@ KINDS: dict[Purpose, str] = {
     "fixAll": "source.fixAll.gradsight",
 }
 APPLY = "gradsight.apply"
+VERIFY = "gradsight.verifyFix"
 
 
 def register(server: GradSightServer) -> None:
@@ -64,7 +65,12 @@ async def code_actions(
     offers = await _offers(ls, document, plan)
     if is_fix_all_offered and document.findings:
         offers.append(Offer("fixAll", repairs.FIX_ALL, None))
-    return [_action(ls, document, offer, asked, context.diagnostics) for offer in offers]
+    actions = [_action(ls, document, offer, asked, context.diagnostics) for offer in offers]
+    fixes = [offer for offer in offers if offer.purpose == "fix" and offer.finding is not None]
+    is_news = any(_title(ls, document, offer) == offer.title for offer in fixes)
+    if is_news and ls.session.options_for(document).probe.allowed:
+        actions.insert(offers.index(fixes[-1]) + 1, _verification(ls, spot, fixes, context.diagnostics))
+    return actions
 
 
 async def resolve(ls: GradSightServer, action: types.CodeAction) -> types.CodeAction:
@@ -163,6 +169,21 @@ def _action(
         edit=None if is_lazy else workspace_edit(ls, document, offer.edits or ()),
         data=handle if is_lazy else None,
     )
+
+
+def _verification(
+    ls: GradSightServer, spot: Spot, fixes: Sequence[Offer], echoed: Sequence[types.Diagnostic]
+) -> types.CodeAction | types.Command:
+    """Lets torch try the repairs of a finding; their titles then say what came out."""
+    finding = fixes[0].finding
+    assert finding is not None
+    uri, place = locate(spot.document, finding.span, ls.client.encoding)
+    title = "Try this fix on my torch" if len(fixes) == 1 else "Try these fixes on my torch"
+    command = types.Command(title, VERIFY, arguments=[uri, place.start.line, finding.code])
+    if not ls.client.takes_action_literals:
+        return command
+    diagnostics = _repaired(ls, spot.document, fixes[0], echoed)
+    return types.CodeAction(title, kind=KINDS["fix"], diagnostics=diagnostics, command=command)
 
 
 def _title(ls: GradSightServer, document: Document, offer: Offer) -> str:

@@ -102,7 +102,9 @@ async def refresh_facts(ls: GradSightServer, uri: str = "") -> Answer:
     use_environment(python)
     forget_loaded()
     ls.session.outdate(ls.session.open.documents.values())
-    return {"summary": f"GradSight measured {made.facts} operators of torch {made.torch_version}"}
+    return {
+        "summary": f"GradSight measured {made.facts} operators of torch {made.torch_version.split('+')[0]}"
+    }
 
 
 def _options(ls: GradSightServer, uri: str) -> ProbeOptions:

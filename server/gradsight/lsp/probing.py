@@ -38,6 +38,8 @@ Answer = dict[str, Any]
 QUICK = 5.0
 MOST_PROOFS = 5
 STEPS_OF_PROOFS = 10
+# Faults of a kept value: the graph shows who kept it, who overwrote it, and who needs it.
+DRAWABLE = ("GS101", "GS104", "GS106")
 
 
 def register(server: GradSightServer) -> None:
@@ -45,8 +47,11 @@ def register(server: GradSightServer) -> None:
     for name, handler in COMMANDS.items():
         server.command(name)(handler)
     server.feature(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)(cancel_progress)
-    server.lens_commands.append(LensCommand("Probe", "gradsight.probeFunction", for_main=False))
-    server.lens_commands.append(LensCommand("Probe File", "gradsight.probeFile", for_functions=False))
+    server.lens_commands += [
+        LensCommand("Probe", "gradsight.probeFunction", ("function",)),
+        LensCommand("Probe File", "gradsight.probeFile", ("main",)),
+        LensCommand("Probe Cell", "gradsight.probeCell", ("cell",)),
+    ]
 
 
 async def probe_file(ls: GradSightServer, uri: str, line: int = 0) -> Answer:
@@ -57,11 +62,11 @@ async def probe_file(ls: GradSightServer, uri: str, line: int = 0) -> Answer:
 
 
 async def probe_function(ls: GradSightServer, uri: str, line: int = 0) -> Answer:
-    """Run the file and judge what was found in the function at a line."""
+    """Run the file and judge what passes through the function at a line."""
     spot = trusted_spot(ls, uri)
     first, last = function_at(spot.document, line + 1 + spot.offset)
-    findings = [each for each in await findings_of(ls, spot) if first <= each.span.line <= last]
-    answer = await _judged(ls, spot, findings, f"Probing line {first} to {last}", (first, last))
+    findings = _passing(await findings_of(ls, spot), first, last)
+    answer = await _judged(ls, spot, findings, f"Probing line {first} to {last}")
     # A file that never calls the function says nothing about it: then inputs are made up.
     missed = [each for each in findings if _verdict(ls, spot.document, each) == "not-reached"]
     if not missed or answer["outcome"] not in ("clean", "faults"):
@@ -72,12 +77,24 @@ async def probe_function(ls: GradSightServer, uri: str, line: int = 0) -> Answer
 
 
 async def probe_cell(ls: GradSightServer, uri: str, line: int = 0) -> Answer:
-    """Run everything up to the end of the cell at a line, and judge what was found in the cell."""
+    """Run everything up to the end of the cell at a line, and judge what passes through the cell."""
     spot = trusted_spot(ls, uri)
     first, last = cell_at(spot, line + 1 + spot.offset)
-    findings = [each for each in await findings_of(ls, spot) if first <= each.span.line <= last]
+    findings = _passing(await findings_of(ls, spot), first, last)
     text = "\n".join(spot.document.source.text.split("\n")[:last]) + "\n"
-    return await _judged(ls, spot, findings, f"Probing line {first} to {last}", (first, last), text)
+    return await _judged(ls, spot, findings, f"Probing line {first} to {last}", text)
+
+
+def _passing(findings: list[Finding], first: int, last: int) -> list[Finding]:
+    """The findings that some of these lines have a part in: who kept a value, who overwrote it, who needs it."""
+    return [
+        each
+        for each in findings
+        if any(
+            first <= span.line <= last
+            for span in (each.span, *(step.span for step in each.related if step.path == each.path))
+        )
+    ]
 
 
 async def prove_finding(ls: GradSightServer, uri: str, line: int = 0, code: str = "") -> Answer:
@@ -91,6 +108,21 @@ async def prove_finding(ls: GradSightServer, uri: str, line: int = 0, code: str 
         await verifying.try_repairs(ls, spot.document, finding, attempt.text)
         answer["summary"] += verifying.sentence_about(ls, spot.document, finding)
     return answer
+
+
+async def verify_fix(ls: GradSightServer, uri: str, line: int = 0, code: str = "", title: str = "") -> Answer:
+    """Try the repair with this title (or all that are offered) of the finding at a line, in a program that shows it."""
+    spot = trusted_spot(ls, uri)
+    finding = await finding_at(ls, spot, line, code)
+    if not await verifying.has_repair(ls, spot.document, finding, title):
+        raise Refused("there is no repair to try here")
+    key, text = (spot.document.path, finding.code, finding.span.line), spot.document.source.text
+    attempt = ls.session.proven.get(key)
+    if attempt is None or not attempt.is_about(text):
+        await _prove(ls, spot, finding, f"Proving {finding.code}")
+        attempt = ls.session.proven.get(key)
+    shown = attempt.text if attempt is not None and attempt.is_about(text) else text
+    return verifying.answer(await verifying.try_repairs(ls, spot.document, finding, shown, title))
 
 
 async def _prove(
@@ -187,7 +219,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "gradsight.probeFunction": probe_function,
     "gradsight.probeCell": probe_cell,
     "gradsight.proveFinding": prove_finding,
-    "gradsight.verifyFix": verifying.verify_fix,
+    "gradsight.verifyFix": verify_fix,
     "gradsight.cancelProbe": cancel_probe,
     "gradsight.graph": graph,
     "gradsight.repro": repro,
@@ -215,7 +247,6 @@ async def _judged(
     spot: Spot,
     findings: list[Finding],
     title: str,
-    lines: tuple[int, int] | None = None,
     text: str | None = None,
 ) -> Answer:
     """Run the file (or the beginning of it) and publish what it showed about these findings."""
@@ -223,7 +254,7 @@ async def _judged(
     if text is not None:
         request = with_text(request, text)
     outcome = await run_shown(ls, request, title)
-    _publish(ls, spot.document, findings, outcome, lines)
+    _publish(ls, spot.document, findings, outcome)
     return _answer(ls, findings, outcome, request.python)
 
 
@@ -238,7 +269,6 @@ def _publish(
     document: Document,
     findings: list[Finding],
     outcome: Outcome,
-    lines: tuple[int, int] | None = None,
     is_cut: bool = False,
 ) -> None:
     """Keep what a run showed, and let the client see it; a program that was cut out only tells about its finding."""
@@ -259,8 +289,6 @@ def _publish(
     )
     if is_cut:
         judged = [each for each in judged if each.verdict != "seen"]
-    if lines is not None:
-        judged = [each for each in judged if lines[0] <= each.finding.span.line <= lines[1]]
     ls.session.evidence.record(document.path, judged)
     if not is_cut:
         torch, facts = str(report.get("torch") or ""), report.get("facts") or ()
@@ -284,9 +312,18 @@ def _answer(ls: GradSightServer, findings: list[Finding], outcome: Outcome, pyth
             }
             for each in _shown(ls, findings)
         ],
-        "hasGraph": any(fault["code"] in ("GS101", "GS104", "GS106") for fault in document["faults"]),
+        "graph": _drawable(ls, findings),
         "output": getattr(outcome, "output", "")[-4000:],
     }
+
+
+def _drawable(ls: GradSightServer, findings: list[Finding]) -> list[Any] | None:
+    """The arguments that ask for the graph of the first confirmed fault which has one to show."""
+    for each in _shown(ls, findings):
+        if each.code in DRAWABLE and each.data.get("verdict") == "confirmed":
+            place = _link(ls, each.path, each.span.line)
+            return [place["uri"], place["line"] - 1, each.code]
+    return None
 
 
 def _shown(ls: GradSightServer, findings: list[Finding]) -> list[Finding]:
@@ -319,7 +356,7 @@ def _summary(ls: GradSightServer, findings: list[Finding], outcome: Outcome, pyt
             parts.append(word if len(findings) == 1 else f"{count} {word}")
     beyond = faults - verdicts.count("confirmed")
     if beyond > 0:
-        parts.append(f"{beyond} more fault{'' if beyond == 1 else 's'} seen")
+        parts.append(f"{beyond} {'more ' if parts else ''}fault{'' if beyond == 1 else 's'} seen")
     if not parts:
         parts.append("no fault seen")
     ending = {

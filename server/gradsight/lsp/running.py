@@ -40,7 +40,7 @@ def trusted_spot(ls: GradSightServer, uri: str) -> Spot:
     """What is to be probed; refuses with a sentence when it cannot be."""
     spot = spot_of(ls.session, uri)
     if spot is None:
-        raise Refused("open the file first: what is probed is the text that you see")
+        raise Refused("there is no Python here to probe: open the file, or choose a cell with code")
     if not probe_options(ls, spot.document).allowed:
         raise Refused(UNTRUSTED)
     return spot
@@ -97,7 +97,7 @@ def request_of(ls: GradSightServer, document: Document) -> ProbeRequest:
     }
     text = document.source.text
     if not os.path.isabs(document.path):
-        return ProbeRequest(resolve(options.interpreter), code=text, **common)
+        return ProbeRequest(resolve(options.interpreter), code=text, code_name=document.path, **common)
     return ProbeRequest(resolve(options.interpreter), script=document.path, text=text, **common)
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gradsight.lsp.running import Refused, finding_at, request_of, run_shown, trusted_spot, with_text
+from gradsight.lsp.running import request_of, run_shown, with_text
 from gradsight.model.finding import Finding
 from gradsight.model.fix import apply_edits
 from gradsight.model.source import Source
@@ -23,20 +23,14 @@ if TYPE_CHECKING:
 MOST_REPAIRS = 3
 
 
-async def verify_fix(
-    ls: GradSightServer, uri: str, line: int = 0, code: str = "", title: str = ""
-) -> dict[str, Any]:
-    """Try the repair with this title (or all that are offered) of the finding at a line."""
-    spot = trusted_spot(ls, uri)
-    document = spot.document
-    finding = await finding_at(ls, spot, line, code)
-    attempt = ls.session.proven.get((document.path, finding.code, finding.span.line))
-    text = document.source.text
-    if attempt is not None and attempt.is_about(text):
-        text = attempt.text
-    tried = await try_repairs(ls, document, finding, text, title)
-    if not tried:
-        raise Refused("there is no repair to try here")
+async def has_repair(ls: GradSightServer, document: Document, finding: Finding, title: str = "") -> bool:
+    """Whether a finding has a repair with this title, or any."""
+    offers = await _offers(ls, document, finding, document.source.text)
+    return any(offer.edits and title in ("", offer.title) for offer in offers)
+
+
+def answer(tried: Sequence[tuple[str, Trial]]) -> dict[str, Any]:
+    """What came out of trying repairs, in one sentence and in detail."""
     return {
         "summary": "GradSight " + "; ".join(f"{name}: {_sentence(trial)}" for name, trial in tried),
         "trials": [

@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 from gradsight.model.finding import Finding
 from gradsight.probe.feedback import revised
@@ -76,10 +77,14 @@ def calls_for(minimal: Minimal, finding: Finding) -> list[Call]:
 
 def _starts(minimal: Minimal, entry: Entry, finding: Finding) -> Iterator[Call]:
     """With equal numbers and with different ones; as data, and as the result of an operation."""
+    own = [step.span.line for step in finding.related if step.path == finding.path and step.role == "written"]
     needed = [step for step in finding.related if step.role == "needed" and step.path == finding.path]
     has_torch = any(_BINDS_TORCH.match(line) for line in minimal.lines)
     trains = finding.code in _OF_TRAINING and not needed
     function, skip = _called(entry)
+    runs_backward = bool(needed) or any(
+        _is_backward(node) and node.lineno in own for node in ast.walk(function)
+    )
     constructor, base = _constructor(minimal, entry)
     for needs_grad in (entry.owner is None, entry.owner is not None):
         given = {
@@ -94,8 +99,14 @@ def _starts(minimal: Minimal, entry: Entry, finding: Finding) -> Iterator[Call]:
             numbered = _numbered(made_of, distinct)
             fitted = _fitted(given, function, entry, constructor, numbered)
             yield Call(
-                entry, tuple(numbered.items()), tuple(fitted.items()), bool(needed), base, has_torch, trains
+                entry, tuple(numbered.items()), tuple(fitted.items()), runs_backward, base, has_torch, trains
             )
+
+
+def _is_backward(node: ast.AST) -> TypeGuard[ast.Call]:
+    return (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "backward"
+    )
 
 
 def _called(entry: Entry) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, int]:

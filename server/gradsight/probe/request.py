@@ -18,6 +18,8 @@ class ProbeRequest:
     text: str | None = None
     module: str | None = None
     code: str | None = None
+    code_name: str = "<string>"
+    """What a piece of code is called, where no file has it."""
     arguments: tuple[str, ...] = ()
     directory: str | None = None
     level: Level = "default"
@@ -49,6 +51,7 @@ class ProbeRequest:
             "text": self.text,
             "module": self.module,
             "code": self.code,
+            "code_name": self.code_name,
             "arguments": list(self.arguments),
             "directory": self.directory,
             "fast": self.level == "fast",

@@ -65,8 +65,9 @@ def draw(graph: Mapping[str, Any], fault: Finding, operator: str, line_text: Lin
 def _node(node: Mapping[str, Any], line_text: LineText) -> DrawnNode:
     path, line = str(node["filename"]), int(node["line"])
     if node["name"] == "AccumulateGrad":
-        shape = " × ".join(str(extent) for extent in node["shape"] or ()) or "scalar"
-        return DrawnNode(str(node["id"]), shape, role="leaf", message="a leaf: its .grad is filled here")
+        shape = f"[{', '.join(str(extent) for extent in node['shape'] or ())}]"
+        name = f"{node.get('label') or ''} {shape}".strip()
+        return DrawnNode(str(node["id"]), name, role="leaf", message="a leaf: its .grad is filled here")
     return DrawnNode(str(node["id"]), operator_name(str(node["name"])), path, line, line_text(path, line))
 
 

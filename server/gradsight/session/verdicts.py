@@ -131,10 +131,12 @@ def _unmatched(finding: Finding, document: Mapping[str, Any], visited: Visited, 
     # That a target carries a gradient is shown only when a backward took it.
     if traces.shows(finding) and (came_through or finding.code != "GS290"):
         return "confirmed"
-    if not came_through or not _went_through(finding, visited):
+    if not _went_through(finding, visited):
         return "not-reached"
-    is_out = finding.code in RAISING or (document["outcome"] == "clean" and traces.excludes(finding))
-    return "refuted" if is_out else "undecided"
+    if finding.code in RAISING:
+        # A program that ended early might have raised it in a later round.
+        return "refuted" if came_through else "not-reached"
+    return "refuted" if document["outcome"] == "clean" and traces.excludes(finding) else "undecided"
 
 
 def _harmless(

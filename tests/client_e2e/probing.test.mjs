@@ -1,0 +1,191 @@
+// Probes in a real VS Code: findings proven and withdrawn, fixes tried, the graph drawn, and everything cancelled.
+
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { interpreterWithTorch, looking, until } from "./workbench.mjs";
+
+const ENDLESS = `import torch
+
+weight = torch.ones(3, requires_grad=True)
+while True:
+    weight.pow(2).sum().backward()
+`;
+
+describe("a probe", () => {
+  const seen = looking({
+    // A probe ends when its program does: one of the programs here never ends.
+    settings: {
+      "gradsight.interpreter": interpreterWithTorch(),
+      "gradsight.probe.steps": 0,
+      "gradsight.probe.timeout": 0,
+    },
+  });
+  const isQuiet = async () => (await seen.window.page.locator(".notification-list-item").count()) === 0;
+
+  test("proving a finding shows that torch agrees", async () => {
+    const { window } = seen;
+    await window.squiggles("error");
+    await window.goto(15, 12);
+    await window.command("GradSight: Prove This Finding");
+    await window.notification(/GS101: confirmed/);
+    await window.problem(/confirmed on torch 2\..*gate is changed/);
+    await window.picture("confirmed");
+    await window.clearNotifications();
+    await window.command("View: Toggle Panel Visibility");
+  });
+
+  test("fixes that were verified say so where they are offered", async () => {
+    const { window } = seen;
+    await window.command("GradSight: Verify Fixes on My torch");
+    await window.notification(/Write gate out of place: verified on torch 2\..*gradients equal/);
+    await window.clearNotifications();
+    await window.goto(15, 12);
+    const titles = await window.quickFixes();
+    await window.picture("quick-fix");
+    assert.ok(
+      titles.some((title) => /^Write gate out of place \(verified on torch 2\.\d+\)$/.test(title)),
+      titles.join(" | "),
+    );
+    await window.page.keyboard.press("Escape");
+  });
+
+  test("a fix is tried from the menu that offers it", async () => {
+    const { window } = seen;
+    await window.goto(22, 15);
+    await window.quickFixes();
+    await window.page.locator(".action-widget .monaco-list-row", { hasText: "Try this fix" }).click();
+    await window.notification(/Keep a copy of weight\.grad: verified on torch 2\./);
+    await window.clearNotifications();
+  });
+
+  test("a lens above a function probes it, and so does the palette", async () => {
+    const { window } = seen;
+    const lenses = window.page.locator(".codelens-decoration a", { hasText: "Probe" });
+    await lenses.nth(2).click();
+    await window.notification(/GS302: confirmed.*torch 2\./);
+    const probing = window.page.locator(".notification-list-item", { hasText: "Probing" });
+    await until(async () => (await probing.count()) === 0, "no progress");
+    await window.picture("lens");
+    await window.clearNotifications();
+    await until(isQuiet, "no notification");
+    await window.goto(14, 5);
+    await window.command("GradSight: Probe Function");
+    await window.notification(/GS101: confirmed.*torch 2\./);
+    await window.clearNotifications();
+  });
+
+  test("a file is probed to its end, and its faults are confirmed", async () => {
+    const { window } = seen;
+    await until(isQuiet, "no notification");
+    await window.goto(1, 1);
+    await window.command("GradSight: Probe File");
+    await window.notification(/2 confirmed \(torch 2\./);
+    await window.problem(/confirmed on torch 2\..*keeps the gradient of weight itself/);
+    await window.picture("probed-file");
+  });
+
+  test("the graph of a probed fault is drawn, and a node leads to its line", async () => {
+    const { window } = seen;
+    await window.page.locator(".notification-list-item").getByText("Show Graph").click();
+    const frame = window.page.frameLocator("iframe.webview").frameLocator("iframe");
+    const saved = frame.locator(".node.saved");
+    await saved.waitFor();
+    assert.match(await saved.getAttribute("aria-label"), /sigmoid, line 14/);
+    assert.equal(await frame.locator(".node.written").count(), 1);
+    assert.equal(await frame.locator(".node.needed").count(), 1);
+    assert.match((await frame.locator(".node.leaf").allTextContents()).join(), /scale \[4\]/);
+    await window.clearNotifications();
+    await window.command("View: Toggle Panel Visibility");
+    await window.picture("graph");
+    await saved.click();
+    await window.cursorIn(14);
+    await frame.locator('[tabindex="0"].node').focus();
+    await window.page.keyboard.press("ArrowDown");
+    await window.page.keyboard.press("Enter");
+    await window.cursorIn(16);
+    await window.picture("graph-keyboard");
+  });
+
+  test("the graph follows the colours of the editor", async () => {
+    const { window, editor } = seen;
+    editor.configure({ "workbench.colorTheme": "Default Light Modern" });
+    await window.page.locator(".monaco-workbench.vs").waitFor();
+    const frame = window.page.frameLocator("iframe.webview").frameLocator("iframe");
+    await frame.locator("body.vscode-light").waitFor();
+    await window.picture("graph-light");
+    editor.configure({ "workbench.colorTheme": "Default Dark Modern" });
+    await window.page.locator(".monaco-workbench.vs-dark").waitFor();
+  });
+
+  test("the graph of the finding at the cursor is drawn by its command", async () => {
+    const { window } = seen;
+    await window.command("View: Close Editors in Other Groups");
+    await window.goto(15, 12);
+    await window.command("GradSight: Show Autograd Graph");
+    const frame = window.page.frameLocator("iframe.webview").frameLocator("iframe");
+    await frame.locator(".node.saved").waitFor();
+  });
+
+  test("a minimal program goes to the clipboard", async () => {
+    const { window } = seen;
+    await window.command("View: Focus First Editor Group");
+    await window.goto(15, 12);
+    await window.command("GradSight: Copy Minimal Repro");
+    await window.notification(/minimal program .* on the clipboard/);
+    const text = await window.clipboard();
+    assert.match(text, /# GS101: gate is changed in place/);
+    assert.ok(!text.includes("compare_gradients"), text);
+    await window.clearNotifications();
+  });
+
+  test("a copied traceback is explained, and its lines can be followed", async () => {
+    const { window, folder } = seen;
+    const traceback = `Traceback (most recent call last):
+  File "${join(folder, "first_steps.py")}", line 34, in train
+    loss.backward()
+RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation: ...`;
+    await window.page.evaluate((text) => navigator.clipboard.writeText(text), traceback);
+    await window.command("GradSight: Explain an Autograd Error");
+    const preview = await previewWith(window.page, "Likely lines");
+    assert.match(await preview.locator("body").innerText(), /first_steps\.py:15\s+gate \*= self\.scale/);
+    await window.picture("explanation");
+    await preview.locator("a", { hasText: "first_steps.py:15" }).first().click();
+    await window.cursorIn(15);
+  });
+
+  test("a probe shows its progress, and ends when it is cancelled", async () => {
+    const { window, editor, folder } = seen;
+    const probing = window.page.locator(".notification-list-item", { hasText: "Probing" });
+    const isOver = async () => (await probing.count()) === 0 && editor.processes("agent/boot.py").length <= 1;
+    writeFileSync(join(folder, "endless.py"), ENDLESS);
+    await window.command("View: Close All Editors");
+    await window.show("endless.py");
+    await window.command("GradSight: Probe File");
+    await window.notification(/Probing the file.*\d+ backward/s);
+    await window.picture("progress");
+    await probing.locator("text=Cancel").click();
+    await until(isOver, "no progress, and no process but the warm interpreter");
+    await window.command("GradSight: Probe File");
+    await window.notification(/Probing the file.*\d+ backward/s);
+    await window.command("GradSight: Cancel Probe");
+    await until(isOver, "no progress, and no process but the warm interpreter");
+  });
+});
+
+/** The frame of a preview whose text has these words. */
+async function previewWith(page, words) {
+  let found;
+  await until(async () => {
+    for (const frame of page.frames()) {
+      const text = await frame
+        .locator("body")
+        .innerText({ timeout: 1000 })
+        .catch(() => "");
+      if (frame !== page.mainFrame() && text.includes(words)) found = frame;
+    }
+    return found !== undefined;
+  }, `a preview with ${words}`);
+  return found;
+}
