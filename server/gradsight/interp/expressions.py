@@ -60,6 +60,7 @@ TENSOR_COMPARE = {
     ">": "__gt__",
     ">=": "__ge__",
 }
+MIRRORED = {"<": ">", ">": "<", "==": "=="}
 OPPOSITE = {"!=": "==", "is not": "is", "not in": "in", ">=": "<", "<=": ">"}
 UNARY: dict[type, tuple[str, Any]] = {
     ast.USub: ("neg", operator.neg),
@@ -219,14 +220,39 @@ class Expressions(NameReading):
             if result is not None:
                 return result
         if _numeric(left) and _numeric(right):
-            return Number(cuts)
+            return self.unknown_sum(name, left, right, cuts)
         if isinstance(left, Unknown) or isinstance(right, Unknown):
             result = self.unknown_arithmetic(name, left, right, node)
             if result is not None:
                 return result
+            if name in ("mod", "floordiv", "and") and isinstance(left, Unknown) and isinstance(right, int):
+                return left.derived((name, right), "arithmetic on unknown values")
         unknown = Unknown("arithmetic on unknown values")
         unknown.cuts = cuts
         return unknown
+
+    def unknown_sum(self, name: str, left: Any, right: Any, cuts: frozenset[Any]) -> Number:
+        """Arithmetic on an unknown number; with a constant it is the same number whenever it is worked out."""
+        value, constant = (left, right) if isinstance(left, (Unknown, Number)) else (right, left)
+        if not is_constant(constant):
+            return Number(cuts)
+        result = self.same_number(value, (name, constant, value is left), cuts)
+        if type(constant) is int and (name == "add" or (name == "sub" and value is left)):
+            base, offset = value, constant if name == "add" else -constant
+            if isinstance(value, Number) and value.shifted is not None:
+                base, offset = value.shifted[0], offset + value.shifted[1]
+            result.shifted = (base, offset)
+        return result
+
+    def same_number(self, value: Unknown | Number, key: Any, cuts: frozenset[Any]) -> Number:
+        """A number that follows from an unknown value: the same one for the same `key`."""
+        answers = value.answers
+        if answers is None:
+            answers = value.answers = {}
+        known: Number | None = answers.get(key)
+        if known is None:
+            known = answers[key] = Number(cuts)
+        return known
 
     def sequence_operator(self, name: str, left: Any, right: Any) -> Any:
         if name == "add" and isinstance(left, Seq) and isinstance(right, Seq):
@@ -302,7 +328,8 @@ class Expressions(NameReading):
     def compare(self, node: ast.Compare) -> Any:
         left = self.evaluate(node.left)
         outcome: Any = True
-        for op, comparator in zip(node.ops, node.comparators):
+        last = len(node.ops) - 1
+        for position, (op, comparator) in enumerate(zip(node.ops, node.comparators)):
             right = self.evaluate(comparator)
             kind = type(op)
             if kind is ast.Is:
@@ -315,7 +342,7 @@ class Expressions(NameReading):
                 outcome = self.negate(self.contains(right, left))
             else:
                 outcome = self.compare_values(COMPARE[kind][0], left, right, node)
-            if len(node.ops) > 1 and self.truth(outcome) is False:
+            if position < last and not isinstance(outcome, Tensor) and not self.decide(outcome, comparator):
                 return False
             left = right
         return outcome
@@ -347,22 +374,43 @@ class Expressions(NameReading):
                 return same == (op == "==")
         if op in OPPOSITE:
             return self.negate(self.compare_values(OPPOSITE[op], left, right, node))
-        for first, second, name in ((left, right, op), (right, left, f"r{op}")):
-            if isinstance(first, (Unknown, Number)):
-                if isinstance(first, Number):
-                    if first.answers is None:
-                        first.answers = {}
-                    answers = first.answers
-                else:
-                    if first.answers is None:
-                        first.answers = {}
-                    answers = first.answers
-                key = (name, second if is_constant(second) else id(second))
-                if key not in answers:
-                    answers[key] = Unknown("comparison with an unknown value", "bool")
-                    self.kept_alive.append(second)
-                return answers[key]
-        return Unknown("comparison", "bool")
+        if not isinstance(left, (Unknown, Number)):
+            left, right, op = right, left, MIRRORED[op]
+        elif op == ">" and isinstance(right, (Unknown, Number)):
+            left, right, op = right, left, "<"
+        if isinstance(left, Number) and left.shifted is not None and isinstance(right, (int, float)):
+            left, right = left.shifted[0], right - left.shifted[1]
+        return (
+            self.question(op, left, right)
+            if isinstance(left, (Unknown, Number))
+            else Unknown("comparison", "bool")
+        )
+
+    def question(self, kind: str, value: Unknown | Number, constant: Any) -> Unknown:
+        """A condition on an unknown value; the same question is the same condition."""
+        answers = value.answers
+        if answers is None:
+            answers = value.answers = {}
+        is_known = is_constant(constant) or type(constant) is tuple
+        # 1, 1.0 and True are one key of a dict and one place on the number line.
+        key = (kind, constant if is_known else id(constant))
+        condition: Unknown | None = answers.get(key)
+        if condition is None:
+            condition = answers[key] = Unknown("comparison with an unknown value", "bool")
+            if is_known:
+                condition.asks = (kind, value, constant)
+            else:
+                self.kept_alive.append(constant)
+        return condition
+
+    def any_of(self, conditions: list[Any]) -> Any:
+        """Whether one of several conditions holds, as one condition where they ask whether one value is this or that."""
+        asked = [condition.asks for condition in conditions if isinstance(condition, Unknown)]
+        values = {id(asks[1]): asks[1] for asks in asked if asks is not None and asks[0] == "=="}
+        constants = tuple(asks[2] for asks in asked if asks is not None and asks[0] == "==")
+        if len(constants) < len(conditions) or len(values) > 1:
+            return conditions[0]
+        return self.question("in", values.popitem()[1], constants)
 
     def equal(self, left: Any, right: Any) -> bool | None:
         """Whether two values are equal, or None."""
@@ -394,7 +442,7 @@ class Expressions(NameReading):
                 if isinstance(first, Unknown):
                     if second is None and first.hint:
                         return False
-                    return first.derived(("is", second), "whether it is None", "bool")
+                    return self.question("is", first, second)
                 return False
         if isinstance(left, Tensor) and isinstance(right, Tensor):
             return False if left.storage is not right.storage else Unknown("identity of two aliases", "bool")
@@ -411,6 +459,8 @@ class Expressions(NameReading):
             key = self.mapping_key(item)
             if key in container.items:
                 return True
+            if container.exact and isinstance(item, (Unknown, Number)) and not container.keys:
+                return self.membership(list(container.items), item)
             return False if container.exact and key is not MISSING else Unknown("membership", "bool")
         if isinstance(container, Seq):
             outcomes = [self.equal(element, item) for element in container.items[:MOST_ITEMS]]
@@ -418,12 +468,20 @@ class Expressions(NameReading):
                 return True
             if container.exact and all(outcome is False for outcome in outcomes):
                 return False
+            if container.exact and isinstance(item, (Unknown, Number)):
+                return self.membership(container.items, item)
             return Unknown("membership", "bool")
         if isinstance(container, range) and isinstance(item, int):
             return item in container
         if isinstance(container, Unknown):
             key = ("contains", item if is_constant(item) else id(item))
             return container.derived(key, "membership", "bool")
+        return Unknown("membership", "bool")
+
+    def membership(self, options: list[Any], item: Unknown | Number) -> Unknown:
+        """Whether an unknown value is one of several."""
+        if len(options) <= MOST_ITEMS and all(is_constant(option) for option in options):
+            return self.question("in", item, tuple(options))
         return Unknown("membership", "bool")
 
     # -- items -------------------------------------------------------------------------------------------------------

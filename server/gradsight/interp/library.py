@@ -37,6 +37,20 @@ from gradsight.interp.values import (
 from gradsight.model.events import Step
 
 MATH = {name: getattr(math, name) for name in ("sqrt", "exp", "log", "sin", "cos", "tan", "floor", "ceil", "pow", "log2", "log10", "tanh", "fabs", "prod")}  # fmt: skip
+FILLS = frozenset(("append", "appendleft", "insert"))
+RESIZES = FILLS | {
+    "add",
+    "extend",
+    "update",
+    "pop",
+    "popleft",
+    "popitem",
+    "remove",
+    "discard",
+    "clear",
+    "setdefault",
+}
+"""Methods after which an unknown container is longer, or has another length."""
 SHORT_PATHS = {
     "torch.nn.modules.module.Module": "torch.nn.Module",
     "torch.autograd.Variable": "torch.autograd.Variable",
@@ -470,6 +484,8 @@ class Library(Standard):
         if tensor is not None:
             return self.tensor_method(tensor, name, args, kwargs, node)
         self.protocol_of_unknown(receiver, name, args, kwargs, node)
+        if name in RESIZES:
+            self.resized(receiver, False if name in FILLS else True if name == "clear" else None)
         result = self.unknown_result(f"result of method {name} of an unknown value", args, kwargs, node)
         if name in ("item", "tolist"):
             result.hint = "number"

@@ -207,9 +207,12 @@ class Statements(Loops):
         while isinstance(value, Negated):
             outcome = not outcome
             value = value.value
+        if isinstance(value, Unknown) and value.condition is not None:
+            value = value.condition
         if isinstance(value, Unknown) and id(value) not in self.decided:
             self.decided[id(value)] = outcome
             self.kept_alive.append(value)
+            self.learn(value, outcome)
 
     def do_raise(self, node: ast.Raise) -> Any:
         value = self.evaluate(node.exc) if node.exc is not None else None
@@ -322,7 +325,7 @@ class Statements(Loops):
             if any(outcome is True for outcome in outcomes):
                 return True
             unknown = [outcome for outcome in outcomes if outcome is not False]
-            return unknown[0] if unknown else False
+            return self.any_of(unknown) if unknown else False
         for inner in ast.walk(pattern):
             name = getattr(inner, "name", None)
             if isinstance(inner, (ast.MatchAs, ast.MatchStar)) and name:
