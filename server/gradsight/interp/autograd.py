@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 from gradsight.interp.cases import PLAIN, CaseSelection, dtype_name
+from gradsight.interp.einsum import COPIED, KEPT, KEPT_IF_DENSE, UNSURE, operands_kept
 from gradsight.interp.layouts import DENSE_VIEWS, KEEPS_LAYOUT, TWISTS, leads
 from gradsight.interp.shapes import infer_shape, numel
 from gradsight.interp.sites import Site
@@ -33,7 +34,7 @@ from gradsight.interp.values import (
     tensors_in,
 )
 from gradsight.model.events import Step
-from gradsight.ops.fact import Case, Output
+from gradsight.ops.fact import Case, Output, Save
 
 INTEGRAL = ("int", "bool")
 
@@ -313,6 +314,9 @@ class Recorder(CaseSelection):
     def make_view(self, source: Tensor, output: Output, op: str, site: Site) -> Tensor:
         """A window on the memory of `source`."""
         counter = source.counter if output.shares_version else None
+        if source.inference_site is not None and output.gradient == "none":
+            # Outside inference mode `detach()` and `.data` give the memory a counter, and with it leave to write.
+            counter = source.counter if self.inference else None
         result = Tensor(site, source.storage, counter)
         result.region = source.region
         result.source = source
@@ -388,6 +392,9 @@ class Recorder(CaseSelection):
     ) -> None:
         for save in case.saves:
             sure = certain and save.when == "always"
+            if save.needs and save.needs[0].endswith(":others"):
+                self.keep_factors(grad_node, save, bound, sure)
+                continue
             if save.needs:
                 needed = any_requires_grad([flags.get(name.partition(":")[0], False) for name in save.needs])
                 if needed is False:
@@ -405,6 +412,25 @@ class Recorder(CaseSelection):
                 grad_node.saved.append(
                     Saved(tensor, save.what, sure and kept_itself and self.saves_are_certain)
                 )
+
+    def keep_factors(self, grad_node: Node, save: Save, bound: dict[str, Any], sure: bool) -> None:
+        """Each of several factors is kept if another one requires grad."""
+        factors = tensors_in(bound.get(save.what))
+        equation = next((value for value in bound.values() if isinstance(value, str)), "")
+        # Dimensions of size one are not summed over but squeezed, and merge with any other.
+        plain = len(factors) == 2 and all(1 not in (factor.shape or ()) for factor in factors)
+        kept = operands_kept(equation) if plain else None
+        for position, tensor in enumerate(factors):
+            others = [other.needs_grad() for other in factors[:position] + factors[position + 1 :]]
+            needed = any_requires_grad(others) if len(factors) > 1 else True
+            how = kept[position] if kept is not None else UNSURE
+            if needed is False or how == COPIED:
+                continue
+            itself = how == KEPT or (how == KEPT_IF_DENSE and tensor.dense)
+            if tensor.inference_site is not None and sure and itself and grad_node.requires is True:
+                self.inference_tensor_saved(tensor, grad_node)
+            is_certain = sure and itself and needed is True and not self.autocast and self.saves_are_certain
+            grad_node.saved.append(Saved(tensor, save.what, is_certain))
 
     def tensors_saved(self, what: str, bound: dict[str, Any], results: list[Tensor]) -> list[Tensor]:
         if what.startswith("result"):

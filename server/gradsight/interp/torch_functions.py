@@ -436,6 +436,8 @@ class TorchFunctions(Training):
         target = args[0] if args else kwargs.get("tensor")
         if isinstance(target, Tensor) and name.endswith("_"):
             self.tick += 1
+            if target.overlapping:
+                self.overlap_written(target, name, self.site(node))
             self.write_tensor(target, name, self.site(node), [], False, mode="no_grad")
             return target
         return Number() if name == "calculate_gain" else target

@@ -182,7 +182,7 @@ class Writer(Recorder):
                     reason="many",
                 )
             return
-        if target.inference_site is not None and not self.inference:
+        if target.inference_site is not None and not self.inference and not has_own_counter(target):
             steps = [Step("made", target.inference_site, "inference mode is on here")]
             self.emit("backward-without-graph", site, steps, cut="inference", op=op, loss=text, source=text)
             return
@@ -247,12 +247,7 @@ class Writer(Recorder):
                 if isinstance(node.func, ast.Attribute)
                 else (node.args[0] if node.args else node.func)
             )
-            if (
-                isinstance(node.func, ast.Attribute)
-                and isinstance(target, ast.Name)
-                and node.args
-                and target.id in ("F", "torch", "init", "nn")
-            ):
+            if isinstance(node.func, ast.Attribute) and node.args and is_namespace(target):
                 target = node.args[0]
         try:
             text = ast.unparse(target)
@@ -278,6 +273,31 @@ def leaf_behind(target: Tensor) -> Tensor | None:
     return None
 
 
+def has_own_counter(view: Tensor) -> bool:
+    """Whether it was taken out of the graph in a way that lets its writes be counted apart from its source's."""
+    source = view.source
+    return view.snapshot in ("detach", "data") and source is not None and source.counter is not view.counter
+
+
+def is_namespace(receiver: ast.expr) -> bool:
+    """Whether functions are taken from it, as the customary names tell: `F`, `torch`, `nn.init`."""
+    if isinstance(receiver, ast.Name):
+        return receiver.id in ("F", "torch", "init", "nn")
+    return isinstance(receiver, ast.Attribute) and receiver.attr in ("init", "functional", "special")
+
+
+def shows_all(tensor: Tensor) -> bool:
+    """Whether it is a whole memory, or a view of all of it."""
+    owner = tensor
+    while owner.source is not None:
+        if owner.overlapping or owner.twist:
+            return False
+        owner = owner.source
+    return owner is tensor or (
+        tensor.shape is not None and numel(tensor.shape) == numel(owner.shape) is not None
+    )
+
+
 def clash(target: Tensor, other: Tensor) -> bool:
     """Two windows on one memory that certainly overlap without being the same window."""
     if target is other:
@@ -294,7 +314,7 @@ def clash(target: Tensor, other: Tensor) -> bool:
     if target.region == other.region or target.twist:
         return False
     for part, whole in ((target, other), (other, target)):
-        if whole.base is None and whole.source is None and part.region is not None:
+        if (part.region is not None or part.source is whole) and shows_all(whole):
             inside, all_of_it = numel(part.shape), numel(whole.shape)
             return inside is not None and all_of_it is not None and inside < all_of_it
     if target.region is None or other.region is None:

@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from gradsight_dev.fuzz.oracle.execution import run, wants_gradient
 from gradsight_dev.fuzz.oracle.passes import leaves_behind, program_line, program_stack, watched_passes
+from gradsight_dev.fuzz.oracle.reference import has_memory
 from gradsight_dev.fuzz.oracle.steering import Steering
 
 ESCAPES = ("item", "tolist", "numpy", "__float__", "__int__", "__array__")
@@ -69,6 +70,8 @@ class _Shadow(TorchFunctionMode):
 
     def of(self, tensor: torch.Tensor) -> tuple[set[int], set[int]]:
         """The leaves behind a tensor's values, and the cuts on the way."""
+        if not has_memory(tensor):
+            return set(), set()
         place = _storage(tensor)
         sources = self._sources.get(place, set())
         if wants_gradient(tensor):
@@ -78,7 +81,7 @@ class _Shadow(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        given = [tensor for tensor in _tensors((args, kwargs)) if tensor.layout is torch.strided]
+        given = [tensor for tensor in _tensors((args, kwargs)) if has_memory(tensor)]
         recorded = any(tensor.requires_grad for tensor in given)
         result = func(*args, **kwargs)
         if torch.is_inference_mode_enabled():
@@ -94,7 +97,7 @@ class _Shadow(TorchFunctionMode):
         if getattr(func, "__name__", "") in ESCAPES:
             self.escapes.add(program_line(self.path))
             self.escaped |= sources
-        received = list(_tensors(result))
+        received = [tensor for tensor in _tensors(result) if has_memory(tensor)]
         if result is None and given and getattr(func, "__name__", "") == "__setitem__":
             received = [given[0]]
         for tensor in received:
