@@ -140,3 +140,36 @@ def test_assumptions_imply_what_every_remaining_value_shares() -> None:
             left = [value for value in left if evaluate(kind, value, constant) is outcome]
             assumed.assume(kind, constant, outcome)
             assert assumed.answer(kind, constant) is outcome, (seed, kind, constant)
+
+
+def test_a_sequence_is_matched_item_by_item() -> None:
+    check("""
+        leaf = torch.randn(3, requires_grad=True)
+        kept = leaf.exp()
+        match ("scale", 2, 3):
+            case "scale" | "shift":
+                kept.mul_(2)
+            case ("scale", factor):
+                kept.mul_(2)
+            case ("shift", *rest):
+                kept.add_(2)
+            case ("scale", *factors, 3):
+                kept = kept * factors[0]
+            case _:
+                kept.zero_()
+        kept.sum().backward()
+    """)
+
+
+def test_text_that_is_no_number_raises() -> None:
+    check("""
+        leaf = torch.randn(3, requires_grad=True)
+        kept = leaf.exp()
+        try:
+            int("seven")
+        except ValueError:
+            kept = kept * 2
+        else:
+            kept.mul_(2)
+        kept.sum().backward()
+    """)

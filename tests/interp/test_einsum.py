@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
+
 import pytest
 import torch
 
-from gradsight.interp.einsum import COPIED, KEPT, KEPT_IF_DENSE, operands_kept
+from gradsight.interp.einsum import COPIED, KEPT, operands_kept
+from tests.interp.checking import check
 
 EQUATIONS = """
     i,i-> i,j->ij ij,jk->ik ij,kj->ik ji,jk->ik ij,jk ij,ij-> ij,ij->i ij,ij->ij ij,ji-> ij,ji->ij i,i->i ij,i->ij
@@ -34,5 +37,27 @@ def noticed(equation: str, written: int) -> bool:
 def test_torch_keeps_the_operands_that_are_said_to_be_kept(equation: str) -> None:
     kept = operands_kept(equation)
     assert kept is not None
-    assert [how in (KEPT, KEPT_IF_DENSE) for how in kept] == [noticed(equation, 0), noticed(equation, 1)]
-    assert all(how in (KEPT, KEPT_IF_DENSE, COPIED) for how in kept)
+    assert [told.how == KEPT for told in kept] == [noticed(equation, 0), noticed(equation, 1)]
+    assert all(told.how in (KEPT, COPIED) for told in kept)
+
+
+@pytest.mark.parametrize(
+    ("equation", "index"),
+    [("bhtd,bhd->bht", ":, :, :3"), ("bhtd,bhd->bht", ":, :2"), ("bhtd,hbd->hbt", ":, :, :3")],
+)
+def test_a_part_of_an_operand_is_kept_where_its_dimensions_merge(equation: str, index: str) -> None:
+    program = f"""
+        whole = torch.randn(2, 3, 4, 5, requires_grad=True) * 1
+        part = whole[{index}]
+        labels = dict(zip("bhtd", part.shape))
+        other = torch.randn([labels[label] for label in "{equation.split(",")[1].partition("-")[0]}"], requires_grad=True)
+        result = torch.einsum("{equation}", part, other)
+        whole.add_(1)
+        result.sum().backward()
+    """
+    text = "import torch\n" + dedent(program)
+    try:
+        exec(text, {})
+    except RuntimeError:
+        program = program.replace("add_(1)", "add_(1)  # GS101")
+    check(program)

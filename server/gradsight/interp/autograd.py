@@ -6,8 +6,8 @@ import ast
 from typing import Any
 
 from gradsight.interp.cases import PLAIN, CaseSelection, dtype_name
-from gradsight.interp.einsum import COPIED, KEPT, KEPT_IF_DENSE, UNSURE, operands_kept
-from gradsight.interp.layouts import DENSE_VIEWS, KEEPS_LAYOUT, TWISTS, leads
+from gradsight.interp.einsum import COPIED, KEPT, UNSURE, Kept, operands_kept
+from gradsight.interp.layouts import DENSE_VIEWS, KEEPS_LAYOUT, TWISTS, leads, narrowed_dimensions
 from gradsight.interp.shapes import infer_shape, numel
 from gradsight.interp.sites import Site
 from gradsight.interp.tensors import (
@@ -205,7 +205,7 @@ class Recorder(CaseSelection):
             # torch has stopped at the write itself.
             return
         steps = [
-            Step("made", view.site, f"{view.one_of_many} returns several views of one tensor here"),
+            Step("made", view.site, views_made_by(view)),
             Step("written", write.site, "the memory behind them is written here"),
         ]
         self.emit(
@@ -423,10 +423,11 @@ class Recorder(CaseSelection):
         for position, tensor in enumerate(factors):
             others = [other.needs_grad() for other in factors[:position] + factors[position + 1 :]]
             needed = any_requires_grad(others) if len(factors) > 1 else True
-            how = kept[position] if kept is not None else UNSURE
-            if needed is False or how == COPIED:
+            told = kept[position] if kept is not None else Kept(UNSURE)
+            if needed is False or told.how == COPIED:
                 continue
-            itself = how == KEPT or (how == KEPT_IF_DENSE and tensor.dense)
+            merges = not told.dense and not told.whole & narrowed_dimensions(tensor)
+            itself = told.how == KEPT and (tensor.dense or merges)
             if tensor.inference_site is not None and sure and itself and grad_node.requires is True:
                 self.inference_tensor_saved(tensor, grad_node)
             is_certain = sure and itself and needed is True and not self.autocast and self.saves_are_certain
@@ -599,3 +600,10 @@ def cut_kind(op: str) -> str:
 
 
 __all__ = ["INTEGRAL", "Array", "Recorder", "dtype_name"]
+
+
+def views_made_by(view: Tensor) -> str:
+    """How a view came about that autograd does not let anybody write."""
+    if view.one_of_many.startswith("register_"):
+        return f"{view.one_of_many} makes the result a view here"
+    return f"{view.one_of_many} returns several views of one tensor here"

@@ -6,6 +6,7 @@ import ast
 import builtins as python_builtins
 from typing import Any
 
+from gradsight.interp.machine import RaisedError
 from gradsight.interp.objects import Objects
 from gradsight.interp.tensors import NO_CUTS, Tensor
 from gradsight.interp.values import (
@@ -311,7 +312,9 @@ class Builtins(Objects):
         if isinstance(value, (int, float, str)):
             try:
                 return {"int": int, "float": float, "bool": bool}[name](value)
-            except (ValueError, OverflowError):
+            except ValueError:
+                raise RaisedError(Opaque("exception", "ValueError", self.site(node))) from None
+            except OverflowError:
                 return Number()
         if name == "bool":
             known = self.truth(value)

@@ -9,13 +9,24 @@ beforehand; what backward keeps then is not the operand.  Where nothing is summe
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 ELLIPSIS = "."
-KEPT, KEPT_IF_DENSE, COPIED, UNSURE = "kept", "kept if dense", "copied", "unsure"
+KEPT, COPIED, UNSURE = "kept", "copied", "unsure"
+
+
+class Kept(NamedTuple):
+    """What backward keeps of an operand."""
+
+    how: str
+    whole: frozenset[int] = frozenset()
+    """The dimensions that must be as long as in memory, so that each can be merged with the one before it."""
+    dense: bool = False
+    """Whether the operand must be contiguous: which dimensions are merged is not told."""
 
 
 @lru_cache(maxsize=256)
-def operands_kept(equation: str) -> tuple[str, str] | None:
+def operands_kept(equation: str) -> tuple[Kept, Kept] | None:
     """What backward keeps of each of two operands, or None for an equation that is not of that form."""
     inputs, arrow, output = equation.replace(" ", "").replace("...", ELLIPSIS).partition("->")
     first, comma, second = inputs.partition(",")
@@ -28,18 +39,21 @@ def operands_kept(equation: str) -> tuple[str, str] | None:
     return (_kept(first, second, output, summed), _kept(second, first, output, summed))
 
 
-def _kept(own: str, other: str, output: str, summed: list[str]) -> str:
+def _kept(own: str, other: str, output: str, summed: list[str]) -> Kept:
     if len({*own}) < len(own):
-        return UNSURE
+        return Kept(UNSURE)
     if {*own} - {*other} - {*output}:
-        return COPIED
+        return Kept(COPIED)
     if not summed:
-        return KEPT
+        return Kept(KEPT)
     groups = [
         "".join(label for label in output if label in own and label in other),
         "".join(label for label in output if label in own and label not in other),
         "".join(summed),
     ]
     if any(group not in own for group in groups):
-        return COPIED
-    return KEPT_IF_DENSE if any(len(group) > 1 for group in groups) else KEPT
+        return Kept(COPIED)
+    if ELLIPSIS in own:
+        return Kept(KEPT, dense=True)
+    merged = {own.index(group) + place for group in groups for place in range(1, len(group))}
+    return Kept(KEPT, frozenset(merged))

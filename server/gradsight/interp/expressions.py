@@ -368,6 +368,11 @@ class Expressions(NameReading):
                 return dict(COMPARE.values())[op](left, right)
             except Exception:
                 return Unknown("comparison of constants that fails", "bool")
+        if op in ("==", "!=") and (
+            (isinstance(left, (Seq, Mapping)) and is_constant(right))
+            or (isinstance(right, (Seq, Mapping)) and is_constant(left))
+        ):
+            return op == "!="
         if op in ("==", "!=") and isinstance(left, (Seq, External)) and isinstance(right, (Seq, External)):
             same = self.equal(left, right)
             if same is not None:

@@ -287,14 +287,17 @@ class Instance:
 class ModuleState:
     """What nn.Module adds to an object: training flag and the names that were registered."""
 
-    __slots__ = ("forward_hooks", "initialised", "registered", "training")
+    __slots__ = ("backward_hooks", "forward_hooks", "initialised", "pre_hooks", "registered", "training")
 
     def __init__(self) -> None:
         self.training: Any = True
         self.initialised = False
         self.registered: dict[str, str] = {}
         """Attribute name -> `parameter`, `buffer` or `module`."""
+        self.pre_hooks: list[Any] = []
         self.forward_hooks: list[Any] = []
+        self.backward_hooks: list[Any] = []
+        """Those that see the gradients of the whole module."""
 
 
 class Layer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradsight.interp.autograd import INTEGRAL, Recorder, holds_of
+from gradsight.interp.autograd import INTEGRAL, Recorder, holds_of, views_made_by
 from gradsight.interp.regions import surely_overlap
 from gradsight.interp.shapes import numel
 from gradsight.interp.sites import Site
@@ -162,15 +162,13 @@ class Writer(Recorder):
     def check_writable(self, target: Tensor, op: str, site: Site, recording: RequiresGrad) -> None:
         """What torch refuses at once."""
         text = self.text_of_target(site)
+        if target.one_of_many.startswith("register_"):
+            text = target.label or "the result"
         base = target.base
         if target.one_of_many and base is not None:
             assumption = recording.reason if isinstance(recording, Maybe) else ""
             if not (isinstance(recording, Maybe) and recording.weak):
-                steps = [
-                    Step(
-                        "made", target.site, f"{target.one_of_many} returns several views of one tensor here"
-                    )
-                ]
+                steps = [Step("made", target.site, views_made_by(target))]
                 self.emit(
                     "shared-view-written",
                     site,
@@ -282,7 +280,7 @@ def has_own_counter(view: Tensor) -> bool:
 def is_namespace(receiver: ast.expr) -> bool:
     """Whether functions are taken from it, as the customary names tell: `F`, `torch`, `nn.init`."""
     if isinstance(receiver, ast.Name):
-        return receiver.id in ("F", "torch", "init", "nn")
+        return receiver.id in ("F", "torch", "init", "nn", "operator")
     return isinstance(receiver, ast.Attribute) and receiver.attr in ("init", "functional", "special")
 
 

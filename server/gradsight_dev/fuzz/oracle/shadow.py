@@ -129,9 +129,11 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
 
 
 def _with_headers(text: str, lines: set[int]) -> set[int]:
-    """The lines, and the headers of `with torch.no_grad():` blocks and decorated functions around them."""
+    """The lines, and what switches grad mode off around them: headers of blocks, decorators, managers of the program's own."""
     found = set(lines)
-    for node in ast.walk(ast.parse(text)):
+    tree = ast.parse(text)
+    managers = _own_managers(tree)
+    for node in ast.walk(tree):
         headers: list[ast.expr] = []
         end = getattr(node, "end_lineno", 0)
         if isinstance(node, ast.With):
@@ -139,9 +141,28 @@ def _with_headers(text: str, lines: set[int]) -> set[int]:
         elif isinstance(node, ast.FunctionDef):
             headers = node.decorator_list
         for header in headers:
-            if any(name in ast.unparse(header) for name in MODE_NAMES):
-                if any(header.lineno <= line <= end for line in lines):
-                    found.add(header.lineno)
+            if not any(header.lineno <= line <= end for line in lines):
+                continue
+            called = (
+                header.func.id if isinstance(header, ast.Call) and isinstance(header.func, ast.Name) else ""
+            )
+            if called in managers:
+                found |= {header.lineno, *managers[called]}
+            elif any(name in ast.unparse(header) for name in MODE_NAMES):
+                found.add(header.lineno)
         if isinstance(node, ast.Expr) and "set_grad_enabled" in ast.unparse(node.value) and lines:
             found.add(node.lineno)
     return found
+
+
+def _own_managers(tree: ast.Module) -> dict[str, set[int]]:
+    """The functions and classes of the program that switch grad mode, each with the lines that do."""
+    return {
+        node.name: {
+            part.lineno
+            for part in ast.walk(node)
+            if isinstance(part, ast.Call) and any(name in ast.unparse(part.func) for name in MODE_NAMES)
+        }
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    }
