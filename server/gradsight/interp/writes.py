@@ -38,6 +38,8 @@ class Writer(Recorder):
         for target in targets:
             others = [tensor for _, tensor in operands if tensor is not target]
             mode = "no_grad" if case.no_grad else ""
+            if op in PLACES and len(operands) - len(others) > 1:
+                self.overlaps_operand(target, target, op, site)
             node = self.write_tensor(target, op, site, others, False if mode else recording, cuts, mode)
             if made_at is not None:
                 target.storage.writes[-1].site = made_at
@@ -80,16 +82,10 @@ class Writer(Recorder):
             if target.overlapping and overlaps:
                 self.overlap_written(target, op, site)
             for other in others if op not in COPIES else ():
-                if other.storage is target.storage and clash(target, other):
-                    self.emit(
-                        "shared-view-written",
-                        site,
-                        [Step("made", other.site, "the overlapping value is made here")],
-                        op=op,
-                        view="",
-                        target=self.text_of_target(site),
-                        reason="operands",
-                    )
+                if other.storage is target.storage and (
+                    clash(target, other) or (op in PLACES and same_window(target, other))
+                ):
+                    self.overlaps_operand(target, other, op, site)
         if not mode and (recording is not False or target.inference_site is not None):
             self.check_writable(target, op, site, recording)
         if (
@@ -214,6 +210,12 @@ class Writer(Recorder):
                     view=base is not None,
                 )
 
+    def overlaps_operand(self, target: Tensor, other: Tensor, op: str, site: Site) -> None:
+        """What is written and what it is combined with share memory."""
+        steps = [Step("made", other.site, "the overlapping value is made here")]
+        text = self.text_of_target(site)
+        self.emit("shared-view-written", site, steps, op=op, view="", target=text, reason="operands")
+
     def overlap_written(self, target: Tensor, op: str, site: Site) -> None:
         steps = [
             Step(
@@ -284,6 +286,13 @@ def is_namespace(receiver: ast.expr) -> bool:
     return isinstance(receiver, ast.Attribute) and receiver.attr in ("init", "functional", "special")
 
 
+def same_window(target: Tensor, other: Tensor) -> bool:
+    """Two tensors that certainly show the same memory in the same way."""
+    return target is other or (
+        target.twist == other.twist and target.region is None and shows_all(target) and shows_all(other)
+    )
+
+
 def shows_all(tensor: Tensor) -> bool:
     """Whether it is a whole memory, or a view of all of it."""
     owner = tensor
@@ -328,6 +337,8 @@ def clash(target: Tensor, other: Tensor) -> bool:
 
 KEEPS_ZERO = {"mul_", "zero_", "NumPy mul=", "relu_", "abs_", "neg_", "tanh_"}
 """Writes that leave zeros as they are."""
+PLACES = frozenset("index_add_ index_copy_ index_reduce_ scatter_ scatter_add_ scatter_reduce_ put_".split())
+"""Writes that read their source while they write: it may not even be the target itself."""
 COPIES = {"index_put_"}
 """Writes that torch performs even where source and target overlap."""
 OVERWRITES_ALL = {
