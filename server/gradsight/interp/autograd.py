@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from gradsight.interp.cases import PLAIN, CaseSelection, dtype_name
-from gradsight.interp.einsum import COPIED, KEPT, UNSURE, Kept, operands_kept
+from gradsight.interp.einsum import COPIED, KEPT, factors_kept
 from gradsight.interp.layouts import DENSE_VIEWS, KEEPS_LAYOUT, TWISTS, leads, narrowed_dimensions
 from gradsight.interp.shapes import infer_shape, numel
 from gradsight.interp.sites import Site
@@ -20,6 +20,7 @@ from gradsight.interp.tensors import (
     Saved,
     Tensor,
     any_requires_grad,
+    views_made_by,
 )
 from gradsight.interp.values import (
     AbsentGrad,
@@ -417,13 +418,11 @@ class Recorder(CaseSelection):
         """Each of several factors is kept if another one requires grad."""
         factors = tensors_in(bound.get(save.what))
         equation = next((value for value in bound.values() if isinstance(value, str)), "")
-        # Dimensions of size one are not summed over but squeezed, and merge with any other.
-        plain = len(factors) == 2 and all(1 not in (factor.shape or ()) for factor in factors)
-        kept = operands_kept(equation) if plain else None
+        kept = factors_kept(equation, [factor.shape for factor in factors])
         for position, tensor in enumerate(factors):
             others = [other.needs_grad() for other in factors[:position] + factors[position + 1 :]]
             needed = any_requires_grad(others) if len(factors) > 1 else True
-            told = kept[position] if kept is not None else Kept(UNSURE)
+            told = kept[position]
             if needed is False or told.how == COPIED:
                 continue
             merges = not told.dense and not told.whole & narrowed_dimensions(tensor)
@@ -600,10 +599,3 @@ def cut_kind(op: str) -> str:
 
 
 __all__ = ["INTEGRAL", "Array", "Recorder", "dtype_name"]
-
-
-def views_made_by(view: Tensor) -> str:
-    """How a view came about that autograd does not let anybody write."""
-    if view.one_of_many.startswith("register_"):
-        return f"{view.one_of_many} makes the result a view here"
-    return f"{view.one_of_many} returns several views of one tensor here"

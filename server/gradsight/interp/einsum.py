@@ -9,7 +9,7 @@ beforehand; what backward keeps then is not the operand.  Where nothing is summe
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ELLIPSIS = "."
 KEPT, COPIED, UNSURE = "kept", "copied", "unsure"
@@ -23,6 +23,12 @@ class Kept(NamedTuple):
     """The dimensions that must be as long as in memory, so that each can be merged with the one before it."""
     dense: bool = False
     """Whether the operand must be contiguous: which dimensions are merged is not told."""
+
+
+def factors_kept(equation: str, shapes: list[Any]) -> list[Kept]:
+    """What backward keeps of each factor; dimensions of size one are squeezed and merge with any other."""
+    plain = len(shapes) == 2 and all(1 not in (shape or ()) for shape in shapes)
+    return list((operands_kept(equation) if plain else None) or [Kept(UNSURE)] * len(shapes))
 
 
 @lru_cache(maxsize=256)

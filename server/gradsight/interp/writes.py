@@ -5,11 +5,21 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradsight.interp.autograd import INTEGRAL, Recorder, holds_of, views_made_by
+from gradsight.interp.autograd import INTEGRAL, Recorder, holds_of
 from gradsight.interp.regions import surely_overlap
 from gradsight.interp.shapes import numel
 from gradsight.interp.sites import Site
-from gradsight.interp.tensors import NO_CUTS, Cut, Maybe, Node, RequiresGrad, Tensor, Write, any_requires_grad
+from gradsight.interp.tensors import (
+    NO_CUTS,
+    Cut,
+    Maybe,
+    Node,
+    RequiresGrad,
+    Tensor,
+    Write,
+    any_requires_grad,
+    views_made_by,
+)
 from gradsight.model.events import Step
 from gradsight.ops.fact import Case
 
