@@ -7,7 +7,7 @@ from typing import Any
 
 from gradsight.interp.cases import PLAIN, CaseSelection, dtype_name
 from gradsight.interp.einsum import COPIED, KEPT, factors_kept
-from gradsight.interp.layouts import DENSE_VIEWS, KEEPS_LAYOUT, TWISTS, leads, narrowed_dimensions
+from gradsight.interp.layouts import DENSE_VIEWS, KEEPS_LAYOUT, TWISTS, leads, merges
 from gradsight.interp.shapes import infer_shape, numel
 from gradsight.interp.sites import Site
 from gradsight.interp.tensors import (
@@ -425,8 +425,7 @@ class Recorder(CaseSelection):
             told = kept[position]
             if needed is False or told.how == COPIED:
                 continue
-            merges = not told.dense and not told.whole & narrowed_dimensions(tensor)
-            itself = told.how == KEPT and (tensor.dense or merges)
+            itself = told.how == KEPT and (tensor.dense or merges(tensor, told))
             if tensor.inference_site is not None and sure and itself and grad_node.requires is True:
                 self.inference_tensor_saved(tensor, grad_node)
             is_certain = sure and itself and needed is True and not self.autocast and self.saves_are_certain

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradsight.interp.einsum import Kept
 from gradsight.interp.shapes import Shape, numel
 from gradsight.interp.tensors import Tensor
 from gradsight.interp.values import Slice
@@ -88,3 +89,8 @@ def narrowed_dimensions(tensor: Tensor) -> frozenset[int]:
     return frozenset(
         place for place, (own, all_of_it) in enumerate(zip(shape, whole)) if own is None or own != all_of_it
     )
+
+
+def merges(tensor: Tensor, told: Kept) -> bool:
+    """Whether the dimensions that a product merges lie next to each other in the memory of a view."""
+    return not told.dense and not told.whole & narrowed_dimensions(tensor)
