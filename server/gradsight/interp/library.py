@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradsight.interp.machine import RaisedError
+from gradsight.interp.quantities import RESIZES
 from gradsight.interp.standard import Standard
 from gradsight.interp.tensors import Tensor
 from gradsight.interp.values import (
@@ -37,20 +38,6 @@ from gradsight.interp.values import (
 from gradsight.model.events import Step
 
 MATH = {name: getattr(math, name) for name in ("sqrt", "exp", "log", "sin", "cos", "tan", "floor", "ceil", "pow", "log2", "log10", "tanh", "fabs", "prod")}  # fmt: skip
-FILLS = frozenset(("append", "appendleft", "insert"))
-RESIZES = FILLS | {
-    "add",
-    "extend",
-    "update",
-    "pop",
-    "popleft",
-    "popitem",
-    "remove",
-    "discard",
-    "clear",
-    "setdefault",
-}
-"""Methods after which an unknown container is longer, or has another length."""
 SHORT_PATHS = {
     "torch.nn.modules.module.Module": "torch.nn.Module",
     "torch.autograd.Variable": "torch.autograd.Variable",
@@ -485,7 +472,7 @@ class Library(Standard):
             return self.tensor_method(tensor, name, args, kwargs, node)
         self.protocol_of_unknown(receiver, name, args, kwargs, node)
         if name in RESIZES:
-            self.resized(receiver, False if name in FILLS else True if name == "clear" else None)
+            self.resized(receiver, name)
         result = self.unknown_result(f"result of method {name} of an unknown value", args, kwargs, node)
         if name in ("item", "tolist"):
             result.hint = "number"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradsight.interp.deferred import divide
 from gradsight.interp.parsing import parse_text
-from gradsight.interp.quantities import LENGTH, MORE, TRUTH, Assumed, Question
+from gradsight.interp.quantities import FILLS, LENGTH, MORE, TRUTH, Assumed, Question
 from gradsight.interp.sites import Frame, Site, Unit
 from gradsight.interp.syntax import remembered
 from gradsight.interp.tensors import Maybe, Tensor
@@ -318,7 +318,7 @@ class MachineState:
         known.low = first
         return number
 
-    def resized(self, container: Unknown, is_empty: bool | None) -> None:
+    def resized(self, container: Unknown, method: str) -> None:
         """An unknown container was changed: what was found out about its length is about the one before."""
         answers = container.answers
         if answers is not None:
@@ -326,8 +326,8 @@ class MachineState:
                 self.kept_alive.append(answers.pop(key))
         self.decided.pop(id(container), None)
         self.assumed.pop(id(container), None)
-        if is_empty is not None:
-            self.decided[id(container)] = not is_empty
+        if method in FILLS or method == "clear":
+            self.decided[id(container)] = method != "clear"
             self.kept_alive.append(container)
 
     def guarded_by(self, value: Any) -> Any:

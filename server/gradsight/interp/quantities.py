@@ -11,6 +11,20 @@ from typing import Any
 LESS, MORE, EQUAL, WITHIN, IDENTICAL, TRUTH = "<", ">", "==", "in", "is", "truth"
 LENGTH = "len"
 """How a length is remembered by what it is the length of."""
+FILLS = frozenset(("append", "appendleft", "insert"))
+RESIZES = FILLS | {
+    "add",
+    "extend",
+    "update",
+    "pop",
+    "popleft",
+    "popitem",
+    "remove",
+    "discard",
+    "clear",
+    "setdefault",
+}
+"""Methods after which an unknown container is longer, or has another length."""
 Question = tuple[str, Any, Any]
 """The kind of question, the value it is about, and the constant (or the constants) it is held against."""
 
