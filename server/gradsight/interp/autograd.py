@@ -6,7 +6,8 @@ import ast
 from typing import Any
 
 from gradsight.interp.cases import PLAIN, CaseSelection, dtype_name
-from gradsight.interp.layouts import DENSE_VIEWS, KEEPS_LAYOUT, TWISTS, leads
+from gradsight.interp.einsum import COPIED, KEPT, factors_kept
+from gradsight.interp.layouts import DENSE_VIEWS, KEEPS_LAYOUT, TWISTS, leads, merges
 from gradsight.interp.shapes import infer_shape, numel
 from gradsight.interp.sites import Site
 from gradsight.interp.tensors import (
@@ -19,6 +20,7 @@ from gradsight.interp.tensors import (
     Saved,
     Tensor,
     any_requires_grad,
+    views_made_by,
 )
 from gradsight.interp.values import (
     AbsentGrad,
@@ -33,7 +35,7 @@ from gradsight.interp.values import (
     tensors_in,
 )
 from gradsight.model.events import Step
-from gradsight.ops.fact import Case, Output
+from gradsight.ops.fact import Case, Output, Save
 
 INTEGRAL = ("int", "bool")
 
@@ -204,7 +206,7 @@ class Recorder(CaseSelection):
             # torch has stopped at the write itself.
             return
         steps = [
-            Step("made", view.site, f"{view.one_of_many} returns several views of one tensor here"),
+            Step("made", view.site, views_made_by(view)),
             Step("written", write.site, "the memory behind them is written here"),
         ]
         self.emit(
@@ -313,6 +315,9 @@ class Recorder(CaseSelection):
     def make_view(self, source: Tensor, output: Output, op: str, site: Site) -> Tensor:
         """A window on the memory of `source`."""
         counter = source.counter if output.shares_version else None
+        if source.inference_site is not None and output.gradient == "none":
+            # Outside inference mode `detach()` and `.data` give the memory a counter, and with it leave to write.
+            counter = source.counter if self.inference else None
         result = Tensor(site, source.storage, counter)
         result.region = source.region
         result.source = source
@@ -388,6 +393,9 @@ class Recorder(CaseSelection):
     ) -> None:
         for save in case.saves:
             sure = certain and save.when == "always"
+            if save.needs and save.needs[0].endswith(":others"):
+                self.keep_factors(grad_node, save, bound, sure)
+                continue
             if save.needs:
                 needed = any_requires_grad([flags.get(name.partition(":")[0], False) for name in save.needs])
                 if needed is False:
@@ -405,6 +413,23 @@ class Recorder(CaseSelection):
                 grad_node.saved.append(
                     Saved(tensor, save.what, sure and kept_itself and self.saves_are_certain)
                 )
+
+    def keep_factors(self, grad_node: Node, save: Save, bound: dict[str, Any], sure: bool) -> None:
+        """Each of several factors is kept if another one requires grad."""
+        factors = tensors_in(bound.get(save.what))
+        equation = next((value for value in bound.values() if isinstance(value, str)), "")
+        kept = factors_kept(equation, [factor.shape for factor in factors])
+        for position, tensor in enumerate(factors):
+            others = [other.needs_grad() for other in factors[:position] + factors[position + 1 :]]
+            needed = any_requires_grad(others) if len(factors) > 1 else True
+            told = kept[position]
+            if needed is False or told.how == COPIED:
+                continue
+            itself = told.how == KEPT and (tensor.dense or merges(tensor, told))
+            if tensor.inference_site is not None and sure and itself and grad_node.requires is True:
+                self.inference_tensor_saved(tensor, grad_node)
+            is_certain = sure and itself and needed is True and not self.autocast and self.saves_are_certain
+            grad_node.saved.append(Saved(tensor, save.what, is_certain))
 
     def tensors_saved(self, what: str, bound: dict[str, Any], results: list[Tensor]) -> list[Tensor]:
         if what.startswith("result"):

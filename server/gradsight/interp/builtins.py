@@ -6,6 +6,7 @@ import ast
 import builtins as python_builtins
 from typing import Any
 
+from gradsight.interp.machine import RaisedError
 from gradsight.interp.objects import Objects
 from gradsight.interp.tensors import NO_CUTS, Tensor
 from gradsight.interp.values import (
@@ -19,6 +20,7 @@ from gradsight.interp.values import (
     Layer,
     Mapping,
     Method,
+    Negated,
     Number,
     Opaque,
     Seq,
@@ -87,6 +89,9 @@ class Builtins(Objects):
             except (ValueError, TypeError):
                 pass
         first = args[0] if len(args) > 1 and isinstance(args[0], int) else 0
+        if (len(args) == 1 or (len(args) == 2 and isinstance(args[0], int))) and first >= 0:
+            later = [self.counted_from(first + 1), self.counted_from(first + 2)]
+            return Seq("range", [first, *later], exact=False)
         if len(args) == 1 or isinstance(args[0], int):
             return Seq("range", [first, Number(), Number()], exact=False)
         return Seq("range", [Number(), Number()], exact=False)
@@ -307,11 +312,24 @@ class Builtins(Objects):
         if isinstance(value, (int, float, str)):
             try:
                 return {"int": int, "float": float, "bool": bool}[name](value)
-            except (ValueError, OverflowError):
+            except ValueError:
+                raise RaisedError(Opaque("exception", "ValueError", self.site(node))) from None
+            except OverflowError:
                 return Number()
         if name == "bool":
             known = self.truth(value)
-            return known if known is not None else Unknown("truth of an unknown value", "bool")
+            if isinstance(value, Negated):
+                return value
+            if not isinstance(value, (Unknown, Number)) or (
+                known is not None and self.guarded_by(value) is None
+            ):
+                return known if known is not None else Unknown("truth of an unknown value", "bool")
+            outcome = Unknown("truth of an unknown value", "bool")
+            inner = value.condition if isinstance(value, Unknown) else None
+            outcome.condition = value if inner is None else inner
+            return outcome
+        if isinstance(value, (Unknown, Number)):
+            return self.same_number(value, name, cuts_of(value))
         return Number(cuts_of(value))
 
     def builtin_int(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:

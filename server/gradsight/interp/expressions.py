@@ -6,7 +6,7 @@ import ast
 import operator
 from typing import Any
 
-from gradsight.interp.name_reading import NameReading
+from gradsight.interp.comparisons import Comparisons
 from gradsight.interp.tensors import Tensor
 from gradsight.interp.values import (
     MISSING,
@@ -44,23 +44,6 @@ BINARY: dict[type, tuple[str, Any]] = {
     ast.LShift: ("lshift", operator.lshift),
     ast.RShift: ("rshift", operator.rshift),
 }
-COMPARE: dict[type, tuple[str, Any]] = {
-    ast.Eq: ("==", operator.eq),
-    ast.NotEq: ("!=", operator.ne),
-    ast.Lt: ("<", operator.lt),
-    ast.LtE: ("<=", operator.le),
-    ast.Gt: (">", operator.gt),
-    ast.GtE: (">=", operator.ge),
-}
-TENSOR_COMPARE = {
-    "==": "__eq__",
-    "!=": "__ne__",
-    "<": "__lt__",
-    "<=": "__le__",
-    ">": "__gt__",
-    ">=": "__ge__",
-}
-OPPOSITE = {"!=": "==", "is not": "is", "not in": "in", ">=": "<", "<=": ">"}
 UNARY: dict[type, tuple[str, Any]] = {
     ast.USub: ("neg", operator.neg),
     ast.UAdd: ("pos", operator.pos),
@@ -70,7 +53,7 @@ LONGEST_CONSTANT = 4096
 MOST_ITEMS = 64
 
 
-class Expressions(NameReading):
+class Expressions(Comparisons):
     """Evaluation of expressions."""
 
     def evaluate(self, node: Any) -> Any:
@@ -219,14 +202,39 @@ class Expressions(NameReading):
             if result is not None:
                 return result
         if _numeric(left) and _numeric(right):
-            return Number(cuts)
+            return self.unknown_sum(name, left, right, cuts)
         if isinstance(left, Unknown) or isinstance(right, Unknown):
             result = self.unknown_arithmetic(name, left, right, node)
             if result is not None:
                 return result
+            if name in ("mod", "floordiv", "and") and isinstance(left, Unknown) and isinstance(right, int):
+                return left.derived((name, right), "arithmetic on unknown values")
         unknown = Unknown("arithmetic on unknown values")
         unknown.cuts = cuts
         return unknown
+
+    def unknown_sum(self, name: str, left: Any, right: Any, cuts: frozenset[Any]) -> Number:
+        """Arithmetic on an unknown number; with a constant it is the same number whenever it is worked out."""
+        value, constant = (left, right) if isinstance(left, (Unknown, Number)) else (right, left)
+        if not is_constant(constant):
+            return Number(cuts)
+        result = self.same_number(value, (name, constant, value is left), cuts)
+        if type(constant) is int and (name == "add" or (name == "sub" and value is left)):
+            base, offset = value, constant if name == "add" else -constant
+            if isinstance(value, Number) and value.shifted is not None:
+                base, offset = value.shifted[0], offset + value.shifted[1]
+            result.shifted = (base, offset)
+        return result
+
+    def same_number(self, value: Unknown | Number, key: Any, cuts: frozenset[Any]) -> Number:
+        """A number that follows from an unknown value: the same one for the same `key`."""
+        answers = value.answers
+        if answers is None:
+            answers = value.answers = {}
+        known: Number | None = answers.get(key)
+        if known is None:
+            known = answers[key] = Number(cuts)
+        return known
 
     def sequence_operator(self, name: str, left: Any, right: Any) -> Any:
         if name == "add" and isinstance(left, Seq) and isinstance(right, Seq):
@@ -298,133 +306,6 @@ class Expressions(NameReading):
         if self.decide(condition, node):
             return self.evaluate(node.body)
         return self.evaluate(node.orelse)
-
-    def compare(self, node: ast.Compare) -> Any:
-        left = self.evaluate(node.left)
-        outcome: Any = True
-        for op, comparator in zip(node.ops, node.comparators):
-            right = self.evaluate(comparator)
-            kind = type(op)
-            if kind is ast.Is:
-                outcome = self.compare_values("is", left, right, node)
-            elif kind is ast.IsNot:
-                outcome = self.negate(self.compare_values("is", left, right, node))
-            elif kind is ast.In:
-                outcome = self.contains(right, left)
-            elif kind is ast.NotIn:
-                outcome = self.negate(self.contains(right, left))
-            else:
-                outcome = self.compare_values(COMPARE[kind][0], left, right, node)
-            if len(node.ops) > 1 and self.truth(outcome) is False:
-                return False
-            left = right
-        return outcome
-
-    def negate(self, value: Any) -> Any:
-        if isinstance(value, bool):
-            return not value
-        if isinstance(value, Negated):
-            return value.value
-        return Negated(value)
-
-    def compare_values(self, op: str, left: Any, right: Any, node: ast.AST) -> Any:
-        """A comparison: known, a tensor, or an unknown condition that stays the same when asked again."""
-        if op == "is":
-            return self.identical(left, right)
-        if isinstance(left, Tensor):
-            return self.tensor_operator(TENSOR_COMPARE[op], left, right, node)
-        if isinstance(right, Tensor):
-            flipped = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(op, op)
-            return self.tensor_operator(TENSOR_COMPARE[flipped], right, left, node)
-        if is_constant(left) and is_constant(right):
-            try:
-                return dict(COMPARE.values())[op](left, right)
-            except Exception:
-                return Unknown("comparison of constants that fails", "bool")
-        if op in ("==", "!=") and isinstance(left, (Seq, External)) and isinstance(right, (Seq, External)):
-            same = self.equal(left, right)
-            if same is not None:
-                return same == (op == "==")
-        if op in OPPOSITE:
-            return self.negate(self.compare_values(OPPOSITE[op], left, right, node))
-        for first, second, name in ((left, right, op), (right, left, f"r{op}")):
-            if isinstance(first, (Unknown, Number)):
-                if isinstance(first, Number):
-                    if first.answers is None:
-                        first.answers = {}
-                    answers = first.answers
-                else:
-                    if first.answers is None:
-                        first.answers = {}
-                    answers = first.answers
-                key = (name, second if is_constant(second) else id(second))
-                if key not in answers:
-                    answers[key] = Unknown("comparison with an unknown value", "bool")
-                    self.kept_alive.append(second)
-                return answers[key]
-        return Unknown("comparison", "bool")
-
-    def equal(self, left: Any, right: Any) -> bool | None:
-        """Whether two values are equal, or None."""
-        if is_constant(left) and is_constant(right):
-            return bool(left == right)
-        if isinstance(left, External) and isinstance(right, External):
-            return left.path == right.path
-        if isinstance(left, Seq) and isinstance(right, Seq) and left.exact and right.exact:
-            if len(left.items) != len(right.items):
-                return False
-            pairs = [self.equal(a, b) for a, b in zip(left.items, right.items)]
-            if False in pairs:
-                return False
-            return True if all(pair is True for pair in pairs) else None
-        return True if left is right else None
-
-    def identical(self, left: Any, right: Any) -> Any:
-        """`is`: mostly asked about None."""
-        if left is right:
-            return True
-        if isinstance(left, AbsentGrad):
-            left = None
-        if isinstance(right, AbsentGrad):
-            right = None
-        if is_constant(left) and is_constant(right):
-            return left is right or (isinstance(left, type(right)) and left == right)
-        for first, second in ((left, right), (right, left)):
-            if second is None or isinstance(second, bool):
-                if isinstance(first, Unknown):
-                    if second is None and first.hint:
-                        return False
-                    return first.derived(("is", second), "whether it is None", "bool")
-                return False
-        if isinstance(left, Tensor) and isinstance(right, Tensor):
-            return False if left.storage is not right.storage else Unknown("identity of two aliases", "bool")
-        if isinstance(left, (Unknown, Number)) or isinstance(right, (Unknown, Number)):
-            return Unknown("identity", "bool")
-        if isinstance(left, External) and isinstance(right, External):
-            return left.path == right.path
-        return False
-
-    def contains(self, container: Any, item: Any) -> Any:
-        if isinstance(container, str) and isinstance(item, str):
-            return item in container
-        if isinstance(container, Mapping):
-            key = self.mapping_key(item)
-            if key in container.items:
-                return True
-            return False if container.exact and key is not MISSING else Unknown("membership", "bool")
-        if isinstance(container, Seq):
-            outcomes = [self.equal(element, item) for element in container.items[:MOST_ITEMS]]
-            if True in outcomes:
-                return True
-            if container.exact and all(outcome is False for outcome in outcomes):
-                return False
-            return Unknown("membership", "bool")
-        if isinstance(container, range) and isinstance(item, int):
-            return item in container
-        if isinstance(container, Unknown):
-            key = ("contains", item if is_constant(item) else id(item))
-            return container.derived(key, "membership", "bool")
-        return Unknown("membership", "bool")
 
     # -- items -------------------------------------------------------------------------------------------------------
 

@@ -53,6 +53,9 @@ class Indexing(TensorAttributes):
     def augment(self, node: ast.AugAssign, current: Any, operand: Any) -> Any:
         """`current op= operand`."""
         name, _ = BINARY[type(node.op)]
+        if isinstance(current, Tensor) and name == "matmul":
+            # Tensors have no `__imatmul__`: the product is a new tensor, bound to the name.
+            return self.binary_values(type(node.op), current, operand, node)
         if isinstance(current, Tensor):
             self.before_augmented(node, current, operand)
             if isinstance(operand, Array):
@@ -87,10 +90,9 @@ class Indexing(TensorAttributes):
         view = self.tensor_item(owner, index, node)
         if not isinstance(view, Tensor):
             return
-        if view.storage is owner.storage:
-            self.augment(node, view, operand)
-        else:
-            result = self.augment(node, view, operand)
+        shared = view.storage is owner.storage
+        result = self.augment(node, view, operand)
+        if not shared or result is not view:
             self.write_item(owner, index, result, node)
 
     def unknown_arithmetic(self, name: str, left: Any, right: Any, node: ast.AST) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradsight.interp.calls import Calls
+from gradsight.interp.quantities import LENGTH
 from gradsight.interp.tensors import Tensor
 from gradsight.interp.values import (
     Array,
@@ -173,7 +174,9 @@ class Iteration(Calls):
             if value.held is not None:
                 return self.length_of(value.held)
         if isinstance(value, Unknown):
-            return value.derived("len", "length of an unknown value", "number")
+            size = value.derived(LENGTH, "length of an unknown value", "number")
+            size.asks = (LENGTH, value, None)
+            return size
         if isinstance(value, Opaque) and value.kind == "loader":
             return Number()
         return Number()

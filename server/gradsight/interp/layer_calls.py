@@ -20,6 +20,8 @@ from gradsight.interp.values import (
 )
 from gradsight.ops.fact import OpFact
 
+HOOKED_VIEW = "register_full_backward_hook"
+
 
 class Modules(ModuleMethods):
     """Applying a module to its input."""
@@ -30,20 +32,32 @@ class Modules(ModuleMethods):
     """When a layer was last applied without grad mode."""
 
     def call_module(self, instance: Instance, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        state = instance.module
+        hooked = state is not None and (state.pre_hooks or state.forward_hooks or state.backward_hooks)
+        if hooked:
+            args = self.run_pre_hooks(instance, args, node)
+        result = self.apply_module(instance, args, kwargs, node)
+        return self.run_forward_hooks(instance, args, result, node) if hooked else result
+
+    def apply_module(self, instance: Instance, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         method, _ = instance.cls.find("forward")
         if "forward" in instance.attributes:
             return self.call(instance.attributes["forward"], args, kwargs, node)
         if isinstance(method, Function):
-            result = self.call_function(method, [instance, *args], kwargs, node)
-            if instance.module is not None and instance.module.forward_hooks:
-                return self.run_forward_hooks(instance, args, result, node)
-            return result
+            return self.call_function(method, [instance, *args], kwargs, node)
         layer = instance.attributes.get("<layer>")
         if isinstance(layer, Layer):
             return self.call_layer(layer, args, kwargs, node)
         return self.unknown_result("module without forward", args, kwargs, node)
 
     def call_layer(self, layer: Layer, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        state = layer.module
+        if not (state.pre_hooks or state.forward_hooks or state.backward_hooks):
+            return self.apply_layer(layer, args, kwargs, node)
+        args = self.run_pre_hooks(layer, args, node)
+        return self.run_forward_hooks(layer, args, self.apply_layer(layer, args, kwargs, node), node)
+
+    def apply_layer(self, layer: Layer, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         name = layer.name
         if name == "nn.Sequential":
             if not args:
@@ -86,14 +100,30 @@ class Modules(ModuleMethods):
             self.last_inference = self.tick
         self.shape_of_layer(layer, result, inputs)
         self.layer_called(layer, bound, result, node)
-        return self.run_forward_hooks(layer, args, result, node)
+        return result
+
+    def run_pre_hooks(self, module: Any, args: list[Any], node: ast.AST) -> list[Any]:
+        """What the module is given once its hooks have seen it."""
+        for hook in module.module.pre_hooks:
+            replaced = self.call(hook, [module, Seq("tuple", list(args))], {}, node)
+            if isinstance(replaced, Seq) and replaced.kind == "tuple":
+                args = list(replaced.items)
+            elif replaced is not None:
+                args = [replaced]
+        return args
 
     def run_forward_hooks(self, module: Any, args: list[Any], result: Any, node: ast.AST) -> Any:
         for hook in module.module.forward_hooks:
             replaced = self.call(hook, [module, Seq("tuple", list(args)), result], {}, node)
             if replaced is not None and not isinstance(replaced, Unknown):
                 result = replaced
-        return result
+        recorded = isinstance(result, Tensor) and result.needs_grad() is True and self.grad_mode
+        if not (module.module.backward_hooks and recorded) or self.inference:
+            return result
+        # torch passes the result through a function of its own, which gives it back as a view.
+        view = self.apply_view("BackwardHookFunction", result, node)
+        view.shape, view.dense, view.one_of_many = result.shape, result.dense, HOOKED_VIEW
+        return view
 
     def layer_called(self, layer: Layer, bound: dict[str, Any], result: Any, node: ast.AST) -> None:
         """Hook: a layer was applied."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradsight.interp.einsum import Kept
 from gradsight.interp.shapes import Shape, numel
 from gradsight.interp.tensors import Tensor
 from gradsight.interp.values import Slice
@@ -70,3 +71,26 @@ def still_overlaps(tensor: Tensor, shape: Shape) -> bool:
         return False
     held, shown = numel(owner.shape), numel(shape)
     return held is not None and shown is not None and shown > held
+
+
+ALL_DIMENSIONS = frozenset(range(64))
+
+
+def narrowed_dimensions(tensor: Tensor) -> frozenset[int]:
+    """The dimensions along which a view shows less than its memory holds; all of them where that cannot be told."""
+    source = tensor.source
+    if tensor.dense:
+        return frozenset()
+    if source is None or not source.dense or tensor.twist or tensor.overlapping:
+        return ALL_DIMENSIONS
+    shape, whole = tensor.shape, source.shape
+    if shape is None or whole is None or len(shape) != len(whole):
+        return ALL_DIMENSIONS
+    return frozenset(
+        place for place, (own, all_of_it) in enumerate(zip(shape, whole)) if own is None or own != all_of_it
+    )
+
+
+def merges(tensor: Tensor, told: Kept) -> bool:
+    """Whether the dimensions that a product merges lie next to each other in the memory of a view."""
+    return not told.dense and not told.whole & narrowed_dimensions(tensor)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradsight.interp.machine import RaisedError
+from gradsight.interp.quantities import RESIZES
 from gradsight.interp.standard import Standard
 from gradsight.interp.tensors import Tensor
 from gradsight.interp.values import (
@@ -470,6 +471,8 @@ class Library(Standard):
         if tensor is not None:
             return self.tensor_method(tensor, name, args, kwargs, node)
         self.protocol_of_unknown(receiver, name, args, kwargs, node)
+        if name in RESIZES:
+            self.resized(receiver, name)
         result = self.unknown_result(f"result of method {name} of an unknown value", args, kwargs, node)
         if name in ("item", "tolist"):
             result.hint = "number"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradsight.interp.deferred import divide
 from gradsight.interp.parsing import parse_text
+from gradsight.interp.quantities import FILLS, LENGTH, MORE, TRUTH, Assumed, Question
 from gradsight.interp.sites import Frame, Site, Unit
 from gradsight.interp.syntax import remembered
 from gradsight.interp.tensors import Maybe, Tensor
@@ -118,6 +119,8 @@ class MachineState:
         self.decided: dict[Any, bool] = {}
         self.branches: dict[Any, tuple[int, bool]] = {}
         """For undecided conditions that may hold in many rounds: the branch, and the way that was taken."""
+        self.assumed: dict[int, Assumed] = {}
+        """What the decisions say about the values they asked about."""
         self.last_choice: dict[int, bool] = {}
         self.visited: set[int] = set()
         self.covered: set[tuple[int, bool]] = set()
@@ -209,8 +212,13 @@ class MachineState:
             inner = self.truth(value.value)
             return None if inner is None else not inner
         if isinstance(value, Unknown):
-            return self.decided.get(id(value.condition if value.condition is not None else value))
-        if isinstance(value, (Number, Tensor, Array)):
+            condition = value if value.condition is None else value.condition
+            known = self.decided.get(id(condition))
+            return self.implied(condition) if known is None and self.assumed else known
+        if isinstance(value, Number):
+            known = self.decided.get(id(value))
+            return self.implied(value) if known is None and self.assumed else known
+        if isinstance(value, (Tensor, Array)):
             return self.decided.get(id(value))
         if isinstance(value, AbsentGrad):
             return False
@@ -255,7 +263,72 @@ class MachineState:
         self.decided[key] = choice
         if isinstance(node, ast.If) and remembered(node.test, "may_recur", may_recur):
             self.branches[key] = (id(node), choice != negated)
+        self.learn(value, choice)
         return choice != negated
+
+    def learn(self, condition: Any, choice: bool) -> None:
+        """What a decision says about the value that its condition asks about."""
+        if not isinstance(condition, (Unknown, Number)):
+            return
+        kind, value, constant = question_of(condition)
+        known = self.assumed.get(id(value))
+        if known is None:
+            known = self.assumed[id(value)] = self.nothing_assumed(value)
+        known.assume(kind, constant, choice)
+        known.origin = id(condition)
+        size = self.assumed.get(id(size_of(value))) if kind == TRUTH else None
+        if size is not None:
+            size.assume(MORE, 0, choice)
+            size.origin = known.origin
+
+    def nothing_assumed(self, value: Unknown | Number) -> Assumed:
+        """A fresh account of a value; a length knows whether its container was found empty."""
+        if isinstance(value, Number):
+            return Assumed(value, numeric=True, whole=False)
+        if value.asks is None or value.asks[0] != LENGTH:
+            return Assumed(value, numeric=value.hint == "number", whole=False)
+        fresh = Assumed(value, numeric=True, whole=True)
+        container = value.asks[1]
+        found = self.decided.get(id(container))
+        if found is not None:
+            fresh.assume(MORE, 0, found)
+            fresh.origin = id(container)
+        return fresh
+
+    def implied(self, condition: Unknown | Number) -> bool | None:
+        """What earlier decisions about the same value say of a condition."""
+        kind, value, constant = question_of(condition)
+        known = self.assumed.get(id(value))
+        if known is None and isinstance(value, Unknown) and value.asks is not None:
+            known = self.nothing_assumed(value)
+        outcome = known.answer(kind, constant) if known is not None else None
+        if outcome is None and kind == TRUTH:
+            known = self.assumed.get(id(size_of(value)))
+            outcome = known.answer(MORE, 0) if known is not None else None
+        if known is not None and outcome is not None and known.origin is not None:
+            self.decided[id(condition)] = outcome
+            self.branches[id(condition)] = self.branches.get(known.origin, known.origin)
+            self.kept_alive.append(condition)
+        return outcome
+
+    def counted_from(self, first: int) -> Number:
+        """An unknown whole number that is not below `first`, which is not below zero."""
+        number = Number()
+        known = self.assumed[id(number)] = Assumed(number, numeric=True, whole=True)
+        known.low = first
+        return number
+
+    def resized(self, container: Unknown, method: str) -> None:
+        """An unknown container was changed: what was found out about its length is about the one before."""
+        answers = container.answers
+        if answers is not None:
+            for key in [key for key in answers if key == LENGTH or (type(key) is tuple and key[0] == "from")]:
+                self.kept_alive.append(answers.pop(key))
+        self.decided.pop(id(container), None)
+        self.assumed.pop(id(container), None)
+        if method in FILLS or method == "clear":
+            self.decided[id(container)] = method != "clear"
+            self.kept_alive.append(container)
 
     def guarded_by(self, value: Any) -> Any:
         """The decision a branch on `value` rests on, or None when its outcome is known by itself."""
@@ -288,6 +361,17 @@ def may_recur(test: ast.expr) -> bool:
     return any(isinstance(part, ast.Mod) for part in parts) or not any(
         isinstance(part, (ast.Eq, ast.Is)) for part in parts
     )
+
+
+def question_of(condition: Unknown | Number) -> Question:
+    """What a condition asks; a value that is used as a condition asks for its own truth."""
+    asks = condition.asks if isinstance(condition, Unknown) else None
+    return asks if asks is not None and asks[0] != LENGTH else (TRUTH, condition, None)
+
+
+def size_of(value: Any) -> Any:
+    """The length of an unknown value, if anybody asked for it."""
+    return value.answers.get(LENGTH) if value.answers is not None else None
 
 
 def native(name: str) -> Any:

@@ -14,11 +14,20 @@ from gradsight.interp.values import (
     Instance,
     Layer,
     Mapping,
+    Native,
     Opaque,
     Seq,
     Super,
     Unknown,
 )
+
+MODULE_HOOKS = {
+    "register_forward_pre_hook": "pre_hooks",
+    "register_forward_hook": "forward_hooks",
+    "register_full_backward_hook": "backward_hooks",
+    "register_full_backward_pre_hook": "backward_hooks",
+}
+"""Where a module keeps which of its hooks."""
 
 
 class ModuleMethods(ModuleRegistry):
@@ -39,9 +48,8 @@ class ModuleMethods(ModuleRegistry):
             return action(module, args, kwargs, node)
         if name in ("forward", "__call__"):
             return self.call(module, args, kwargs, node)
-        if name == "register_forward_hook" and args:
-            module.module.forward_hooks.append(args[0])
-            return Opaque("hook", "forward hook", self.site(node))
+        if name in MODULE_HOOKS and args:
+            return self.module_hooked(getattr(module.module, MODULE_HOOKS[name]), args[0], kwargs, node)
         if name.startswith(("register_", "_register")):
             return Opaque("hook", "hook", self.site(node))
         if name in ("append", "extend", "insert", "keys", "values", "items", "update", "pop"):
@@ -49,6 +57,20 @@ class ModuleMethods(ModuleRegistry):
         if name in ("share_memory", "compile", "to_empty", "type"):
             return module
         return self.unknown_result(f"method {name} of a module", [module, *args], kwargs, node)
+
+    def module_hooked(self, hooks: list[Any], hook: Any, kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """A hook that runs at every call of a module, until its handle removes it."""
+        handle = Opaque("hook", "hook of a module", self.site(node))
+        if any(key in kwargs for key in ("with_kwargs", "always_call")):
+            return handle
+
+        def remove(args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> None:
+            if hook in hooks:
+                hooks.remove(hook)
+
+        hooks.insert(0, hook) if kwargs.get("prepend") is True else hooks.append(hook)
+        handle.state["remove"] = Native("remove", remove)
+        return handle
 
     def module_parameters(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         values = [tensor for _, tensor in self.tensors_of(module, "parameter")]

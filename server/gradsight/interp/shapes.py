@@ -440,6 +440,66 @@ def _outer(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
     return (tensors[0][0], tensors[1][0])
 
 
+def _repeat_interleave(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    """Each element several times, along a dimension or in one long row."""
+    times, dim = bound.get("repeats"), bound.get("dim")
+    if times is None:
+        return None
+    sizes = [numel(shape)] if dim is None else list(shape)
+    place = 0 if dim is None else int(dim)
+    size = sizes[place]
+    sizes[place] = size * times if isinstance(size, int) and type(times) is int else None
+    return tuple(sizes)
+
+
+def _repeat(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    """Copies side by side; dimensions are added in front where more counts than dimensions are given."""
+    times = _numbers(bound.get("repeats", bound.get("dims")))
+    sizes = [1] * (len(times) - len(shape)) + list(shape)
+    times = [1] * (len(sizes) - len(times)) + times
+    return tuple(
+        size * count if isinstance(size, int) and isinstance(count, int) else None
+        for size, count in zip(sizes, times)
+    )
+
+
+def _numbers(given: Any) -> list[Any]:
+    """Several numbers, given one by one or in a sequence."""
+    values = list(given.items) if isinstance(given, Seq) else [given]
+    return list(values[0].items) if len(values) == 1 and isinstance(values[0], Seq) else values
+
+
+def _add_product(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    """A product of matrices, or of a matrix and a vector, with something added that is stretched to it."""
+    left, right = list(bound.values())[1:3]
+    return _matmul(left.shape, {"self": left, "other": right}, [("self", left), ("other", right)])
+
+
+def _index_select(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    index = bound["index"]
+    count = numel(index.shape) if isinstance(index, Tensor) else None
+    sizes = list(shape)
+    sizes[int(bound["dim"])] = count
+    return tuple(sizes)
+
+
+def _pad(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    """Elements added before and behind, told from the last dimension forwards."""
+    counts = _numbers(bound.get("pad"))
+    sizes = list(shape)
+    for place, (before, behind) in enumerate(zip(counts[::2], counts[1::2]), start=1):
+        size = sizes[-place]
+        known = all(isinstance(part, int) for part in (size, before, behind))
+        sizes[-place] = size + before + behind if known else None
+    return tuple(sizes)
+
+
+def _attention(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    """As many rows as queries, each as wide as the values."""
+    value = bound["value"].shape
+    return None if shape is None or not value else (*shape[:-1], value[-1])
+
+
 def _elementwise(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
     if any(type(value).__name__ == "Unknown" and not value.hint for value in bound.values()):
         return None
@@ -456,6 +516,9 @@ RULES: dict[str, Any] = {
     "linear": _linear, "embedding": _embedding,
     **dict.fromkeys(("ctc_loss", "multi_margin_loss", "multilabel_margin_loss"), _loss),
     **dict.fromkeys(("cross_entropy", "nll_loss"), _class_loss),
+    "pad": _pad, "scaled_dot_product_attention": _attention,
+    "repeat": _repeat, "tile": _repeat, "repeat_interleave": _repeat_interleave, "index_select": _index_select,
+    **dict.fromkeys(("addmm", "baddbmm", "addmv"), _add_product),
     "cosine_similarity": _cosine_similarity, "einsum": _einsum, "topk": _topk,
     **dict.fromkeys(("max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d"), _pool),
     **dict.fromkeys(("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "kl_div",

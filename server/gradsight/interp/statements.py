@@ -207,9 +207,12 @@ class Statements(Loops):
         while isinstance(value, Negated):
             outcome = not outcome
             value = value.value
+        if isinstance(value, Unknown) and value.condition is not None:
+            value = value.condition
         if isinstance(value, Unknown) and id(value) not in self.decided:
             self.decided[id(value)] = outcome
             self.kept_alive.append(value)
+            self.learn(value, outcome)
 
     def do_raise(self, node: ast.Raise) -> Any:
         value = self.evaluate(node.exc) if node.exc is not None else None
@@ -322,12 +325,41 @@ class Statements(Loops):
             if any(outcome is True for outcome in outcomes):
                 return True
             unknown = [outcome for outcome in outcomes if outcome is not False]
-            return unknown[0] if unknown else False
+            return self.any_of(unknown) if unknown else False
+        if isinstance(pattern, ast.MatchSequence):
+            outcome = self.match_sequence(pattern.patterns, subject)
+            if outcome is not None:
+                return outcome
         for inner in ast.walk(pattern):
             name = getattr(inner, "name", None)
             if isinstance(inner, (ast.MatchAs, ast.MatchStar)) and name:
                 self.bind(name, self.gap("bound by a structural pattern"))
         return self.gap("structural pattern")
+
+    def match_sequence(self, patterns: list[ast.pattern], subject: Any) -> Any:
+        """A pattern of items held against a list or tuple that is known; None where it is not."""
+        if is_constant(subject) or isinstance(subject, Mapping):
+            return False
+        if not isinstance(subject, Seq) or not subject.exact or subject.kind not in ("list", "tuple"):
+            return None
+        items = subject.items
+        stars = [index for index, part in enumerate(patterns) if isinstance(part, ast.MatchStar)]
+        if len(items) < len(patterns) - len(stars) or (not stars and len(items) > len(patterns)):
+            return False
+        outcomes = []
+        for index, part in enumerate(patterns):
+            behind = len(patterns) - index
+            if isinstance(part, ast.MatchStar):
+                taken = items[index : len(items) - behind + 1]
+                if part.name:
+                    self.bind(part.name, Seq("list", list(taken), True, self.site(part)))
+            else:
+                after_star = bool(stars) and index > stars[0]
+                outcomes.append(self.match_pattern(part, items[-behind if after_star else index]))
+        if any(outcome is False for outcome in outcomes):
+            return False
+        undecided = [outcome for outcome in outcomes if outcome is not True]
+        return undecided[0] if undecided else True
 
     # -- with and try ------------------------------------------------------------------------------------------------
 

@@ -328,3 +328,10 @@ def leaves_of(edges: tuple[Edge, ...] | list[Edge], through_zero: bool = True) -
             seen.add(edge)
             todo.extend(edge.inputs)
     return found
+
+
+def views_made_by(view: Tensor) -> str:
+    """How a view came about that autograd does not let anybody write."""
+    if view.one_of_many.startswith("register_"):
+        return f"{view.one_of_many} makes the result a view here"
+    return f"{view.one_of_many} returns several views of one tensor here"

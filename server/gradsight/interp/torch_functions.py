@@ -11,7 +11,7 @@ from gradsight.interp.cases import dtype_name
 from gradsight.interp.layers import CONTAINERS, SIGNATURES
 from gradsight.interp.modes import MODES, SETTERS
 from gradsight.interp.shapes import sizes_of
-from gradsight.interp.tensors import Cut, Maybe, Node, Tensor, any_requires_grad, leaves_of
+from gradsight.interp.tensors import Cut, Maybe, Node, Saved, Tensor, any_requires_grad, leaves_of
 from gradsight.interp.training import Training
 from gradsight.interp.values import (
     Array,
@@ -378,6 +378,9 @@ class TorchFunctions(Training):
                 ]
                 wrapped = Node("checkpoint", site, given + leaves_list(edge), tensor.requires_grad, self.tick)
                 wrapped.holds = "always"
+                # The inputs are kept to run the function again; where nothing inside was kept, nobody runs it again.
+                if reentrant is True or keeps_inside(edge, given):
+                    wrapped.saved = [Saved(one, "input", True) for one in inputs if isinstance(one, Tensor)]
                 tensor.node = wrapped
         return result
 
@@ -436,6 +439,8 @@ class TorchFunctions(Training):
         target = args[0] if args else kwargs.get("tensor")
         if isinstance(target, Tensor) and name.endswith("_"):
             self.tick += 1
+            if target.overlapping:
+                self.overlap_written(target, name, self.site(node))
             self.write_tensor(target, name, self.site(node), [], False, mode="no_grad")
             return target
         return Number() if name == "calculate_gain" else target
@@ -523,6 +528,20 @@ def fact_name(path: str) -> str:
     """How the fact table spells a torch function."""
     inner = path[6:]
     return inner if "." in inner else path
+
+
+def keeps_inside(edge: Any, outside: list[Any]) -> bool:
+    """Whether a node between an edge and what was given from outside certainly keeps something."""
+    todo, seen = [edge], set(map(id, outside))
+    while todo:
+        node = todo.pop()
+        if id(node) in seen or not isinstance(node, Node):
+            continue
+        seen.add(id(node))
+        if any(saved.certain for saved in node.saved):
+            return True
+        todo.extend(node.inputs)
+    return False
 
 
 def leaves_list(edge: Any) -> list[Any]:

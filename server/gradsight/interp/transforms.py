@@ -42,7 +42,8 @@ class Transforms(Library):
                 aux = kwargs.get("has_aux", args[2] if len(args) > 2 else False)
                 return self.gradient_function(function, aux is not False, self.site(node), told)
         if name == "vmap":
-            return self.mapped_function(function, args[1] if len(args) > 1 else kwargs.get("in_dims", 0))
+            given = dict(zip(("in_dims", "out_dims"), args[1:])) | kwargs
+            return self.mapped_function(function, given.get("in_dims", 0), given.get("out_dims", 0))
         return super().transform(name, args, kwargs, node)
 
     def nn_utility(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
@@ -97,22 +98,43 @@ class Transforms(Library):
 
     # -- functions of functions --------------------------------------------------------------------------------------
 
-    def mapped_function(self, function: Any, in_dims: Any) -> Any:
+    def mapped_function(self, function: Any, in_dims: Any, out_dims: Any) -> Any:
         """`torch.vmap(f)`: f on each slice; what it keeps and writes is as if it were applied to the whole."""
 
         def run(inner: list[Any], named: dict[str, Any], place: ast.AST) -> Any:
             dims = in_dims.items if isinstance(in_dims, Seq) else [in_dims] * len(inner)
-            parts = [
-                arg if index < len(dims) and dims[index] is None else changed(arg, unsized)
-                for index, arg in enumerate(inner)
-            ]
+            parts: list[Any] = []
+            sizes: set[Any] = set()
+            for arg, dim in zip(inner, [*dims, *[0] * len(inner)]):
+                parts.append(
+                    arg if dim is None else changed(arg, lambda given, dim=dim: self.row(given, dim))
+                )
+                if isinstance(arg, Tensor) and dim is not None:
+                    whole = isinstance(dim, int) and arg.shape is not None and dim < len(arg.shape)
+                    sizes.add(arg.shape[dim] if whole else None)
             result = self.call(function, parts, named, place)
+            size = sizes.pop() if len(sizes) == 1 and out_dims == 0 else None
             for tensor in tensors_in(result):
                 if all(tensor is not given for arg in inner for given in tensors_in(arg)):
-                    tensor.shape = None
+                    known = tensor.shape is not None and size is not None
+                    tensor.shape = (size, *tensor.shape) if known else None
             return result
 
         return Native("torch.vmap", run)
+
+    def row(self, tensor: Tensor, dim: Any) -> Tensor:
+        """What the function is given of a tensor that is mapped along a dimension; its gradient goes to the tensor."""
+        shape = tensor.shape
+        known = shape is not None and isinstance(dim, int) and 0 <= dim < len(shape)
+        part = Tensor(
+            tensor.site, tensor.storage, tensor.counter, tensor.node, tensor.needs_grad(), tensor.dtype
+        )
+        part.shape = (*shape[:dim], *shape[dim + 1 :]) if known else None
+        if tensor.node is None and part.requires_grad is not False:
+            part.node = Node("argument", tensor.site, [tensor], part.requires_grad, self.tick)
+        part.label, part.cuts, part.source = tensor.label, tensor.cuts, tensor
+        part.base, part.seen_rebases = tensor.base, tensor.seen_rebases
+        return part
 
     def gradient_function(self, function: Any, has_aux: bool, made: Site, told: bool) -> Any:
         """`torch.func.grad(f)`: a function whose result is shaped like its first argument and stays in the graph."""
@@ -241,14 +263,6 @@ def changed(value: Any, change: Any, depth: int = 0) -> Any:
         items = {key: changed(item, change, depth + 1) for key, item in value.items.items()}
         return Mapping(items, value.exact, value.kind)
     return value
-
-
-def unsized(tensor: Tensor) -> Tensor:
-    """A slice of the tensor along a dimension that is not told."""
-    part = Tensor(tensor.site, tensor.storage, tensor.counter, tensor.node, tensor.needs_grad(), tensor.dtype)
-    part.label, part.cuts, part.source = tensor.label, tensor.cuts, tensor
-    part.base, part.seen_rebases = tensor.base, tensor.seen_rebases
-    return part
 
 
 def first_parameter(function: Any) -> str:

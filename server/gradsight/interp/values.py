@@ -20,7 +20,7 @@ CONSTANTS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
 class Unknown:
     """A value that is not known, and why.  `answers` keeps what was derived from it, so that it stays consistent."""
 
-    __slots__ = ("answers", "argument", "carries", "condition", "cuts", "hint", "reason", "tensor")
+    __slots__ = ("answers", "argument", "asks", "carries", "condition", "cuts", "hint", "reason", "tensor")
 
     def __init__(self, reason: str, hint: str = "") -> None:
         self.reason = reason
@@ -29,12 +29,14 @@ class Unknown:
         self.answers: dict[Any, Any] | None = None
         self.cuts: frozenset[Cut] = NO_CUTS
         self.argument = ""
-        self.condition: Unknown | None = None
+        self.condition: Unknown | Number | None = None
         """The condition that its truth is the same as, if it is known to be."""
         self.carries = False
         """Whether it may hold a graph of tensors that are known: it came from code that was given some."""
         self.tensor: Tensor | None = None
         """The tensor this unknown argument is taken for once torch functions are applied to it."""
+        self.asks: tuple[str, Any, Any] | None = None
+        """For a condition: the question about another value that it is the answer to."""
 
     def derived(self, key: Any, reason: str, hint: str = "") -> Unknown:
         """The same unknown for the same question."""
@@ -64,12 +66,14 @@ class Negated:
 class Number:
     """A Python number whose value is not known, with the tensors it was read from (`item`, `float`, ...)."""
 
-    __slots__ = ("answers", "cuts", "kind")
+    __slots__ = ("answers", "cuts", "kind", "shifted")
 
     def __init__(self, cuts: frozenset[Cut] = NO_CUTS, kind: str = "number") -> None:
         self.cuts = cuts
         self.kind = kind
         self.answers: dict[Any, Any] | None = None
+        self.shifted: tuple[Any, int] | None = None
+        """The number that it is the sum of, and the constant that was added to that."""
 
     reason = "a number computed at run time"
 
@@ -294,14 +298,17 @@ class Instance:
 class ModuleState:
     """What nn.Module adds to an object: training flag and the names that were registered."""
 
-    __slots__ = ("forward_hooks", "initialised", "registered", "training")
+    __slots__ = ("backward_hooks", "forward_hooks", "initialised", "pre_hooks", "registered", "training")
 
     def __init__(self) -> None:
         self.training: Any = True
         self.initialised = False
         self.registered: dict[str, str] = {}
         """Attribute name -> `parameter`, `buffer` or `module`."""
+        self.pre_hooks: list[Any] = []
         self.forward_hooks: list[Any] = []
+        self.backward_hooks: list[Any] = []
+        """Those that see the gradients of the whole module."""
 
 
 class Layer:

@@ -9,7 +9,17 @@ from gradsight.interp.autograd import INTEGRAL, Recorder, holds_of
 from gradsight.interp.regions import surely_overlap
 from gradsight.interp.shapes import numel
 from gradsight.interp.sites import Site
-from gradsight.interp.tensors import NO_CUTS, Cut, Maybe, Node, RequiresGrad, Tensor, Write, any_requires_grad
+from gradsight.interp.tensors import (
+    NO_CUTS,
+    Cut,
+    Maybe,
+    Node,
+    RequiresGrad,
+    Tensor,
+    Write,
+    any_requires_grad,
+    views_made_by,
+)
 from gradsight.model.events import Step
 from gradsight.ops.fact import Case
 
@@ -38,6 +48,8 @@ class Writer(Recorder):
         for target in targets:
             others = [tensor for _, tensor in operands if tensor is not target]
             mode = "no_grad" if case.no_grad else ""
+            if op in PLACES and len(operands) - len(others) > 1:
+                self.overlaps_operand(target, target, op, site)
             node = self.write_tensor(target, op, site, others, False if mode else recording, cuts, mode)
             if made_at is not None:
                 target.storage.writes[-1].site = made_at
@@ -80,16 +92,10 @@ class Writer(Recorder):
             if target.overlapping and overlaps:
                 self.overlap_written(target, op, site)
             for other in others if op not in COPIES else ():
-                if other.storage is target.storage and clash(target, other):
-                    self.emit(
-                        "shared-view-written",
-                        site,
-                        [Step("made", other.site, "the overlapping value is made here")],
-                        op=op,
-                        view="",
-                        target=self.text_of_target(site),
-                        reason="operands",
-                    )
+                if other.storage is target.storage and (
+                    clash(target, other) or (op in PLACES and same_window(target, other))
+                ):
+                    self.overlaps_operand(target, other, op, site)
         if not mode and (recording is not False or target.inference_site is not None):
             self.check_writable(target, op, site, recording)
         if (
@@ -162,15 +168,13 @@ class Writer(Recorder):
     def check_writable(self, target: Tensor, op: str, site: Site, recording: RequiresGrad) -> None:
         """What torch refuses at once."""
         text = self.text_of_target(site)
+        if target.one_of_many.startswith("register_"):
+            text = target.label or "the result"
         base = target.base
         if target.one_of_many and base is not None:
             assumption = recording.reason if isinstance(recording, Maybe) else ""
             if not (isinstance(recording, Maybe) and recording.weak):
-                steps = [
-                    Step(
-                        "made", target.site, f"{target.one_of_many} returns several views of one tensor here"
-                    )
-                ]
+                steps = [Step("made", target.site, views_made_by(target))]
                 self.emit(
                     "shared-view-written",
                     site,
@@ -182,7 +186,7 @@ class Writer(Recorder):
                     reason="many",
                 )
             return
-        if target.inference_site is not None and not self.inference:
+        if target.inference_site is not None and not self.inference and not has_own_counter(target):
             steps = [Step("made", target.inference_site, "inference mode is on here")]
             self.emit("backward-without-graph", site, steps, cut="inference", op=op, loss=text, source=text)
             return
@@ -216,6 +220,12 @@ class Writer(Recorder):
                     view=base is not None,
                 )
 
+    def overlaps_operand(self, target: Tensor, other: Tensor, op: str, site: Site) -> None:
+        """What is written and what it is combined with share memory."""
+        steps = [Step("made", other.site, "the overlapping value is made here")]
+        text = self.text_of_target(site)
+        self.emit("shared-view-written", site, steps, op=op, view="", target=text, reason="operands")
+
     def overlap_written(self, target: Tensor, op: str, site: Site) -> None:
         steps = [
             Step(
@@ -247,12 +257,7 @@ class Writer(Recorder):
                 if isinstance(node.func, ast.Attribute)
                 else (node.args[0] if node.args else node.func)
             )
-            if (
-                isinstance(node.func, ast.Attribute)
-                and isinstance(target, ast.Name)
-                and node.args
-                and target.id in ("F", "torch", "init", "nn")
-            ):
+            if isinstance(node.func, ast.Attribute) and node.args and is_namespace(target):
                 target = node.args[0]
         try:
             text = ast.unparse(target)
@@ -278,6 +283,38 @@ def leaf_behind(target: Tensor) -> Tensor | None:
     return None
 
 
+def has_own_counter(view: Tensor) -> bool:
+    """Whether it was taken out of the graph in a way that lets its writes be counted apart from its source's."""
+    source = view.source
+    return view.snapshot in ("detach", "data") and source is not None and source.counter is not view.counter
+
+
+def is_namespace(receiver: ast.expr) -> bool:
+    """Whether functions are taken from it, as the customary names tell: `F`, `torch`, `nn.init`."""
+    if isinstance(receiver, ast.Name):
+        return receiver.id in ("F", "torch", "init", "nn", "operator")
+    return isinstance(receiver, ast.Attribute) and receiver.attr in ("init", "functional", "special")
+
+
+def same_window(target: Tensor, other: Tensor) -> bool:
+    """Two tensors that certainly show the same memory in the same way."""
+    return target is other or (
+        target.twist == other.twist and target.region is None and shows_all(target) and shows_all(other)
+    )
+
+
+def shows_all(tensor: Tensor) -> bool:
+    """Whether it is a whole memory, or a view of all of it."""
+    owner = tensor
+    while owner.source is not None:
+        if owner.overlapping or owner.twist:
+            return False
+        owner = owner.source
+    return owner is tensor or (
+        tensor.shape is not None and numel(tensor.shape) == numel(owner.shape) is not None
+    )
+
+
 def clash(target: Tensor, other: Tensor) -> bool:
     """Two windows on one memory that certainly overlap without being the same window."""
     if target is other:
@@ -294,7 +331,7 @@ def clash(target: Tensor, other: Tensor) -> bool:
     if target.region == other.region or target.twist:
         return False
     for part, whole in ((target, other), (other, target)):
-        if whole.base is None and whole.source is None and part.region is not None:
+        if (part.region is not None or part.source is whole) and shows_all(whole):
             inside, all_of_it = numel(part.shape), numel(whole.shape)
             return inside is not None and all_of_it is not None and inside < all_of_it
     if target.region is None or other.region is None:
@@ -310,6 +347,8 @@ def clash(target: Tensor, other: Tensor) -> bool:
 
 KEEPS_ZERO = {"mul_", "zero_", "NumPy mul=", "relu_", "abs_", "neg_", "tanh_"}
 """Writes that leave zeros as they are."""
+PLACES = frozenset("index_add_ index_copy_ index_reduce_ scatter_ scatter_add_ scatter_reduce_ put_".split())
+"""Writes that read their source while they write: it may not even be the target itself."""
 COPIES = {"index_put_"}
 """Writes that torch performs even where source and target overlap."""
 OVERWRITES_ALL = {

@@ -22,6 +22,18 @@ wide = x.expand(4)
 wide += 1  # error: GS103  # raises: refers to a single memory location
 ```
 
+A full backward hook sees the gradient of a module's result through a view of it, which cannot be written either.
+
+```python
+import torch
+from torch import nn
+
+layer = nn.Linear(2, 2)
+layer.register_full_backward_hook(lambda module, grad_input, grad_output: None)
+y = layer(torch.ones(1, 2))
+y *= 2  # error: GS103  # raises: is a view and is being modified inplace
+```
+
 ## Use instead
 
 Write out of place.
@@ -97,15 +109,19 @@ def _refusal(event: Event) -> str:
 
 
 def _why(event: Event) -> str:
+    view = text(event, "view")
+    made = f"is one of several views made by {view}"
+    if view.startswith("register_"):
+        made = f"is a view that {view} puts in place of the result"
     if event.names.get("reason") == "used":
-        return f"is one of several views made by {text(event, 'view')}, whose base has been written: it can no longer be used"
+        return f"{made}, whose base has been written: it can no longer be used"
     if event.names.get("reason") == "mode":
         return "is a view made without grad mode"
     if event.names.get("reason") == "operands":
         return "overlaps in memory with a value it is combined with"
     if event.names.get("reason") == "overlap":
         return f"has elements that share memory (made by {text(event, 'view')})"
-    return f"is one of several views made by {text(event, 'view')}"
+    return made
 
 
 RULE = Rule("GS103", "inplace-on-shared-view", ("shared-view-written",), judge, __doc__)

@@ -17,9 +17,12 @@ from gradsight_dev.fuzz.grammar import (
     modes,
     modules,
     objects,
+    recipes,
+    selection,
     steps,
     training,
     values,
+    wrappers,
     writes,
 )
 from gradsight_dev.fuzz.grammar.draft import Draft
@@ -36,8 +39,11 @@ EVERYDAY: Mapping[Production, float] = {
 }
 IMPORTS = (
     ("collections.", "import collections"),
+    ("contextlib.", "import contextlib"),
     ("copy.deep", "import copy"),
     ("dataclasses.", "import dataclasses"),
+    ("functools.", "import functools"),
+    ("operator.", "import operator"),
     ("random.random", "import random"),
     ("sys.argv", "import sys"),
     ("types.Simple", "import types"),
@@ -281,6 +287,24 @@ KINDS = (
     Kind("stateful", {**EVERYDAY}, 0.8, skeleton=steps.stateful_module),
     Kind("penalty", {**EVERYDAY}, 0.7, skeleton=steps.gradient_penalty),
     Kind("parameters", {**EVERYDAY}, 0.8, skeleton=steps.manual_parameters),
+    Kind(
+        "wrapped",
+        {
+            **EVERYDAY,
+            wrappers.own_context: 1.5,
+            wrappers.decorated: 1.5,
+            wrappers.partial: 2.0,
+            wrappers.matched: 1.0,
+            wrappers.excepted: 1.0,
+            wrappers.shared_by_class: 1.0,
+            wrappers.data_record: 1.0,
+            wrappers.correlated_lengths: 1.0,
+            wrappers.generator_pipeline: 1.0,
+        },
+        2.0,
+    ),
+    Kind("selecting", {**EVERYDAY, selection.choose: 7.0, selection.place: 6.0, writes.write: 1.5}, 2.0),
+    Kind("recipes", {**EVERYDAY}, 2.0, skeleton=recipes.recipe),
     Kind(
         "mixed",
         {

@@ -6,24 +6,35 @@ run was computed from changed values; a saved value that changed without changin
 
 from __future__ import annotations
 
+import re
 from types import TracebackType
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from gradsight_dev.fuzz.oracle.execution import Ended, gradient_of, tensors_of
 
-Packed = tuple[torch.Tensor, torch.Tensor]
+Packed = tuple[torch.Tensor, torch.Tensor, int]
+"""The saved tensor, its value then, and how many writes there had been."""
+INPLACE = re.compile(r"[a-z]\w*[a-z0-9]_|__i\w+__|__setitem__")
 
 
-class ClonedSaves:
-    """A context in which backward sees saved tensors as they were when they were saved."""
+class ClonedSaves(TorchFunctionMode):
+    """A context in which backward sees saved tensors as they were when they were saved.
+
+    A write that happens to leave the values as they are (adding a gradient of zeros, clamping what is in range) counts as
+    a change: which values a program meets is luck.
+    """
 
     def __init__(self) -> None:
+        super().__init__()
         self.changed: set[int] = set()
+        self._writes: list[tuple[int, int]] = []
         self._hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack)
 
     def __enter__(self) -> ClonedSaves:
+        super().__enter__()
         self._hooks.__enter__()
         return self
 
@@ -31,16 +42,41 @@ class ClonedSaves:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._hooks.__exit__(kind, error, trace)
+        super().__exit__(kind, error, trace)
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if args and isinstance(args[0], torch.Tensor) and INPLACE.fullmatch(name) and has_memory(args[0]):
+            self._writes.append(memory_of(args[0]))
+        return func(*args, **(kwargs or {}))
 
     def _pack(self, tensor: torch.Tensor) -> Packed:
         now = tensor.detach()
-        return now, now.clone()
+        return now, now.clone(), len(self._writes)
 
     def _unpack(self, packed: Packed) -> torch.Tensor:
-        now, then = packed
-        if not same_values(now, then):
+        now, then, earlier = packed
+        if not same_values(now, then) or (has_memory(now) and self._was_written(now, earlier)):
             self.changed.add(now.untyped_storage()._cdata)
         return then
+
+    def _was_written(self, tensor: torch.Tensor, earlier: int) -> bool:
+        first, last = memory_of(tensor)
+        return any(first < end and start < last for start, end in self._writes[earlier:])
+
+
+def has_memory(tensor: torch.Tensor) -> bool:
+    """Sparse tensors have none to speak of, nor has what a function sees inside `vmap` or `torch.func.grad`."""
+    wrapped: bool = torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+    return tensor.layout is torch.strided and not wrapped
+
+
+def memory_of(tensor: torch.Tensor) -> tuple[int, int]:
+    """From the first byte of a tensor to behind its last."""
+    if not tensor.numel():
+        return 0, 0
+    reach = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
+    return tensor.data_ptr(), tensor.data_ptr() + (reach + 1) * tensor.element_size()
 
 
 def running_statistics(ended: Ended) -> set[int]:

@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from gradsight_dev.fuzz.oracle.execution import run, wants_gradient
 from gradsight_dev.fuzz.oracle.passes import leaves_behind, program_line, program_stack, watched_passes
+from gradsight_dev.fuzz.oracle.reference import has_memory
 from gradsight_dev.fuzz.oracle.steering import Steering
 
 ESCAPES = ("item", "tolist", "numpy", "__float__", "__int__", "__array__")
@@ -69,6 +70,8 @@ class _Shadow(TorchFunctionMode):
 
     def of(self, tensor: torch.Tensor) -> tuple[set[int], set[int]]:
         """The leaves behind a tensor's values, and the cuts on the way."""
+        if not has_memory(tensor):
+            return set(), set()
         place = _storage(tensor)
         sources = self._sources.get(place, set())
         if wants_gradient(tensor):
@@ -78,7 +81,7 @@ class _Shadow(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        given = [tensor for tensor in _tensors((args, kwargs)) if tensor.layout is torch.strided]
+        given = [tensor for tensor in _tensors((args, kwargs)) if has_memory(tensor)]
         recorded = any(tensor.requires_grad for tensor in given)
         result = func(*args, **kwargs)
         if torch.is_inference_mode_enabled():
@@ -94,7 +97,7 @@ class _Shadow(TorchFunctionMode):
         if getattr(func, "__name__", "") in ESCAPES:
             self.escapes.add(program_line(self.path))
             self.escaped |= sources
-        received = list(_tensors(result))
+        received = [tensor for tensor in _tensors(result) if has_memory(tensor)]
         if result is None and given and getattr(func, "__name__", "") == "__setitem__":
             received = [given[0]]
         for tensor in received:
@@ -126,9 +129,11 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
 
 
 def _with_headers(text: str, lines: set[int]) -> set[int]:
-    """The lines, and the headers of `with torch.no_grad():` blocks and decorated functions around them."""
+    """The lines, and what switches grad mode off around them: headers of blocks, decorators, managers of the program's own."""
     found = set(lines)
-    for node in ast.walk(ast.parse(text)):
+    tree = ast.parse(text)
+    managers = _own_managers(tree)
+    for node in ast.walk(tree):
         headers: list[ast.expr] = []
         end = getattr(node, "end_lineno", 0)
         if isinstance(node, ast.With):
@@ -136,9 +141,28 @@ def _with_headers(text: str, lines: set[int]) -> set[int]:
         elif isinstance(node, ast.FunctionDef):
             headers = node.decorator_list
         for header in headers:
-            if any(name in ast.unparse(header) for name in MODE_NAMES):
-                if any(header.lineno <= line <= end for line in lines):
-                    found.add(header.lineno)
+            if not any(header.lineno <= line <= end for line in lines):
+                continue
+            called = (
+                header.func.id if isinstance(header, ast.Call) and isinstance(header.func, ast.Name) else ""
+            )
+            if called in managers:
+                found |= {header.lineno, *managers[called]}
+            elif any(name in ast.unparse(header) for name in MODE_NAMES):
+                found.add(header.lineno)
         if isinstance(node, ast.Expr) and "set_grad_enabled" in ast.unparse(node.value) and lines:
             found.add(node.lineno)
     return found
+
+
+def _own_managers(tree: ast.Module) -> dict[str, set[int]]:
+    """The functions and classes of the program that switch grad mode, each with the lines that do."""
+    return {
+        node.name: {
+            part.lineno
+            for part in ast.walk(node)
+            if isinstance(part, ast.Call) and any(name in ast.unparse(part.func) for name in MODE_NAMES)
+        }
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    }

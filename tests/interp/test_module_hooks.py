@@ -1,0 +1,84 @@
+"""Hooks on modules: what they see, replace and write, and when they are gone."""
+
+from __future__ import annotations
+
+from tests.interp.checking import check
+
+NET = """
+        net = nn.Sequential(nn.Linear(3, 3), nn.Sigmoid())
+        x = torch.randn(2, 3)
+"""
+
+
+def test_a_hook_before_a_module_may_not_write_a_leaf() -> None:
+    check(
+        NET
+        + """
+        def double(module, args):
+            args[0].mul_(2)  # GS102
+        net.register_forward_pre_hook(double)
+        net(x.requires_grad_()).sum().backward()
+    """
+    )
+
+
+def test_a_hook_behind_a_sequential_writes_what_its_last_layer_kept() -> None:
+    check(
+        NET
+        + """
+        def double(module, args, output):
+            output.mul_(2)  # GS101
+        net.register_forward_hook(double)
+        net(x).sum().backward()
+    """
+    )
+
+
+def test_a_hook_that_was_removed_does_nothing() -> None:
+    check(
+        NET
+        + """
+        def double(module, args, output):
+            output.mul_(2)
+        handle = net.register_forward_hook(double)
+        handle.remove()
+        net(x).sum().backward()
+    """
+    )
+
+
+def test_what_a_hook_gives_back_takes_the_place_of_the_input() -> None:
+    check(
+        NET
+        + """
+        net.register_forward_pre_hook(lambda module, args: (args[0].clone(),))
+        leaf = x.requires_grad_()
+        net[0].register_forward_pre_hook(lambda module, args: (args[0].mul_(2),))
+        net(leaf).sum().backward()
+    """
+    )
+
+
+def test_a_full_backward_hook_makes_the_result_a_view() -> None:
+    check(
+        NET
+        + """
+        handle = net.register_full_backward_hook(lambda module, grad_input, grad_output: None)
+        y = net(x)
+        y += 1  # GS103
+        handle.remove()
+        z = net[0](x)
+        z += 1
+        with torch.no_grad():
+            net(x).mul_(2)
+        z.sum().backward()
+    """
+    )
+
+
+def test_an_in_place_layer_behind_a_hooked_one_is_refused() -> None:
+    check("""
+        net = nn.Sequential(nn.Linear(3, 3), nn.ReLU(inplace=True))
+        net[0].register_full_backward_hook(lambda module, grad_input, grad_output: None)
+        net(torch.randn(2, 3)).sum().backward()  # GS103
+    """)

@@ -1,0 +1,50 @@
+"""The shapes that the machine tells of results, held against torch."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+import torch
+
+from gradsight.analysis import analyze
+from gradsight.model import Source
+
+CALLS = """
+    a.repeat(2, 2)
+    a.repeat(3, 1, 2)
+    a.repeat((2, 1))
+    a.tile(2)
+    a.tile((1, 2))
+    a.repeat_interleave(2)
+    a.repeat_interleave(2, dim=0)
+    torch.repeat_interleave(a, 3, dim=-1)
+    F.pad(a, (1, 2))
+    F.pad(a, (1, 1))[..., 1:-1]
+    F.pad(a, [0, 1, 2, 0], value=1.0)
+    F.scaled_dot_product_attention(b[None], b[None], b[None, :, :2])
+    torch.addmm(a, a, b)
+    torch.addmv(a[0], b, a[0])
+    torch.baddbmm(c, c, c)
+    a.index_select(0, torch.tensor([0, 1, 0]))
+    torch.vmap(torch.sin)(a)
+    torch.vmap(lambda row: row.sum())(a)
+    torch.vmap(lambda column: column * 2, in_dims=1)(a)
+    torch.vmap(torch.dot, in_dims=(0, None))(a, a[0])
+"""
+
+
+@pytest.mark.parametrize("call", [line.strip() for line in CALLS.strip().splitlines()])
+def test_a_result_has_the_shape_that_torch_gives_it(call: str) -> None:
+    made = "a, b, c = torch.rand(2, 3), torch.rand(3, 3), torch.rand(2, 2, 2)\n"
+    names = {"torch": torch, "F": torch.nn.functional}
+    exec(made, names)
+    size = torch.Size(eval(compile(ast.parse(call, mode="eval"), "call", "eval"), names).shape)
+    for shape, refused in ((size, True), (torch.Size([*size[:-1], size[-1] + 1]), False)):
+        # The shape that torch gives is taken as known, and another one as known not to be.
+        text = (
+            f"import torch\nimport torch.nn.functional as F\n{made}leaf = torch.ones(1, requires_grad=True)\nkept = leaf.exp()\n"
+            f"if ({call}).shape == {tuple(shape)}:\n    kept.mul_(2)\nkept.sum().backward()\n"
+        )
+        said = [finding.code for finding in analyze(Source("program.py", text)).findings]
+        assert ("GS101" in said) is refused, (call, shape)
