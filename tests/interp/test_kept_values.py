@@ -490,3 +490,26 @@ def test_a_gradient_asked_for_behind_a_cut_is_reported_at_the_cut() -> None:
         goal = compliance(torch.sigmoid(raw))
         torch.autograd.grad(goal, raw)
     """)
+
+
+def test_one_tensor_stored_under_a_new_key_each_round_is_reported_when_one_is_read() -> None:
+    check("""
+        dose = torch.tensor(4.0, requires_grad=True)
+        amount, levels = torch.zeros(2), {}
+        for hour in range(1, 9):
+            amount *= 0.8  # GS107
+            amount += dose * torch.ones(2)
+            levels[hour] = amount
+        sum(levels[hour].square().sum() for hour in (2, 5)).backward()
+    """)
+
+
+def test_a_second_name_for_a_buffer_that_is_being_filled_is_left_alone() -> None:
+    check("""
+        w = torch.randn(3, requires_grad=True)
+        gathered = torch.zeros(3)
+        total = gathered
+        total += w
+        total.mul_(2)
+        gathered.sum().backward()
+    """)

@@ -144,3 +144,17 @@ def test_a_metaclass_may_initialise_the_module() -> None:
                 return self.fc(x)
         Net()(torch.ones(2, 3)).sum().backward()
     """)
+
+
+def test_a_derivative_without_a_graph_beside_its_own_function_is_reported() -> None:
+    check("""
+        net = nn.Sequential(nn.Linear(1, 4), nn.Tanh(), nn.Linear(4, 1))
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        t = torch.rand(5, 1, requires_grad=True)
+        for _ in range(2):
+            opt.zero_grad()
+            u = net(t)
+            (slope,) = torch.autograd.grad(u, t, torch.ones_like(u), retain_graph=True)  # GS405
+            (slope + 0.5 * u).square().mean().backward()
+            opt.step()
+    """)

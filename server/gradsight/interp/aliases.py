@@ -236,11 +236,14 @@ class Aliases(Flow):
         if isinstance(owner, Mapping) and isinstance(value, Tensor):
             storage = value.storage
             site = value.kept_at = self.site(node)
+            self.entry_epochs[id(owner), self.mapping_key(index)] = storage.epoch
             storage.stores = [*(storage.stores or []), (id(owner), storage.epoch, site)]
             self.kept_alive.append(owner)
             if self.mapping_key(index) is MISSING:
                 self.stored_somewhere.add(site.key)
 
+    entry_epochs: dict[tuple[int, Any], int]
+    """For dicts, by key: the epoch of a tensor's memory when it was put there."""
     stored_somewhere: set[Any]
     """Places that put a tensor into a dict under a key that is not known."""
 
@@ -265,6 +268,9 @@ class Aliases(Flow):
             return
         tensor = self.frame.namespace.get(names[0])
         if isinstance(tensor, Tensor) and not (tensor.is_leaf and tensor.requires_grad is not False):
+            if newer and is_blank(tensor):
+                # Both names are for what will be put into it.
+                return
             self.same_tensor.append(SharedNames(self.frame, tensor, names, newer, self.site(node)))
 
     def write_tensor(
@@ -414,6 +420,13 @@ KIND_WORDS = {
     "slice": "this slice",
     "grad": ".grad",
 }
+
+
+def is_blank(tensor: Tensor) -> bool:
+    """Whether a tensor has just been made to be filled: nothing was put into it yet."""
+    call = tensor.site.node
+    name = getattr(call.func, "attr", "") if isinstance(call, ast.Call) else ""
+    return not tensor.storage.writes and name.removeprefix("new_").removesuffix("_like") in ("zeros", "empty")
 
 
 def source_text(node: ast.AST) -> str:

@@ -42,6 +42,7 @@ class Machine(Protocol):
         self.stored_graphs = []
         self.same_tensor = []
         self.keeps = {}
+        self.entry_epochs = {}
         self.derivatives = []
         self.class_functions = []
         self.group_members = {}

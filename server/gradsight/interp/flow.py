@@ -249,13 +249,13 @@ class Flow(Switches):
                     self.terms.append((result.node, cut, self.site(node), with_graph))
 
     def derivative_added(self, left: Any, right: Any, result: Tensor, node: ast.AST) -> None:
-        """A derivative that is differentiated further beside one that is not: `u_t - alpha * u_xx`."""
+        """A derivative without a graph beside what it is the derivative of, or beside one with: `u_t - alpha * u_xx`."""
         for with_graph, without in ((left, right), (right, left)):
             if not isinstance(with_graph, Tensor) or not isinstance(without, Tensor) or result.node is None:
                 continue
-            if without.needs_grad() is False and is_derivative(with_graph):
-                for cut in sorted(without.cuts, key=order_of):
-                    if cut.kind == "grad" and cut.op == "autograd.grad":
+            for cut in sorted(without.cuts, key=order_of) if without.needs_grad() is False else ():
+                if cut.kind == "grad" and cut.op == "autograd.grad":
+                    if is_derivative(with_graph) or cut.source.node in nodes_behind(with_graph.edge()):
                         self.derivatives.append((result.node, cut, self.site(node)))
 
     derivatives: list[tuple[Node, Cut, Site]]

@@ -10,6 +10,7 @@ import itertools
 from typing import Any
 
 from gradsight.interp.aliases import BY_HAND, Aliases, StaleName
+from gradsight.interp.regions import overlaps
 from gradsight.interp.sites import Site
 from gradsight.interp.tensors import Numbered, Storage, Tensor, Write
 from gradsight.interp.values import MISSING, Instance, Mapping, Seq
@@ -154,7 +155,24 @@ class KeptValues(Aliases):
         value = super().mapping_item(owner, index)
         if id(owner) in self.twins:
             self.read_twin(owner, index, value, self.node)
+        elif type(value) is Tensor and value.storage.stores and value.storage.writes:
+            self.read_overtaken(owner, index, value)
         return value
+
+    def read_overtaken(self, owner: Mapping, index: Any, tensor: Tensor) -> None:
+        """An entry of a dict is read whose tensor was written, and put there under another key, since it was."""
+        own = self.entry_epochs.get((id(owner), self.mapping_key(index)))
+        stores = [store for store in tensor.storage.stores or () if store[0] == id(owner)]
+        if own is None or len(stores) < 2 or tensor.grad_of is not None:
+            return
+        newest = max(epoch for _, epoch, _ in stores)
+        writes = [
+            write
+            for write in tensor.storage.writes
+            if own < write.epoch <= newest and overlaps(write.region, tensor.region)
+        ]
+        if writes:
+            self.entries_are_one(tensor, writes[0], stores[0][2], self.node)
 
     def read_twin(self, owner: Any, index: Any, value: Any, node: ast.AST) -> None:
         """An entry is read after its tensor was written through another entry."""
