@@ -176,7 +176,8 @@ class Backwards:
         self.training.backward_done(reach, accumulates)
         self.training.unasked.used(numbers)
         if accumulates:
-            for fault in mark_faults(reach, nodes, self.shadow, self.training.trained, self._is_done):
+            trained = self.training.trained_by(reach)
+            for fault in mark_faults(reach, nodes, self.shadow, trained, self._is_done):
                 self._add(fault, nodes, None)
             self._done.append(numbers)
             del self._done[:-_KEPT_BACKWARDS]

@@ -13,6 +13,7 @@ from torch.nn.parameter import is_lazy
 from gradsight.agent.cuts import label, name_list
 from gradsight.agent.faults import Fault, Ledger, calls_of, quietly, step_at
 from gradsight.agent.naming import reachable_modules
+from gradsight.agent.numbering import is_trainable_leaf
 from gradsight.agent.oplog import OpLog
 from gradsight.agent.shadow import Leaf, Shadow
 from gradsight.agent.sites import FrameKey, Stack, capture, library_frames, place_of, text_of
@@ -255,7 +256,7 @@ def _parameters_in(value: Any, depth: int) -> Iterator[torch.Tensor]:
     if isinstance(value, torch.nn.Module):
         yield from value.parameters()
     elif isinstance(value, torch.Tensor):
-        if value.requires_grad and value.is_leaf:
+        if is_trainable_leaf(value):
             yield value
     elif depth and isinstance(value, (list, tuple)):
         for item in value[:1000]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from gradsight.agent.numbering import is_trainable_leaf
 from gradsight.agent.shadow import Shadow
 from gradsight.agent.sites import is_user_file, user_frames
 
@@ -84,7 +85,7 @@ def _of_module(prefix: str, module: torch.nn.Module) -> Iterator[tuple[str, torc
 
 def _of_value(name: str, value: Any, depth: int) -> Iterator[tuple[str, torch.Tensor]]:
     if isinstance(value, torch.Tensor):
-        if value.is_leaf and value.requires_grad:
+        if is_trainable_leaf(value):
             yield name, value
     elif isinstance(value, torch.nn.Module):
         yield from _of_module(name, value)

@@ -71,3 +71,19 @@ def _unnumbered(node: Any) -> list[Any]:
         order.append(current)
         open_nodes.extend(successor for successor, _ in current.next_functions)
     return order[::-1]
+
+
+def node_of(tensor: torch.Tensor) -> Any:
+    """`tensor.grad_fn`; None where torch refuses to tell: one of several views whose base was written since."""
+    try:
+        return tensor.grad_fn
+    except RuntimeError:
+        return None
+
+
+def is_trainable_leaf(tensor: torch.Tensor) -> bool:
+    """Whether backward leaves a gradient in the tensor; a view that torch refuses to tell about is none."""
+    try:
+        return tensor.requires_grad and tensor.is_leaf
+    except RuntimeError:
+        return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import torch
 
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
-from gradsight.agent.numbering import number_of
+from gradsight.agent.numbering import node_of, number_of
 from gradsight.agent.sites import FrameKey, Stack, place_of, text_of
 
 _LONG_ENOUGH = 3
@@ -23,6 +24,9 @@ class _Kept:
     numbers: list[int] = field(default_factory=list)
     rounds: list[int] = field(default_factory=list)
     used: bool = False
+    held: list[weakref.ref[torch.Tensor]] = field(default_factory=list)
+    lets_go: bool = False
+    """Whether something that was put into the collection was gone when the next came."""
 
     def add(self, number: int, round_number: int) -> None:
         self.numbers.append(number)
@@ -47,7 +51,7 @@ class Retention:
     @quietly
     def bind(self, key: tuple[str, int, str], value: torch.Tensor, stack: Callable[[], Stack]) -> None:
         """A name was bound to a scalar of the graph."""
-        node = value.grad_fn
+        node = node_of(value)
         number = number_of(node)
         kept = self._totals.get(key)
         if node is None or number < 0:
@@ -67,11 +71,14 @@ class Retention:
     @quietly
     def store(self, value: torch.Tensor, stack: Stack) -> None:
         """A tensor was put into a collection."""
-        number = number_of(value.grad_fn)
+        number = number_of(node_of(value))
         if number >= 0 and stack:
             kept = self._stored.get(stack[0])
             if kept is None:
                 kept = self._stored[stack[0]] = _Kept(stack)
+            kept.lets_go = kept.lets_go or any(earlier() is None for earlier in kept.held)
+            kept.held.append(weakref.ref(value))
+            del kept.held[:-64]
             kept.add(number, self.rounds())
 
     @quietly
@@ -88,7 +95,7 @@ class Retention:
             if kept.spans_rounds and not kept.used:
                 self._report(kept, f"`{name}`")
         for kept in self._stored.values():
-            if kept.spans_rounds and not kept.used:
+            if kept.spans_rounds and not kept.used and not kept.lets_go:
                 self._report(kept, "the list")
 
     def _report(self, kept: _Kept, holder: str) -> None:

@@ -15,7 +15,7 @@ import torch
 
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
 from gradsight.agent.graph import storage_key, untracked
-from gradsight.agent.numbering import number_of
+from gradsight.agent.numbering import node_of, number_of
 from gradsight.agent.oplog import OpLog, operator_label
 from gradsight.agent.sites import Stack, capture, place_of, statement_of, text_of
 
@@ -68,7 +68,7 @@ class Snapshots:
             stored = self._stored[id(tensor)] = _Stored(weakref.ref(tensor))
         if len(stored.times) < 64:
             stored.times.append((self.log.clock, tensor._version, stack))
-        node = tensor.grad_fn
+        node = node_of(tensor)
         number = number_of(node)
         if number >= 0 and len(self._numbers) < _MOST_STORED:
             self._numbers[number] = stack

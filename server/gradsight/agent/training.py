@@ -270,7 +270,8 @@ class Training:
         lost, dropped = self._reach(gains.dropped), gains.drops
         used = self._reach(gains.since_clear[-1]) if gains.since_clear else None
         if dropped and dropped == record.last_drops and lost is not None and used is not None:
-            if same_line(lost.stack, used.stack) and gains.dropped_at:
+            # A helper that serves two losses is one line; what was dropped is the same only if it came as far.
+            if same_line(lost.stack, used.stack) and lost.reached == used.reached and gains.dropped_at:
                 place = place_of(gains.dropped_at[0])
                 message = f"`{text_of(place)}` clears the gradients of {dropped} backwards before every step: only the last counts"
                 steps = step_at("needed", "these gradients are lost", lost.stack)
@@ -488,6 +489,10 @@ class Training:
     def trained(self) -> Mask:
         """The leaves somebody trains: those of the optimizers, or all when there is none."""
         return self.managed if self.optimizers else (1 << len(self.shadow.leaves)) - 1
+
+    def trained_by(self, reach: Reach) -> Mask:
+        """The leaves this backward is to train: by hand, one that an earlier backward reached may have been replaced."""
+        return self.managed if self.optimizers else self.trained & (reach.reached | ~self.ever_reached)
 
     def stepped_after(self, leaf: Leaf) -> bool:
         """Whether an optimizer stepped after this leaf got a gradient."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from gradsight.agent.numbering import number_of
+from gradsight.agent.numbering import node_of, number_of
 from gradsight.agent.shadow import Mask, Shadow
 from gradsight.agent.sites import Stack
 
@@ -33,7 +33,7 @@ class Unasked:
 
     def bind(self, key: tuple[str, int, str], value: torch.Tensor, stack: Stack) -> None:
         """A line bound a name to a tensor with one element."""
-        node = value.grad_fn
+        node = node_of(value)
         if number_of(node) < 0 or len(self._scalars) >= _MOST_SCALARS:
             return
         known = self._scalars.get(key)

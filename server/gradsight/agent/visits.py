@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from gradsight.agent.graph import untracked
+from gradsight.agent.numbering import node_of
 from gradsight.agent.sites import is_user_file
 
 NOTE = "__gradsight_note__"
@@ -315,14 +316,16 @@ class _Fact:
 
     def visit(self, value: torch.Tensor, with_norms: bool) -> None:
         self.visits += 1
-        node = value.grad_fn
+        node = node_of(value)
+        # Of a view that torch no longer lets anybody use it does not even tell this.
+        is_leaf = node is None and not (value._is_view() and value.requires_grad)
         version = None if value.is_inference() else value._version
         self.last = (
             value.shape,
             value.dtype,
             value.device,
             value.requires_grad,
-            value.is_leaf,
+            is_leaf,
             node and node.name(),
             version,
         )
@@ -332,7 +335,7 @@ class _Fact:
         if with_norms and self.visits & (self.visits - 1) == 0:
             if node is not None:
                 self._listen(node, value.output_nr)
-            elif value.is_leaf and value.requires_grad:
+            elif is_leaf and value.requires_grad:
                 self.leaf = weakref.ref(value)
 
     def _listen(self, node: Any, output: int) -> None:

@@ -52,7 +52,9 @@ PER_LINE = 10
 ENTRY_BUDGET = 1_500
 ENTRY_PER_LINE = 30
 MOST_PATHS = 10
-CONSTANTS = re.compile(r"target|label|mask|ind(ex|ices)|_ids?$|^ids$|^batch$|^ptr$|counts?$|lengths?$|^y$|^y_|true|^gt|ground")
+CONSTANTS = re.compile(
+    r"target|label|mask|ind(ex|ices)|_ids?$|^ids$|^batch$|^ptr$|counts?$|lengths?$|^y$|^y_|true|^gt|ground"
+)
 """Names of arguments that carry no graph: what a prediction is held against, and what selects."""
 LOSS_NAMES = ("loss", "criterion", "objective", "penalty")
 
