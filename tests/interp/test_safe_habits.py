@@ -1,0 +1,252 @@
+"""Habits that look like faults and are none: each program runs on torch to its end, and GradSight keeps silent.
+
+Beside them stand the faults they resemble, which are still told.
+"""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from tests.interp.checking import PREAMBLE, check
+
+TRAINING = """
+        net = nn.Linear(2, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+"""
+ROUND = """
+            loss = net(torch.ones(1, 2)).pow(2).sum()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+"""
+
+
+def runs_in_silence(program: str) -> None:
+    """The program runs on torch, and GradSight says nothing about it."""
+    exec(compile(PREAMBLE + dedent(program), "program.py", "exec"), {"__name__": "__main__"})
+    check(program)
+
+
+# -- how many gradients backward returns -----------------------------------------------------------------------------
+
+SCALE = """
+        class Scale(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, a, b):
+                ctx.save_for_backward(x)
+                return x * 2
+            @staticmethod
+            def backward(ctx, {parameters}):
+                {body}
+        x = torch.ones(2, requires_grad=True)
+        Scale.apply(x, 1, 2).sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    "parameters, body",
+    [
+        ("g", "return (g * 2,) + (None,) * 2"),
+        ("g", "return (g * 2, *[None] * 2)"),
+        ("g", "return (g * 2,) + tuple(None for _ in range(2))"),
+        ("*g", "return g + (None, None)"),
+        ("*g", "return g[:1] + (None, None)"),
+        ("g", "rest = (None,) * 2; return (g,) + rest"),
+        ("g", "grads = (g * 2,) + (None, None); return grads"),
+        ("g", "return ctx.saved_tensors + (None, None)"),
+        ("g", "return 1 * [g, None, None][:] if False else (g, None, None)"),
+    ],
+)
+def test_tuples_are_put_together(parameters: str, body: str) -> None:
+    runs_in_silence(SCALE.format(parameters=parameters, body=body))
+
+
+@pytest.mark.parametrize(
+    "body", ["return (g * 2,) + (None,)", "return g * 2", "x, = ctx.saved_tensors; return g * x + x"]
+)
+def test_a_tuple_that_is_too_short_is_told(body: str) -> None:
+    check(SCALE.format(parameters="g", body=body + "  # GS701"))
+
+
+# -- writes in a custom forward --------------------------------------------------------------------------------------
+
+
+def test_a_buffer_may_be_written_by_a_custom_forward() -> None:
+    runs_in_silence("""
+        class Centred(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, mean, count):
+                mean.mul_(0.9).add_(0.1 * x.mean(0))
+                count += 1
+                return x - mean
+            @staticmethod
+            def backward(ctx, g):
+                return g, None, None
+        class Norm(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("mean", torch.zeros(3))
+                self.register_buffer("count", torch.zeros(()))
+            def forward(self, x):
+                return Centred.apply(x, self.mean, self.count)
+        x = torch.ones(2, 3, requires_grad=True)
+        Norm()(x).sum().backward()
+    """)
+
+
+def test_a_written_input_that_is_returned_or_needs_a_gradient_must_be_marked() -> None:
+    check("""
+        class Add(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, total):
+                total.add_(x)  # GS703
+                return total
+            @staticmethod
+            def backward(ctx, g):
+                return g, g
+        class Drop(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                x.mul_(2)  # GS703
+                return x.clone()
+            @staticmethod
+            def backward(ctx, g):
+                return g * 2
+        x = torch.ones(3, requires_grad=True)
+        Add.apply(x, torch.zeros(3)).sum().backward()
+        Drop.apply(x * 1).sum().backward()
+    """)
+
+
+# -- totals ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "start, addition",
+    [
+        ("tot = torch.zeros(())", "with torch.no_grad(): tot += loss"),
+        ("tot = 0.0", "with torch.no_grad(): tot += loss"),
+        ("tot = 0.0", "with torch.inference_mode(): tot = tot + loss"),
+        ("tot = torch.zeros(())", "tot += loss; tot = tot.detach()"),
+        ("tot = torch.zeros(())", "tot += loss; tot.detach_()"),
+        ("tot = 0.0", "tot = tot + loss; tot = float(tot)"),
+        ("tot = torch.zeros(())", "tot = tot.detach() + loss"),
+        ("tot = 0.0", "tot = (tot + loss).detach()"),
+    ],
+)
+def test_a_total_without_a_graph(start: str, addition: str) -> None:
+    runs_in_silence(f"""{TRAINING}
+        {start}
+        for _ in range(3):{ROUND}
+            {addition}
+    """)
+
+
+@pytest.mark.parametrize("rounds", [6, 100])
+@pytest.mark.parametrize(
+    "start, addition, reset",
+    [
+        ("run = 0", "run += loss", "print(run.item()); run = 0"),
+        ("run, n = 0, 0", "run = run + loss; n += 1", "run, n = 0, 0"),
+        ("run = torch.zeros(())", "run += loss", "run = torch.zeros(())"),
+        ("run = []", "run.append(loss)", "print(sum(b.item() for b in run)); run.clear()"),
+        ("run = []", "run.append(loss)", "run = []"),
+        ("run = []", "run.append(loss)", "del run[:]"),
+        ("run = []", "run.append(loss)", "run = run[-2:]"),
+    ],
+)
+def test_a_total_that_starts_anew(rounds: int, start: str, addition: str, reset: str) -> None:
+    runs_in_silence(f"""{TRAINING}
+        {start}
+        for i in range({rounds}):{ROUND}
+            {addition}
+            if i % 3 == 2:
+                {reset}
+    """)
+
+
+@pytest.mark.parametrize(
+    "adding, resetting",
+    [
+        ("with torch.no_grad(): self.s += v", "pass"),
+        ("self.s += v", "self.s = 0.0"),
+        ("self.s = self.s + v", "self.s = self.s.detach()"),
+        ("self.all.append(v)", "self.all.clear()"),
+    ],
+)
+def test_a_meter_that_lets_go(adding: str, resetting: str) -> None:
+    runs_in_silence(f"""
+        class Meter:
+            def __init__(self):
+                self.s = 0.0
+                self.all = []
+            def add(self, v):
+                {adding}
+            def reset(self):
+                {resetting}
+        {TRAINING}
+        meter = Meter()
+        for i in range(6):{ROUND}
+            meter.add(loss)
+            if i % 2 == 1:
+                meter.reset()
+    """)
+
+
+def test_a_decorated_meter_and_a_global_total_record_nothing() -> None:
+    runs_in_silence(f"""
+        class Meter:
+            def __init__(self):
+                self.s = 0.0
+            @torch.no_grad()
+            def add(self, v):
+                self.s += v
+        tot = 0.0
+        @torch.no_grad()
+        def note(v):
+            global tot
+            tot += v
+        {TRAINING}
+        meter = Meter()
+        for _ in range(3):{ROUND}
+            meter.add(loss)
+            note(loss)
+        assert meter.s.grad_fn is None and tot.grad_fn is None
+    """)
+
+
+def test_a_total_that_starts_anew_only_in_an_outer_loop_is_told() -> None:
+    check(f"""{TRAINING}
+        for epoch in range(2):
+            run = 0
+            kept = []
+            for i in range(6):
+                loss = net(torch.ones(1, 2)).pow(2).sum()
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+                run += loss  # GS404
+                kept.append(loss)  # GS404
+            print(run / 6)
+    """)
+
+
+def test_a_meter_that_is_only_read_is_told() -> None:
+    check(f"""
+        class Meter:
+            def __init__(self):
+                self.s = 0.0
+            def add(self, v):
+                self.s += v  # GS404
+            def mean(self, n):
+                return self.s / n
+            def reset(self):
+                self.s = 0.0
+        {TRAINING}
+        meter = Meter()
+        for i in range(6):{ROUND}
+            meter.add(loss)
+        print(meter.mean(6))
+    """)
