@@ -46,7 +46,7 @@ SCALE = """
 
 
 @pytest.mark.parametrize(
-    "parameters, body",
+    ("parameters", "body"),
     [
         ("g", "return (g * 2,) + (None,) * 2"),
         ("g", "return (g * 2, *[None] * 2)"),
@@ -124,7 +124,7 @@ def test_a_written_input_that_is_returned_or_needs_a_gradient_must_be_marked() -
 
 
 @pytest.mark.parametrize(
-    "start, addition",
+    ("start", "addition"),
     [
         ("tot = torch.zeros(())", "with torch.no_grad(): tot += loss"),
         ("tot = 0.0", "with torch.no_grad(): tot += loss"),
@@ -146,7 +146,7 @@ def test_a_total_without_a_graph(start: str, addition: str) -> None:
 
 @pytest.mark.parametrize("rounds", [6, 100])
 @pytest.mark.parametrize(
-    "start, addition, reset",
+    ("start", "addition", "reset"),
     [
         ("run = 0", "run += loss", "print(run.item()); run = 0"),
         ("run, n = 0, 0", "run = run + loss; n += 1", "run, n = 0, 0"),
@@ -168,7 +168,7 @@ def test_a_total_that_starts_anew(rounds: int, start: str, addition: str, reset:
 
 
 @pytest.mark.parametrize(
-    "adding, resetting",
+    ("adding", "resetting"),
     [
         ("with torch.no_grad(): self.s += v", "pass"),
         ("self.s += v", "self.s = 0.0"),
@@ -249,4 +249,89 @@ def test_a_meter_that_is_only_read_is_told() -> None:
         for i in range(6):{ROUND}
             meter.add(loss)
         print(meter.mean(6))
+    """)
+
+
+# -- who clears gradients --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        "opt.register_step_post_hook(lambda o, a, k: o.zero_grad())",
+        "opt.register_step_post_hook(clear)",
+        "net.register_forward_pre_hook(lambda m, i: m.zero_grad())",
+        "net.register_forward_pre_hook(lambda m, i: opt.zero_grad(set_to_none=False))",
+        "net.register_full_backward_pre_hook(lambda m, g: m.zero_grad())",
+        "net.register_forward_hook(lambda m, i, o: m.zero_grad())",
+    ],
+)
+@pytest.mark.parametrize(
+    "body", ["nn.Linear(2, 1)", "nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))", "Net()"]
+)
+def test_a_hook_that_clears(body: str, hook: str) -> None:
+    runs_in_silence(f"""
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = nn.Linear(2, 1)
+            def forward(self, x):
+                return self.body(x)
+        def clear(optimizer, args, kwargs):
+            for group in optimizer.param_groups:
+                for p in group["params"]:
+                    p.grad = None
+        net = {body}
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        {hook}
+        for _ in range(3):
+            net(torch.ones(1, 2)).sum().backward()
+            opt.step()
+    """)
+
+
+@pytest.mark.parametrize(
+    "registering",
+    [
+        "opt.register_step_post_hook(lambda o, a, k: print('stepped'))",
+        "opt.register_step_post_hook(lambda o, a, k: o.zero_grad()).remove()",
+        "net.register_forward_pre_hook(lambda m, i: m.zero_grad()).remove()",
+        "net.register_full_backward_hook(lambda m, i, o: print(o[0].norm()))",
+    ],
+)
+def test_a_hook_that_does_not_clear_is_no_excuse(registering: str) -> None:
+    check(f"""{TRAINING}
+        {registering}
+        for _ in range(3):
+            net(torch.ones(1, 2)).sum().backward()  # GS501
+            opt.step()
+    """)
+
+
+@pytest.mark.parametrize(
+    "clearing",
+    [
+        "for p in net.parameters(): del p.grad",
+        "del net.weight.grad, net.bias.grad",
+        "for g in opt.param_groups:\n                for p in g['params']:\n                    del p.grad",
+    ],
+)
+def test_deleted_gradients_are_cleared(clearing: str) -> None:
+    runs_in_silence(f"""{TRAINING}
+        for _ in range(3):
+            net(torch.ones(1, 2)).sum().backward()
+            opt.step()
+            {clearing}
+    """)
+
+
+def test_a_forward_pre_hook_changes_what_forward_is_given() -> None:
+    check("""
+        enc, head = nn.Linear(2, 2), nn.Linear(2, 1)
+        opt = torch.optim.SGD([*enc.parameters(), *head.parameters()], lr=0.1)
+        head.register_forward_pre_hook(lambda m, i: (i[0].detach(),))  # GS203
+        for _ in range(3):
+            opt.zero_grad()
+            head(enc(torch.ones(1, 2))).sum().backward()
+            opt.step()
     """)

@@ -189,6 +189,9 @@ class Statements(Loops):
                 owner = self.evaluate(target.value)
                 if isinstance(owner, (Instance, Layer)):
                     owner.attributes.pop(target.attr, None)
+                elif isinstance(owner, Tensor) and target.attr == "grad":
+                    # torch takes `del p.grad` for `p.grad = None`.
+                    self.set_attribute(owner, "grad", None, target)
         return None
 
     def do_global(self, node: ast.Global) -> Any:
