@@ -335,3 +335,287 @@ def test_a_forward_pre_hook_changes_what_forward_is_given() -> None:
             head(enc(torch.ones(1, 2))).sum().backward()
             opt.step()
     """)
+
+
+# -- phases of training ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rounds", [4, 40])
+@pytest.mark.parametrize(
+    "features",
+    [
+        "z = enc(x)\n            if e < 2: z = z.detach()",
+        "z = enc(x).detach() if e < 2 else enc(x)",
+        "z = enc(x)\n            if e % 2 == 0: z = z.detach()",
+        "with torch.set_grad_enabled(e >= 2): z = enc(x)",
+        "z = features(x, warm=e < 2)",
+    ],
+)
+def test_a_warm_up_cuts_in_some_rounds_only(rounds: int, features: str) -> None:
+    runs_in_silence(f"""
+        enc, head = nn.Linear(3, 4), nn.Linear(4, 2)
+        opt = torch.optim.SGD([*enc.parameters(), *head.parameters()], lr=0.1)
+        before = enc.weight.detach().clone()
+        def features(x, warm):
+            z = enc(x)
+            if warm:
+                z = z.detach()
+            return z
+        for e in range({rounds}):
+            x = torch.randn(5, 3)
+            {features}
+            opt.zero_grad()
+            head(z).pow(2).mean().backward()
+            opt.step()
+        assert not torch.equal(before, enc.weight)
+    """)
+
+
+@pytest.mark.parametrize("condition", ["True", "x.dim() == 2", "z is not None", "x.shape[0] > 1"])
+def test_a_cut_in_every_round_is_told(condition: str) -> None:
+    check(f"""
+        enc, head = nn.Linear(3, 4), nn.Linear(4, 2)
+        opt = torch.optim.SGD([*enc.parameters(), *head.parameters()], lr=0.1)
+        for e in range(4):
+            x = torch.randn(5, 3)
+            z = enc(x)
+            if {condition}:
+                z = z.detach()  # GS203
+            opt.zero_grad()
+            head(z).pow(2).mean().backward()
+            opt.step()
+    """)
+
+
+# -- statements that are executed for themselves ---------------------------------------------------------------------
+
+
+def test_a_call_that_is_tried_or_timed_needs_no_result() -> None:
+    runs_in_silence("""
+        import time
+        def viewable(t, *shape):
+            try:
+                t.view(*shape)
+            except RuntimeError:
+                return False
+            return True
+        def broadcastable(t, shape):
+            try:
+                t.expand(shape)
+                return True
+            except (RuntimeError, ValueError):
+                return False
+        assert viewable(torch.zeros(2, 2), -1) and not viewable(torch.zeros(2, 3).t(), -1)
+        assert broadcastable(torch.zeros(1, 3), (2, 3)) and not broadcastable(torch.zeros(2), (3,))
+        a = torch.randn(8, 8)
+        start = time.perf_counter()
+        for _ in range(3):
+            a.matmul(a)
+        print(time.perf_counter() - start)
+        def bench(n):
+            for i in range(n):
+                a.exp()
+                a.sort()
+        bench(4)
+    """)
+
+
+def test_a_dropped_result_in_a_loop_over_tensors_is_told() -> None:
+    check("""
+        for p in [torch.randn(2), torch.randn(2)]:
+            p.clamp(0, 1)  # GS209
+        try:
+            x = torch.randn(3)
+            x.clamp(0, 1)  # GS209
+            print(x)
+        finally:
+            print("done")
+    """)
+
+
+def test_a_frozen_layer_made_in_forward_is_a_constant() -> None:
+    runs_in_silence("""
+        class Blur(nn.Module):
+            def forward(self, x):
+                c = nn.Conv1d(1, 1, 3, padding=1, bias=False)
+                c.weight.requires_grad_(False).fill_(1 / 3)
+                return c(x)
+        class Sharpen(nn.Module):
+            def forward(self, x):
+                c = nn.Conv1d(1, 1, 3, padding=1).requires_grad_(False)
+                nn.init.constant_(c.weight, 0.5)
+                nn.init.zeros_(c.bias)
+                return x - c(x)
+        class Edges(nn.Module):
+            def forward(self, x):
+                c = nn.Conv1d(1, 1, 3, padding=1)
+                for p in c.parameters():
+                    p.requires_grad = False
+                c.weight[:] = torch.tensor([-1.0, 0.0, 1.0])
+                return c(x)
+        x = torch.randn(1, 1, 5, requires_grad=True)
+        (Blur()(x) + Sharpen()(x) + Edges()(x)).sum().backward()
+    """)
+
+
+# -- errors that are provoked ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "w += 1",
+        "w[0] = 1",
+        "(w * 2).backward()",
+        "done.backward()",
+        "w.numpy()",
+        "torch.zeros(2).sum().backward()",
+        "a, b = w.exp().split(1); a.mul_(2); a.sum().backward()",
+        "y = w.exp(); y += 1; y.sum().backward()",
+    ],
+)
+@pytest.mark.parametrize(
+    "waiting",
+    [
+        "try:\n            {fault}\n        except RuntimeError as error:\n            print('refused:', error)",
+        "try:\n            {fault}\n        except Exception:\n            pass",
+        "with contextlib.suppress(RuntimeError):\n            {fault}",
+        "with unittest.TestCase().assertRaises(RuntimeError):\n            {fault}",
+        "with pytest.raises(RuntimeError, match='.'):\n            {fault}",
+        "with Refused():\n            {fault}",
+        "with refused():\n            {fault}",
+        "def act():\n            global w\n            {fault}\n        attempt(act)",
+    ],
+)
+def test_an_error_that_is_waited_for(waiting: str, fault: str) -> None:
+    runs_in_silence(f"""
+        import contextlib, unittest, pytest
+        class Refused:
+            def __enter__(self):
+                return self
+            def __exit__(self, kind, error, trace):
+                assert kind is not None
+                return issubclass(kind, RuntimeError)
+        @contextlib.contextmanager
+        def refused():
+            try:
+                yield
+            except RuntimeError as error:
+                print("refused:", error)
+        def attempt(function):
+            try:
+                function()
+            except RuntimeError as error:
+                return str(error)
+            return ""
+        w = torch.ones(2, requires_grad=True)
+        done = (w * w).sum()
+        done.backward()
+        {waiting.format(fault=fault)}
+        print((w * 3).sum().item())
+    """)
+
+
+def test_a_fallback_is_taken_where_the_write_is_refused() -> None:
+    runs_in_silence("""
+        def add_one(x):
+            try:
+                return x.add_(1)
+            except RuntimeError:
+                return x + 1
+        x = torch.ones(2, requires_grad=True)
+        add_one(x).sum().backward()
+        assert x.grad.tolist() == [1, 1]
+    """)
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        "except KeyboardInterrupt:\n            print('stopped')",
+        "except RuntimeError:\n            print('failed')\n            raise",
+        "except RuntimeError as error:\n            if 'out of memory' in str(error): torch.cuda.empty_cache()",
+        "finally:\n            print('done')",
+    ],
+)
+def test_an_error_that_nobody_waits_for_is_told(handler: str) -> None:
+    check(f"""
+        w = torch.ones(2, requires_grad=True)
+        try:
+            w += 1  # GS102
+        {handler}
+    """)
+
+
+def test_a_safety_net_around_the_whole_program_expects_nothing() -> None:
+    check("""
+        def main():
+            w = torch.ones(2, requires_grad=True)
+            w += 1  # GS102
+        try:
+            main()
+        except Exception as error:
+            print("failed:", error)
+    """)
+
+
+# -- memory that is shared on purpose --------------------------------------------------------------------------------
+
+
+def test_an_output_argument_may_have_a_short_name() -> None:
+    runs_in_silence("""
+        def accumulate(out, xs):
+            acc = out
+            for x in xs:
+                acc += x
+            return out
+        def fill(out, value, *, count=0):
+            o = out
+            o[0] = value
+            o.add_(1)
+            return out, count + 1
+        total = torch.zeros(2)
+        assert accumulate(total, [torch.ones(2), torch.ones(2)]) is total
+        filled, n = fill(torch.zeros(2), 3.0)
+        print(filled, n, total)
+    """)
+
+
+def test_a_caller_may_ask_for_a_change_in_place() -> None:
+    runs_in_silence("""
+        def scale(x, inplace=False):
+            out = x if inplace else x.clone()
+            out *= 2
+            return out
+        a = torch.ones(2)
+        b = scale(a, inplace=True)
+        c = scale(a, True)
+        assert b is a and c is a and a.tolist() == [4, 4]
+    """)
+
+
+def test_a_window_on_blank_memory_follows_it() -> None:
+    runs_in_silence("""
+        ring = torch.zeros(5)
+        window = ring[-3:]
+        for i in range(5):
+            ring.copy_(torch.roll(ring, -1))
+            ring[-1] = i
+        assert window.tolist() == [2, 3, 4]
+    """)
+
+
+def test_a_second_name_that_is_compared_is_told() -> None:
+    check("""
+        def change(x):
+            y = x
+            y += torch.ones(2)  # GS107
+            return y - x
+        def double(x):
+            x *= 2  # GS107
+            return x
+        print(change(torch.ones(2)))
+        a = torch.ones(2)
+        b = double(a)
+        print(a, b)
+    """)

@@ -59,6 +59,9 @@ class Machine(Protocol):
         self.records = {}
         self.adds_to_itself = {}
         self.tensor_hooks = []
+        self.made_in_forward = []
+        self.fed = set()
+        self.starved = []
         self.used = set()
         self.updates = []
         self.escapes = []

@@ -25,7 +25,6 @@ from gradsight.interp.values import (
 )
 from gradsight.model.events import Step
 
-
 STEP_HOOKS = {"register_step_pre_hook": "pre hooks", "register_step_post_hook": "post hooks"}
 
 
