@@ -619,3 +619,18 @@ def test_a_second_name_that_is_compared_is_told() -> None:
         b = double(a)
         print(a, b)
     """)
+
+
+@pytest.mark.parametrize("rounds", [6, 40])
+def test_a_gradient_that_stops_after_some_rounds_is_told(rounds: int) -> None:
+    check(f"""
+        enc, head = nn.Linear(3, 4), nn.Linear(4, 2)
+        opt = torch.optim.SGD([*enc.parameters(), *head.parameters()], lr=0.1)
+        for e in range({rounds}):
+            z = enc(torch.randn(5, 3))
+            if e >= 3:
+                z = z.detach()  # GS203
+            opt.zero_grad()
+            head(z).pow(2).mean().backward()
+            opt.step()
+    """)

@@ -60,7 +60,8 @@ class Machine(Protocol):
         self.adds_to_itself = {}
         self.tensor_hooks = []
         self.made_in_forward = []
-        self.fed = set()
+        self.fed = {}
+        self.starved_since = {}
         self.starved = []
         self.used = set()
         self.updates = []
