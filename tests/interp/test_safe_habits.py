@@ -387,6 +387,21 @@ def test_a_cut_in_every_round_is_told(condition: str) -> None:
     """)
 
 
+@pytest.mark.parametrize("rounds", [6, 40])
+def test_a_gradient_that_stops_after_some_rounds_is_told(rounds: int) -> None:
+    check(f"""
+        enc, head = nn.Linear(3, 4), nn.Linear(4, 2)
+        opt = torch.optim.SGD([*enc.parameters(), *head.parameters()], lr=0.1)
+        for e in range({rounds}):
+            z = enc(torch.randn(5, 3))
+            if e >= 3:
+                z = z.detach()  # GS203
+            opt.zero_grad()
+            head(z).pow(2).mean().backward()
+            opt.step()
+    """)
+
+
 # -- statements that are executed for themselves ---------------------------------------------------------------------
 
 
@@ -533,6 +548,7 @@ def test_a_fallback_is_taken_where_the_write_is_refused() -> None:
     "handler",
     [
         "except KeyboardInterrupt:\n            print('stopped')",
+        "except (ValueError, KeyError):\n            print('bad input')",
         "except RuntimeError:\n            print('failed')\n            raise",
         "except RuntimeError as error:\n            if 'out of memory' in str(error): torch.cuda.empty_cache()",
         "finally:\n            print('done')",
@@ -618,19 +634,4 @@ def test_a_second_name_that_is_compared_is_told() -> None:
         a = torch.ones(2)
         b = double(a)
         print(a, b)
-    """)
-
-
-@pytest.mark.parametrize("rounds", [6, 40])
-def test_a_gradient_that_stops_after_some_rounds_is_told(rounds: int) -> None:
-    check(f"""
-        enc, head = nn.Linear(3, 4), nn.Linear(4, 2)
-        opt = torch.optim.SGD([*enc.parameters(), *head.parameters()], lr=0.1)
-        for e in range({rounds}):
-            z = enc(torch.randn(5, 3))
-            if e >= 3:
-                z = z.detach()  # GS203
-            opt.zero_grad()
-            head(z).pow(2).mean().backward()
-            opt.step()
     """)
