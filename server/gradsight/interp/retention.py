@@ -10,6 +10,7 @@ from gradsight.interp.kept_values import KeptValues
 from gradsight.interp.resets import is_let_go
 from gradsight.interp.sites import Site
 from gradsight.interp.tensors import Edge, Node, Tensor
+from gradsight.interp.values import Instance
 from gradsight.model.events import Step
 
 
@@ -26,7 +27,9 @@ class Retention(KeptValues):
 
     def augment(self, node: ast.AugAssign, current: Any, operand: Any) -> Any:
         result = super().augment(node, current, operand)
-        if isinstance(node.op, ast.Add) and self.frame.loops and adds_graph(operand):
+        # An object of the program's own says itself, in `__iadd__`, what it keeps.
+        own = isinstance(current, Instance)
+        if isinstance(node.op, ast.Add) and self.frame.loops and adds_graph(operand) and not own:
             self.note_total(node, operand, result)
         return result
 
