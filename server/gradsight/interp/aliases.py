@@ -9,7 +9,7 @@ from gradsight.interp.flow import Flow
 from gradsight.interp.sites import Frame, Site
 from gradsight.interp.syntax import mentions_attribute, names_read, statement_around, written_name
 from gradsight.interp.tensors import Storage, Tensor
-from gradsight.interp.values import MISSING, Mapping, Seq, tensors_in
+from gradsight.interp.values import MISSING, Function, Mapping, Seq, tensors_in
 from gradsight.model.events import Step
 
 
@@ -24,6 +24,9 @@ class Aliases(Flow):
         if not writes or (not tensor.label and kind != "state_dict" and not self.beside_its_source):
             return
         write = writes[0]
+        if kind == "slice" and tensor.label and shows_blank(tensor):
+            # There was nothing to put aside yet: the name is there to follow what is written.
+            return
         if kind in ("detach", "data"):
             source = tensor.source
             while source is not None and source.snapshot and source.source is not None:
@@ -309,7 +312,8 @@ class Aliases(Flow):
         result = super().call_function(function, args, kwargs, node)
         if isinstance(result, Tensor) and result.storage.writes and result.storage.writes[-1].tick > start:
             custom = function.owner is not None and function.owner.kind == "autograd"
-            if isinstance(node, ast.Call) and not function.name.endswith("_") and not custom:
+            asked = isinstance(node, ast.Call) and asks_for_inplace(node, function)
+            if isinstance(node, ast.Call) and not function.name.endswith("_") and not custom and not asked:
                 self.check_mutated_argument(node, result, start)
         return result
 
@@ -347,6 +351,9 @@ class Aliases(Flow):
             if asks_about_shape(node, statement):
                 return
             if stale.renamed and stale.written not in names_read(statement):
+                return
+            if returns_argument(name, statement, frame):
+                # The caller is handed back what it gave to be filled.
                 return
         del frame.stale[name]
         inside = write.site.frame is not frame
@@ -427,6 +434,43 @@ def is_blank(tensor: Tensor) -> bool:
     call = tensor.site.node
     name = getattr(call.func, "attr", "") if isinstance(call, ast.Call) else ""
     return not tensor.storage.writes and name.removeprefix("new_").removesuffix("_like") in ("zeros", "empty")
+
+
+def shows_blank(view: Tensor) -> bool:
+    """Whether a view was taken of memory that had just been made and held one constant."""
+    source = view.source
+    made = source.site.node if source is not None else None
+    return (
+        isinstance(made, ast.Call)
+        and isinstance(made.func, ast.Attribute)
+        and made.func.attr.removeprefix("new_").removesuffix("_like") in ("zeros", "empty", "ones", "full")
+        and all(write.epoch > view.born_epoch for write in view.storage.writes)
+    )
+
+
+def returns_argument(name: str, statement: ast.AST, frame: Frame) -> bool:
+    """Whether a statement returns, as it is, what the function was given under this name."""
+    if not isinstance(statement, ast.Return) or frame.function is None:
+        return False
+    value = statement.value
+    returned = value.elts if isinstance(value, ast.Tuple) else [value]
+    return any(isinstance(part, ast.Name) and part.id == name for part in returned) and any(
+        isinstance(inner, ast.arg) and inner.arg == name for inner in ast.walk(frame.function.node.args)
+    )
+
+
+def asks_for_inplace(call: ast.Call, function: Function) -> bool:
+    """Whether a call asks for its argument to be changed: `inplace=True`, by name or by position, or an argument `out`."""
+    named = function.node.args
+    parameters = [argument.arg for argument in [*named.posonlyargs, *named.args]]
+    if parameters[:1] in (["self"], ["cls"]):
+        del parameters[0]
+    given = [*zip(parameters, call.args), *((keyword.arg, keyword.value) for keyword in call.keywords)]
+    return any(
+        name == "out"
+        or (name in ("inplace", "in_place") and not (isinstance(value, ast.Constant) and not value.value))
+        for name, value in given
+    )
 
 
 def source_text(node: ast.AST) -> str:

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
+from gradsight.interp.expected_errors import catches_at_yield
 from gradsight.interp.expressions import Expressions
 from gradsight.interp.machine import RaisedError
 from gradsight.interp.sites import Frame, Site
@@ -162,6 +163,8 @@ class Calls(Expressions):
         callee.call_site = self.site(node)
         callee.guards = frame.guards
         callee.loops = frame.loops
+        if frame.expecting and (frame.expecting == "specific" or is_argument(node, frame)):
+            callee.expecting = frame.expecting
         callee.owner = function.owner
         callee.receiver = args[0] if args else None
         self.executed.add(syntax)
@@ -178,6 +181,7 @@ class Calls(Expressions):
             if function.wraps_context:
                 manager = Opaque("context", function.name, callee.call_site)
                 manager.state["stream"] = stream
+                manager.state["catches"] = catches_at_yield(syntax)
                 return manager
             return stream
         restore = self.enter_modes(function.modes) if function.modes else None
@@ -508,6 +512,19 @@ class Calls(Expressions):
                 return
 
         return value, close
+
+
+def is_argument(node: ast.AST, frame: Frame) -> bool:
+    """Whether what is called is a function that the running one was given."""
+    function = frame.function
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and function is not None
+        and any(
+            isinstance(inner, ast.arg) and inner.arg == node.func.id for inner in ast.walk(function.node.args)
+        )
+    )
 
 
 def cache_of(function: Function) -> ast.AST:

@@ -7,7 +7,7 @@ from typing import Any
 
 from gradsight.interp.autograd import INTEGRAL
 from gradsight.interp.hooks import GradientHooks
-from gradsight.interp.syntax import own_statements
+from gradsight.interp.returned_gradients import count_returned
 from gradsight.interp.tensors import Node, Saved, Tensor, any_requires_grad
 from gradsight.interp.values import (
     Bound,
@@ -50,9 +50,13 @@ class CustomFunctions(GradientHooks):
         finally:
             self.grad_mode, self.mode_site = before
         dirty = {tensor.storage for tensor in context.state["dirty"]}
+        given_back = {tensor.storage for tensor in tensors_in(result)}
         for tensor in inputs:
             if tensor.storage.epoch != epochs[tensor] and tensor.storage not in dirty:
                 write = next(w for w in tensor.storage.writes if w.epoch > epochs[tensor])
+                if tensor.needs_grad() is False and tensor.storage not in given_back:
+                    # A buffer: nothing goes back through it, and `mark_dirty` refuses what is not returned.
+                    continue
                 if write.mode == "silent":
                     # Who writes through `.data` here means to go past autograd.
                     continue
@@ -63,7 +67,9 @@ class CustomFunctions(GradientHooks):
                     target=tensor.label,
                     cls=cls.name,
                 )
-        returned = self.count_returned(backward, len(args))
+        returned = None
+        if isinstance(backward, Function) and not isinstance(backward.node, ast.Lambda):
+            returned = count_returned(backward.node, len(args))
         if returned is not None and returned[0] != len(args) and flag is not False:
             self.emit(
                 "gradient-count",
@@ -115,49 +121,6 @@ class CustomFunctions(GradientHooks):
             tensor.requires_grad = recording
             tensor.base = None
         return result
-
-    def count_returned(self, backward: Any, wanted: int) -> tuple[int, ast.AST] | None:
-        """The number of gradients that every return of backward gives, if they agree; torch takes None beyond the last."""
-        if not isinstance(backward, Function) or isinstance(backward.node, ast.Lambda):
-            return None
-        returns = [inner for inner in own_statements(backward.node.body) if isinstance(inner, ast.Return)]
-        counts = set()
-        for statement in returns:
-            value = statement.value
-            if value is None:
-                return None
-            if isinstance(value, ast.Tuple):
-                if any(isinstance(element, ast.Starred) for element in value.elts):
-                    return None
-                beyond = value.elts[wanted:]
-                if not any(self.is_gradient(backward.node, element) for element in beyond):
-                    counts.add(min(len(value.elts), wanted))
-                else:
-                    counts.add(len(value.elts))
-            elif self.is_gradient(backward.node, value) or (
-                isinstance(value, ast.Constant) and value.value is None
-            ):
-                counts.add(1)
-            else:
-                return None
-        return (counts.pop(), returns[-1]) if len(counts) == 1 else None
-
-    def is_gradient(self, function: ast.FunctionDef | ast.AsyncFunctionDef, value: ast.expr) -> bool:
-        """Whether an expression is one tensor for certain: arithmetic, or a name for nothing else."""
-        if isinstance(value, ast.Name):
-            return self.single_gradient(function, value.id)
-        return isinstance(value, (ast.BinOp, ast.UnaryOp, ast.Subscript))
-
-    def single_gradient(self, function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
-        """Whether a local name is bound to one plain expression only."""
-        values = [
-            statement.value for statement in ast.walk(function)
-            if isinstance(statement, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in statement.targets)
-        ]  # fmt: skip
-        parameters = [argument.arg for argument in function.args.args]
-        if not values:
-            return name in parameters
-        return all(isinstance(value, (ast.BinOp, ast.UnaryOp, ast.Subscript)) or (isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in ("clone", "neg", "mul", "sum")) for value in values)  # fmt: skip
 
     def judge_context(
         self, context: Opaque, cls: ClassValue, inputs: list[Tensor], result: Any, site: Any

@@ -59,6 +59,10 @@ class Machine(Protocol):
         self.records = {}
         self.adds_to_itself = {}
         self.tensor_hooks = []
+        self.made_in_forward = []
+        self.fed = {}
+        self.starved_since = {}
+        self.starved = []
         self.used = set()
         self.updates = []
         self.escapes = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from gradsight.interp.phases import belongs_to_an_early_phase
 from gradsight.interp.sites import Site
 from gradsight.interp.switches import Switches
 from gradsight.interp.tensors import Cut, Edge, Node, Tensor, leaves_of
@@ -43,6 +44,7 @@ class Flow(Switches):
         """A parameter is stepped, data of it reached a loss, and no gradient came back."""
         last = self.live_gradient_ticks.get(parameter, -1)
         if last > since or parameter in self.retired:
+            self.fed[site.key, parameter] = self.tick
             return
         forgotten = self.loss_never_differentiated(parameter, site)
         causes = [cut for run in runs for cut in run.cuts if parameter in self.leaves_behind(cut)]
@@ -51,7 +53,24 @@ class Flow(Switches):
                 steps = [Step("made", forgotten.site, f"nobody calls backward on {forgotten.label}")]
                 self.emit("step-without-backward", site, steps, loss=forgotten.label)
                 return
-        self.explain_absence(parameter, runs, site)
+        self.starved.append((parameter, runs, site))
+        self.starved_since.setdefault((site.key, parameter), self.tick)
+
+    fed: dict[tuple[Any, Tensor], int]
+    """Steps, by their place, and the parameters for which they had a gradient: when last."""
+    starved: list[tuple[Tensor, list[Any], Site]]
+    """Steps that had no gradient for a parameter, and the backwards before them."""
+    starved_since: dict[tuple[Any, Tensor], int]
+
+    def judge_starved(self) -> None:
+        """A parameter that the same step moves in a later round is trained: the cut belongs to a phase.
+
+        One that was moved at first and then never again has lost its gradient.
+        """
+        for parameter, runs, site in self.starved:
+            known = (site.key, parameter)
+            if self.fed.get(known, -1) < self.starved_since[known]:
+                self.explain_absence(parameter, runs, site, stepped=True)
 
     retired: set[Tensor]
     """Parameters that gave their place in a module to others."""
@@ -64,7 +83,7 @@ class Flow(Switches):
                     return value
         return None
 
-    def explain_absence(self, parameter: Tensor, runs: list[Any], site: Site) -> None:
+    def explain_absence(self, parameter: Tensor, runs: list[Any], site: Site, stepped: bool = False) -> None:
         for run in reversed(runs):
             if parameter in run.zero_leaves:
                 self.zero_gradient(parameter, run)
@@ -72,7 +91,9 @@ class Flow(Switches):
             causes = [cut for cut in run.cuts if parameter in self.leaves_behind(cut)]
             if causes:
                 blamed = [cut for cut in causes if not self.makes_target(cut, run)] if len(causes) > 1 else []
-                self.report_cut(max(blamed or causes, key=lambda cut: (cut.tick, cut.serial)), parameter, run)
+                cut = max(blamed or causes, key=lambda cut: (cut.tick, cut.serial))
+                if not stepped or not belongs_to_an_early_phase(cut.site):
+                    self.report_cut(cut, parameter, run)
                 return
 
     def makes_target(self, cut: Cut, run: Any) -> bool:

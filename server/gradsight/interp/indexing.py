@@ -57,7 +57,6 @@ class Indexing(TensorAttributes):
             # Tensors have no `__imatmul__`: the product is a new tensor, bound to the name.
             return self.binary_values(type(node.op), current, operand, node)
         if isinstance(current, Tensor):
-            self.before_augmented(node, current, operand)
             if isinstance(operand, Array):
                 operand = self.tensor_from_array(operand, node)
             return self.apply_operator(f"Tensor.__i{name}__", [current, operand], {}, node)
@@ -74,16 +73,7 @@ class Indexing(TensorAttributes):
             method, _ = current.cls.find(f"__i{name}__")
             if isinstance(method, Function):
                 return self.call_function(method, [current, operand], {}, node)
-            return self.binary_values(type(node.op), current, operand, node)
-        result = self.binary_values(type(node.op), current, operand, node)
-        self.accumulated(node, current, operand, result)
-        return result
-
-    def before_augmented(self, node: ast.AugAssign, current: Tensor, operand: Any) -> None:
-        """Hook: an augmented assignment to a tensor."""
-
-    def accumulated(self, node: ast.AugAssign, current: Any, operand: Any, result: Any) -> None:
-        """Hook: an augmented assignment that is not in place."""
+        return self.binary_values(type(node.op), current, operand, node)
 
     def augment_item(self, node: ast.AugAssign, owner: Tensor, index: Any, operand: Any) -> None:
         """`tensor[index] op= operand`: read, combine, write back."""

@@ -8,6 +8,7 @@ from typing import Any
 from gradsight.interp.backward import Backward
 from gradsight.interp.regions import overlaps, surely_overlap
 from gradsight.interp.sites import Site
+from gradsight.interp.syntax import names_read
 from gradsight.interp.tensors import Maybe, Tensor
 from gradsight.interp.values import (
     Mapping,
@@ -227,7 +228,7 @@ class LateReads(Backward):
             result.requires_grad, Maybe
         ):
             return
-        if result.site.node is node:
+        if result.site.node is node and not is_executed_for_itself(self.site(node)):
             self.emit(
                 "result-ignored",
                 self.site(node),
@@ -235,6 +236,22 @@ class LateReads(Backward):
                 method=function.attr,
                 target=self.text_of_target(self.site(node)),
             )
+
+
+def is_executed_for_itself(site: Site) -> bool:
+    """Whether a statement is there to be executed: its error is waited for, or its time is taken.
+
+    A loop that does nothing but call, and does not use what it runs over, repeats the same work: it is timed.
+    """
+    if site.expected:
+        return True
+    loop = site.loops[-1][0].node if site.loops else None
+    if not isinstance(loop, ast.For) or not any(inner is site.node for inner in ast.walk(loop)):
+        return False
+    counted = {inner.id for inner in ast.walk(loop.target) if isinstance(inner, ast.Name)}
+    return all(
+        isinstance(statement, ast.Expr) and not counted & names_read(statement) for statement in loop.body
+    )
 
 
 DISPLAYS = (ast.List, ast.ListComp)

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from gradsight.interp.deferred import divide
+from gradsight.interp.expected_errors import IMMEDIATE, REFUSALS
 from gradsight.interp.parsing import parse_text
 from gradsight.interp.quantities import FILLS, LENGTH, MORE, TRUTH, Assumed, Question
 from gradsight.interp.sites import Frame, Site, Unit
@@ -169,7 +170,15 @@ class MachineState:
         key: Any = None,
         **names: Any,
     ) -> None:
-        """Report an event once per place (and `key`)."""
+        """Report an event once per place (and `key`); an error that the program waits for is raised instead."""
+        if kind in REFUSALS:
+            if kind not in IMMEDIATE:
+                if site.expected:
+                    return
+            elif self.frame.expecting:
+                if assumption:
+                    return
+                raise RaisedError(Unknown("what torch raises"))
         identity = (kind, site.key, key)
         if identity in self.reported:
             return

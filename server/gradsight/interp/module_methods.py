@@ -14,8 +14,10 @@ from gradsight.interp.values import (
     Instance,
     Layer,
     Mapping,
+    Method,
     Native,
     Opaque,
+    Partial,
     Seq,
     Super,
     Unknown,
@@ -48,6 +50,11 @@ class ModuleMethods(ModuleRegistry):
             return action(module, args, kwargs, node)
         if name in ("forward", "__call__"):
             return self.call(module, args, kwargs, node)
+        is_followed = name in ("register_forward_pre_hook", "register_forward_hook") and not kwargs
+        if name.startswith("register_") and not is_followed:
+            # It runs in the middle of a backward, or with arguments that are not known.
+            if any(touches_gradients(value) for value in [*args, *kwargs.values()]):
+                self.gradients_unknown = True
         if name in MODULE_HOOKS and args:
             return self.module_hooked(getattr(module.module, MODULE_HOOKS[name]), args[0], kwargs, node)
         if name.startswith(("register_", "_register")):
@@ -331,3 +338,14 @@ class ModuleMethods(ModuleRegistry):
         elif isinstance(target, Instance) and name == "__init__":
             return None
         return self.gap(f"method {name} of a base class from outside what is known", node)
+
+
+def touches_gradients(value: Any) -> bool:
+    """Whether a function's text clears or sets gradients."""
+    while isinstance(value, (Method, Partial)):
+        value = value.function
+    return isinstance(value, Function) and any(
+        isinstance(inner, ast.Attribute)
+        and (inner.attr == "zero_grad" or (inner.attr == "grad" and not isinstance(inner.ctx, ast.Load)))
+        for inner in ast.walk(value.node)
+    )

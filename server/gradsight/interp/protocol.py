@@ -33,6 +33,8 @@ class Protocol(Freezing):
 
     def finish(self) -> None:
         """The path is over: look back at the whole of it."""
+        self.judge_made_in_forward()
+        self.judge_starved()
         self.report_moved()
         if not self.gradients_unknown:
             for optimizer in self.optimizers:

@@ -145,7 +145,16 @@ class Registration(Targets):
             # No layer is made of activations: the class is the default of what a caller hands in ready-made.
             return
         if not (is_kept(node, frame) and (frame.guards or conditions_around(node, frame))):
-            self.emit("layer-made-in-forward", self.site(node), [], layer=layer.name)
+            self.made_in_forward.append((layer, self.site(node)))
+
+    made_in_forward: list[tuple[Layer, Site]]
+
+    def judge_made_in_forward(self) -> None:
+        """A layer that is frozen once its weights are set is a constant: nothing of it was to be trained."""
+        for layer, site in self.made_in_forward:
+            own = [tensor for _, tensor in self.tensors_of(layer, "parameter")]
+            if not own or any(tensor.requires_grad is not False for tensor in own):
+                self.emit("layer-made-in-forward", site, [], layer=layer.name)
 
     def unknown_attribute_set(self, owner: Any, name: str, value: Any, site: Site) -> None:
         meant = TYPOS.get(name) or ("requires_grad" if is_misspelt(name, "requires_grad") else "")

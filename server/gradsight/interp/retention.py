@@ -7,28 +7,31 @@ from typing import Any
 
 from gradsight.interp.flow import LINEAR
 from gradsight.interp.kept_values import KeptValues
+from gradsight.interp.resets import is_let_go
 from gradsight.interp.sites import Site
 from gradsight.interp.tensors import Edge, Node, Tensor
+from gradsight.interp.values import Instance
 from gradsight.model.events import Step
 
 
 class Retention(KeptValues):
     """What holds a graph after its backward has run."""
 
-    totals: list[tuple[ast.AST, Site, Tensor]]
+    totals: list[tuple[ast.AugAssign | ast.Assign, Site, Node, bool]]
+    """Additions to a total: what the total is made of then, or, where the total is not known, what was added."""
     stored_graphs: list[tuple[Tensor, Site, int]]
     adds_to_itself: dict[ast.Assign, bool]
     """Assignments of the form `total = total + loss`, told by their text once."""
 
     # -- totals ------------------------------------------------------------------------------------------------------
 
-    def before_augmented(self, node: ast.AugAssign, current: Tensor, operand: Any) -> None:
-        if isinstance(node.op, ast.Add):
-            self.note_total(node, operand)
-
-    def accumulated(self, node: ast.AugAssign, current: Any, operand: Any, result: Any) -> None:
-        if isinstance(node.op, ast.Add):
-            self.note_total(node, operand)
+    def augment(self, node: ast.AugAssign, current: Any, operand: Any) -> Any:
+        result = super().augment(node, current, operand)
+        # An object of the program's own says itself, in `__iadd__`, what it keeps.
+        own = isinstance(current, Instance)
+        if isinstance(node.op, ast.Add) and self.frame.loops and adds_graph(operand) and not own:
+            self.note_total(node, operand, result)
+        return result
 
     def do_assign(self, node: ast.Assign) -> Any:
         status = super().do_assign(node)
@@ -37,26 +40,30 @@ class Retention(KeptValues):
             if adds is None:
                 adds = self.adds_to_itself[node] = adds_to_target(node)
             if adds:
-                self.note_total(node, self.value_of_target(node.targets[0]))
+                value = self.value_of_target(node.targets[0])
+                if adds_graph(value):
+                    self.note_total(node, value, value)
         return status
 
-    def note_total(self, node: ast.AST, value: Any) -> None:
-        if isinstance(value, Tensor) and self.frame.loops and value.shape in ((), None):
-            if value.needs_grad() is True and value.node is not None:
-                self.totals.append((node, self.site(node), value))
+    def note_total(self, node: ast.AugAssign | ast.Assign, operand: Tensor, total: Any) -> None:
+        known = isinstance(total, Tensor)
+        holder = total if known else operand
+        if holder.needs_grad() is True and holder.node is not None:
+            self.totals.append((node, self.site(node), holder.node, known))
 
     def judge_totals(self) -> None:
         """A running total of losses whose backward has already run."""
         losses = self.differentiated()
         counts: dict[ast.AST, int] = {}
-        for node, site, value in self.totals:
-            if isinstance(node, ast.Assign) and value.node in losses:
+        for node, site, made, known in self.totals:
+            if known and made in losses:
                 # The total is what is differentiated.
                 continue
-            dead = dead_graphs(value.node, losses)
+            dead = dead_graphs(made, losses)
             if dead:
-                counts[node] = counts.get(node, 0) + len(dead)
-                if counts[node] >= 2:
+                counts[node] = len(dead) if known else counts.get(node, 0) + len(dead)
+                place = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
+                if counts[node] >= 2 and not is_let_go(place, site):
                     self.kept_alive_by(site, dead[0], self.target_of(site))
 
     def target_of(self, site: Site) -> str:
@@ -81,8 +88,15 @@ class Retention(KeptValues):
             if after or dead_graphs(edge, losses):
                 rounds.setdefault(site.key, set()).add(site.loops[-1][1])
                 walked[site.key] = walked.get(site.key, 0) + 1
-                if len(rounds[site.key]) == 2 and walked[site.key] == 2:
+                if len(rounds[site.key]) == 2 and walked[site.key] == 2 and not self.is_emptied(site):
                     self.kept_alive_by(site, tensor, "the list")
+
+    def is_emptied(self, site: Site) -> bool:
+        """Whether the loop that fills a container takes from it as well."""
+        node = site.node
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            return is_let_go(node.func.value, site)
+        return False
 
     def differentiated(self) -> dict[Edge | None, Tensor]:
         """The losses whose backward ran, by their nodes."""
@@ -91,6 +105,16 @@ class Retention(KeptValues):
     def kept_alive_by(self, site: Site, loss: Tensor, target: str) -> None:
         steps = [Step("made", loss.site, "made here"), *self.call_steps(site)]
         self.emit("graph-kept-alive", site, steps, target=target, loss=loss.label)
+
+
+def adds_graph(value: Any) -> bool:
+    """Whether a value is one number with a graph."""
+    return (
+        isinstance(value, Tensor)
+        and value.shape in ((), None)
+        and value.needs_grad() is True
+        and value.node is not None
+    )
 
 
 def dead_graphs(start: Node | None, losses: dict[Edge | None, Tensor]) -> list[Tensor]:

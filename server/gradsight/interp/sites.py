@@ -63,6 +63,7 @@ class Frame:
     __slots__ = (
         "call_site",
         "depth",
+        "expecting",
         "function",
         "global_names",
         "guards",
@@ -87,6 +88,8 @@ class Frame:
         self.function: Any = None
         self.owner: Any = None
         self.receiver: Any = None
+        self.expecting = ""
+        """What errors the code being executed is there to provoke: none, `specific` ones, or `broad`: any."""
         self.guards: tuple[Any, ...] = ()
         self.loops: tuple[Any, ...] = ()
         self.global_names: set[str] | None = None
@@ -97,7 +100,7 @@ class Frame:
 class Site:
     """A place in the source, at one moment of one path."""
 
-    __slots__ = ("call", "frame", "guards", "loops", "node", "unit")
+    __slots__ = ("call", "expected", "frame", "guards", "loops", "node", "unit")
 
     def __init__(self, node: ast.AST, frame: Frame) -> None:
         self.node = node
@@ -105,6 +108,8 @@ class Site:
         self.frame = frame
         self.guards = frame.guards
         self.loops = frame.loops
+        self.expected = bool(frame.expecting)
+        """Whether an error that is raised here is caught, and meant to be."""
         self.call: Site | None = None
         """For a place that stands for a layer: where the layer was applied."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from gradsight.interp.expected_errors import expects_error, waits_for_error
 from gradsight.interp.loops import BREAK, CONTINUE, Flow, LoopRun, Loops, leaves_block
 from gradsight.interp.machine import PathEnded, RaisedError
 from gradsight.interp.syntax import remembered
@@ -189,6 +190,9 @@ class Statements(Loops):
                 owner = self.evaluate(target.value)
                 if isinstance(owner, (Instance, Layer)):
                     owner.attributes.pop(target.attr, None)
+                elif isinstance(owner, Tensor) and target.attr == "grad":
+                    # torch takes `del p.grad` for `p.grad = None`.
+                    self.set_attribute(owner, "grad", None, target)
         return None
 
     def do_global(self, node: ast.Global) -> Any:
@@ -368,11 +372,16 @@ class Statements(Loops):
         frame = self.frame
         status: Any = None
         failed: RaisedError | None = None
+        before = frame.expecting
+        waits = False
         try:
             for item in node.items:
                 context = self.evaluate(item.context_expr)
                 value, leave = self.enter_context(context, item.context_expr)
                 exits.append(leave)
+                if waits_for_error(item.context_expr, context):
+                    waits = True
+                    frame.expecting = "specific"
                 if item.optional_vars is not None:
                     self.assign(item.optional_vars, value)
             status = yield from self.block(node.body)
@@ -380,11 +389,12 @@ class Statements(Loops):
             failed = error
         finally:
             self.frame = frame
+            frame.expecting = before
             for leave in reversed(exits):
                 if leave is not None:
                     leave()
         if failed is not None:
-            if any(getattr(leave, "suppresses", False) for leave in exits):
+            if waits or any(getattr(leave, "suppresses", False) for leave in exits):
                 return None
             raise failed
         return status
@@ -392,9 +402,14 @@ class Statements(Loops):
     def do_try(self, node: Any) -> Flow:
         frame = self.frame
         status: Any = None
+        before = frame.expecting
         try:
             try:
-                status = yield from self.block(node.body)
+                frame.expecting = expects_error(node) or before
+                try:
+                    status = yield from self.block(node.body)
+                finally:
+                    frame.expecting = before
                 if status is None and node.orelse:
                     status = yield from self.block(node.orelse)
             except RaisedError as error:

@@ -25,6 +25,8 @@ from gradsight.interp.values import (
 )
 from gradsight.model.events import Step
 
+STEP_HOOKS = {"register_step_pre_hook": "pre hooks", "register_step_post_hook": "post hooks"}
+
 
 class Action:
     """One step of the training protocol: `backward`, `step`, `zero`, `scheduler`, `unscale`, `clip`, `eval`, `train`."""
@@ -60,6 +62,8 @@ class Training(Modes):
         optimizer.state["group options"] = options_of_groups(source, len(groups))
         optimizer.state["fused"] = kwargs.get("fused") is True
         optimizer.state["stepped"] = 0
+        optimizer.state["pre hooks"] = []
+        optimizer.state["post hooks"] = []
         optimizer.state["created"] = self.tick
         self.optimizers.append(optimizer)
         for tensor in self.parameters_of(optimizer):
@@ -127,6 +131,7 @@ class Training(Modes):
             self.act("zero", optimizer, site)
             return None
         if name == "step":
+            self.run_step_hooks(optimizer, "pre hooks", args, kwargs, node)
             closure = args[0] if args else kwargs.get("closure")
             result = None
             if isinstance(closure, (Function, Method)):
@@ -134,10 +139,10 @@ class Training(Modes):
                 for _ in range(rounds):
                     result = self.call(closure, [], {}, node)
                     self.step_parameters(optimizer, site)
-                self.act("step", optimizer, site)
-                return result
-            self.step_parameters(optimizer, site)
+            else:
+                self.step_parameters(optimizer, site)
             self.act("step", optimizer, site)
+            self.run_step_hooks(optimizer, "post hooks", args, kwargs, node)
             return result
         if name == "add_param_group" and args and isinstance(args[0], Mapping):
             groups, exact = self.parameter_groups(Seq("list", [args[0]]))
@@ -148,9 +153,18 @@ class Training(Modes):
             return None
         if name in ("state_dict", "load_state_dict"):
             return Mapping({}, False)
+        if name in STEP_HOOKS and args:
+            return self.module_hooked(optimizer.state[STEP_HOOKS[name]], args[0], kwargs, node)
         if name.startswith("register_"):
             return Unknown("handle of a hook")
         return Unknown(f"{name} of an optimizer")
+
+    def run_step_hooks(
+        self, optimizer: Opaque, when: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> None:
+        """A hook is given the optimizer and the arguments of the step."""
+        for hook in list(optimizer.state[when]):
+            self.call(hook, [optimizer, Seq("tuple", list(args)), Mapping(dict(kwargs))], {}, node)
 
     def step_parameters(self, optimizer: Opaque, site: Site) -> None:
         """Every parameter that has a gradient is written; fused optimizers do not bump the version."""

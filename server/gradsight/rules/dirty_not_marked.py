@@ -79,6 +79,29 @@ hidden.sum().backward()
 assert x.grad.tolist() == [2.0, 2.0, 2.0]
 ```
 
+A buffer that needs no gradient and is not returned: nothing goes back through it, and `mark_dirty` would refuse it.
+
+```python
+import torch
+
+
+class Counted(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, values, count):
+        count.add_(1)
+        return values * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2, None
+
+
+x, count = torch.ones(3, requires_grad=True), torch.zeros(())
+Counted.apply(x, count).sum().backward()
+assert x.grad.tolist() == [2.0, 2.0, 2.0]
+assert count == 1
+```
+
 ## Fix safety
 
 Writing out of place is unsafe: the caller's tensor no longer changes.

@@ -47,6 +47,25 @@ for step in range(3):
 total.backward()
 ```
 
+A total that records nothing, or that starts anew within the same loop.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+total, running = torch.zeros(()), 0
+for step in range(4):
+    loss = (x * x).sum()
+    loss.backward()
+    with torch.no_grad():
+        total += loss
+    running += loss
+    if step % 2 == 1:
+        print(running.item() / 2)
+        running = 0
+assert total.grad_fn is None
+```
+
 ## Fix safety
 
 Adding the number, or the detached loss, is safe where the total is never differentiated: its value is the same.

@@ -1,0 +1,97 @@
+"""Errors that a program provokes and catches: `try` with a handler for them, `raises(...)`, `suppress(...)`.
+
+A handler that raises again, or that waits for another mishap (memory that runs out), expects none of torch's refusals;
+one for any exception around a loop or a whole program is a safety net.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+from gradsight.interp.syntax import own_statements, remembered
+from gradsight.interp.values import Function, Instance, Opaque
+
+REFUSALS = frozenset({
+    "leaf-written", "shared-view-written", "saved-overwritten", "out-refused", "numpy-refused", "backward-without-graph",
+    "backward-twice", "state-carried", "non-scalar-backward", "non-leaf-optimized", "non-leaf-copied", "grad-of-unused",
+    "grad-is-none", "grad-of-non-leaf", "gradient-count", "before-super-init",
+})  # fmt: skip
+"""What torch, or Python, answers with an exception."""
+IMMEDIATE = REFUSALS - {"gradient-count", "grad-of-non-leaf", "grad-of-unused", "state-carried"}
+"""Those that are noticed when the exception is raised."""
+SPECIFIC = {"RuntimeError"}
+"""What torch raises when it refuses."""
+BROAD = {"Exception", "BaseException"}
+RAISES = re.compile(r"raises|suppress", re.IGNORECASE)
+"""What contexts and helpers are called that wait for an exception."""
+OTHER_MISHAPS = re.compile(r"memory|oom\b|cuda|print_exc|format_exc|\.exception\(|exit\(", re.IGNORECASE)
+MOST_STATEMENTS = 8
+
+
+def expects_error(node: Any) -> str:
+    """What a `try` expects: `specific` errors, `broad` ones, or nothing."""
+    return str(remembered(node, "expects_error", _expects_error))
+
+
+def _expects_error(node: Any) -> str:
+    size = sum(1 for _ in own_statements(node.body))
+    if size > MOST_STATEMENTS:
+        return ""
+    for handler in node.handlers:
+        text = "\n".join(ast.unparse(statement) for statement in handler.body)
+        if any(isinstance(inner, ast.Raise) for inner in own_statements(handler.body)):
+            continue
+        if OTHER_MISHAPS.search(text):
+            continue
+        names = names_of(handler.type)
+        if names & SPECIFIC:
+            return "specific"
+        loops = any(isinstance(inner, (ast.For, ast.While)) for inner in own_statements(node.body))
+        if (handler.type is None or names & BROAD) and not loops:
+            return "broad"
+    return ""
+
+
+def names_of(kinds: ast.expr | None) -> set[str]:
+    """The last names of the exceptions that a handler or a call names."""
+    parts = kinds.elts if isinstance(kinds, ast.Tuple) else [kinds]
+    return {getattr(part, "id", getattr(part, "attr", "")) for part in parts if part is not None}
+
+
+def waits_for_error(context: ast.expr, value: Any) -> bool:
+    """Whether a context swallows the errors of its block: `pytest.raises(...)`, `suppress(...)`, one of the program's own."""
+    if isinstance(value, Instance):
+        leave, _ = value.cls.find("__exit__")
+        return isinstance(leave, Function) and swallows(leave.node)
+    if isinstance(value, Opaque) and value.kind == "context":
+        return bool(value.state.get("catches"))
+    if not isinstance(context, ast.Call):
+        return False
+    name = getattr(context.func, "attr", getattr(context.func, "id", ""))
+    if not RAISES.search(name):
+        return False
+    names = set().union(*(names_of(argument) for argument in context.args[:1])) if context.args else set()
+    return not names or bool(names & (SPECIFIC | BROAD)) or "" in names
+
+
+def swallows(leave: ast.AST) -> bool:
+    """Whether `__exit__` returns something that can be true."""
+    body = getattr(leave, "body", [])
+    return isinstance(body, list) and any(
+        isinstance(inner, ast.Return)
+        and inner.value is not None
+        and not (isinstance(inner.value, ast.Constant) and not inner.value.value)
+        for inner in own_statements(body)
+    )
+
+
+def catches_at_yield(function: ast.AST) -> bool:
+    """Whether a generator context catches what is raised where it yields."""
+    return any(
+        isinstance(inner, ast.Try)
+        and any(isinstance(part, ast.Yield) for statement in inner.body for part in ast.walk(statement))
+        and bool(expects_error(inner))
+        for inner in ast.walk(function)
+    )

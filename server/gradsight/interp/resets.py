@@ -1,0 +1,112 @@
+"""What the text of a loop lets go of again: totals that start anew, lists that are emptied, values that are detached."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from gradsight.interp.sites import Site
+from gradsight.interp.values import ClassValue, Function
+
+CUTTING = {"detach", "item", "tolist", "numpy"}
+"""Methods whose result has no graph."""
+EMPTYING = {"clear", "pop", "popleft", "detach_", "popitem"}
+"""Methods after which a list holds less, or a tensor no graph."""
+
+
+def is_let_go(place: ast.expr, site: Site) -> bool:
+    """Whether the loop around a place also gives it a fresh value, or empties it, in some of its rounds.
+
+    What is let go of outside the innermost loop grows with the rounds of that loop.
+    """
+    if not site.loops:
+        return False
+    loop = site.loops[-1][0].node
+    body = [*loop.body, *loop.orelse]
+    if any(lets_go(statement, place, site.node) for statement in nodes_of(body)):
+        return True
+    owner = site.frame.owner
+    if not isinstance(owner, ClassValue) or not isinstance(place, ast.Attribute):
+        return False
+    # `meter.reset()`: a method of the same class that the loop calls.
+    called = {
+        call.func.attr
+        for call in nodes_of(body)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+    }
+    for name in sorted(called):
+        method, _ = owner.find(name)
+        if isinstance(method, Function) and not isinstance(method.node, ast.Lambda):
+            if any(lets_go(statement, place, site.node) for statement in nodes_of(method.node.body)):
+                return True
+    return False
+
+
+def lets_go(node: ast.AST, place: ast.expr, but: ast.AST) -> bool:
+    """Whether a statement or call other than `but` makes `place` let go of what it held."""
+    if node is but:
+        return False
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            if any(
+                is_same(part, place) and is_fresh(value, place) for part, value in pairs(target, node.value)
+            ):
+                return True
+            if (
+                isinstance(target, ast.Subscript)
+                and isinstance(target.slice, ast.Slice)
+                and is_same(target.value, place)
+            ):
+                return True
+    elif isinstance(node, ast.AnnAssign) and node.value is not None:
+        return is_same(node.target, place) and is_fresh(node.value, place)
+    elif isinstance(node, ast.Delete):
+        return any(
+            is_same(target, place) or (isinstance(target, ast.Subscript) and is_same(target.value, place))
+            for target in node.targets
+        )
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.attr in EMPTYING and is_same(node.func.value, place)
+    return False
+
+
+def pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    """Targets with their values; those of an unpacked call all have the call."""
+    if not isinstance(target, (ast.Tuple, ast.List)):
+        return [(target, value)]
+    if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
+        return [pair for part, inner in zip(target.elts, value.elts) for pair in pairs(part, inner)]
+    return [(part, value) for part in target.elts]
+
+
+def is_fresh(value: ast.expr, place: ast.expr) -> bool:
+    """Whether a value has nothing of what the place held: it does not read it, or reads its number or a part of it."""
+    if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice):
+        return True
+    reads = [inner for inner in ast.walk(value) if is_same(inner, place)]
+    cut = [
+        inner
+        for call in ast.walk(value)
+        if isinstance(call, ast.Call) and (
+            (isinstance(call.func, ast.Attribute) and call.func.attr in CUTTING)
+            or (isinstance(call.func, ast.Name) and call.func.id in ("float", "int"))
+        )
+        for inner in ast.walk(call)
+        if is_same(inner, place)
+    ]  # fmt: skip
+    return len(cut) >= len(reads)
+
+
+def is_same(node: ast.AST, place: ast.expr) -> bool:
+    """Whether two expressions name one place; an attribute is told by its name, as its owner has one in each function."""
+    if isinstance(place, ast.Attribute):
+        return isinstance(node, ast.Attribute) and node.attr == place.attr
+    if isinstance(place, ast.Name):
+        return isinstance(node, ast.Name) and node.id == place.id
+    return isinstance(node, ast.expr) and ast.unparse(node) == ast.unparse(place)
+
+
+def nodes_of(body: list[ast.stmt]) -> Iterator[Any]:
+    for statement in body:
+        yield from ast.walk(statement)
