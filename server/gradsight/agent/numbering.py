@@ -84,6 +84,6 @@ def node_of(tensor: torch.Tensor) -> Any:
 def is_trainable_leaf(tensor: torch.Tensor) -> bool:
     """Whether backward leaves a gradient in the tensor; a view that torch refuses to tell about is none."""
     try:
-        return tensor.requires_grad and tensor.is_leaf
+        return bool(tensor.requires_grad and tensor.is_leaf)
     except RuntimeError:
         return False
