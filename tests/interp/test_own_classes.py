@@ -158,3 +158,18 @@ def test_a_derivative_without_a_graph_beside_its_own_function_is_reported() -> N
             (slope + 0.5 * u).square().mean().backward()
             opt.step()
     """)
+
+
+def test_a_flag_that_asks_for_work_in_place_is_the_callers_business() -> None:
+    check("""
+        class Layer(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.bias, self.mix = nn.Linear(4, 4), nn.Linear(4, 4)
+            def forward(self, x, inplace_safe: bool = False):
+                x = torch.relu(x)
+                bias = self.bias(x)
+                out = x if inplace_safe else torch.zeros_like(x)
+                out[:] = self.mix(bias)
+                return out + bias
+    """)

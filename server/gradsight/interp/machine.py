@@ -183,6 +183,9 @@ class MachineState:
         if identity in self.reported:
             return
         self.reported.add(identity)
+        if assumption and kind == "saved-overwritten" and self.is_asked_in_place():
+            # Whoever sets such a flag answers for backward: it is for inference.
+            return
         trail = tuple(steps or ())
         guards = self.branches_of(site.guards)
         nested = max(1, len(guards))
@@ -192,6 +195,13 @@ class MachineState:
             guards |= others
         alternatives = max(0, len(guards) - nested)
         self.events.append(Event(kind, site, trail, names, assumption, alternatives, self.context))
+
+    def is_asked_in_place(self) -> bool:
+        """Whether this path supposes that an undecided flag asks for work in place."""
+        return any(
+            decision.choice and remembered(decision.node, "names_in_place", names_in_place)
+            for decision in self.decisions
+        )
 
     def branches_of(self, guards: tuple[Any, ...]) -> set[Any]:
         """The undecided branches behind guards: one that is taken round after round is one branch."""
@@ -362,6 +372,13 @@ class MachineState:
     def top_frame(self, unit: Unit, scope: Scope) -> Frame:
         """The frame of a module's top level."""
         return Frame("<module>", unit, scope.names, scope, 0)
+
+
+def names_in_place(node: ast.AST) -> bool:
+    """Whether a condition asks for a flag that is named after work in place."""
+    test = getattr(node, "test", node)
+    names = (getattr(part, "id", "") or getattr(part, "attr", "") for part in ast.walk(test))
+    return any("inplace" in name or "in_place" in name for name in names)
 
 
 def may_recur(test: ast.expr) -> bool:
