@@ -12,7 +12,6 @@ from typing import Any
 
 from gradsight.interp.expected_errors import catches_at_yield
 from gradsight.interp.expressions import Expressions
-from gradsight.interp.machine import RaisedError
 from gradsight.interp.sites import Frame, Site
 from gradsight.interp.statements import Returned, contains_yield
 from gradsight.interp.tensors import Tensor
@@ -170,21 +169,26 @@ class Calls(Expressions):
         self.executed.add(syntax)
         if isinstance(syntax, ast.Lambda):
             previous = self.enter(callee)
+            leave = self.enter_wrappers(function.wrappers) if function.wrappers else None
             try:
                 return self.evaluate(syntax.body)
             finally:
                 self.frame = previous
+                if leave is not None:
+                    leave()
         if function.attributes is None:
             function.attributes = {"yields": yields(function), "nonlocal": nonlocal_names(syntax)}
         if function.attributes["yields"]:
-            stream = Stream(self.run_generator(callee, syntax.body), exact=True)
+            around = tuple(one for one in function.wrappers if self.wraps_resumes(one[0]))
+            stream = Stream(self.run_generator(callee, syntax.body, around), exact=True)
             if function.wraps_context:
                 manager = Opaque("context", function.name, callee.call_site)
                 manager.state["stream"] = stream
                 manager.state["catches"] = catches_at_yield(syntax)
+                manager.state["made_by"] = (function, args, kwargs)
                 return manager
             return stream
-        restore = self.enter_modes(function.modes) if function.modes else None
+        restore = self.enter_wrappers(function.wrappers) if function.wrappers else None
         previous = self.enter(callee)
         try:
             status = self.execute(syntax.body)
@@ -201,10 +205,13 @@ class Calls(Expressions):
     ) -> None:
         """Hook: a call is over."""
 
-    def run_generator(self, frame: Frame, body: list[ast.stmt]) -> Iterator[Any]:
-        """The values a generator function yields; its frame runs only while it is asked."""
+    def run_generator(
+        self, frame: Frame, body: list[ast.stmt], around: tuple[tuple[Any, Any], ...] = ()
+    ) -> Iterator[Any]:
+        """The values a generator function yields; its frame, and the modes around it, run only while it is asked."""
         flow = self.block(body)
         while True:
+            leave = self.enter_wrappers(around) if around else None
             previous = self.enter(frame)
             try:
                 item = next(flow)
@@ -212,6 +219,8 @@ class Calls(Expressions):
                 return
             finally:
                 self.frame = previous
+                if leave is not None:
+                    leave()
             yield item
 
     def bind_arguments(self, function: Function, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -282,11 +291,8 @@ class Calls(Expressions):
             if path in ("contextlib.contextmanager", "contextlib.asynccontextmanager"):
                 function.wraps_context = True
                 return function
-            mode = self.mode_of(value)
-            if mode is not None:
-                self.undo_mode_call(mode)
-                function.modes = ((mode, self.site(decorator)), *function.modes)
-                return function
+            if self.mode_of(value) is not None or self.wraps_functions(value):
+                return self.wrapped_in(value, function, self.site(decorator))
             if isinstance(value, (External, Opaque)) and not isinstance(value, Instance):
                 if self.transparent_decorator(path):
                     return function
@@ -373,6 +379,9 @@ class Calls(Expressions):
         if cls.kind == "enum":
             return self.gap("enumeration member", node)
         instance = Instance(cls, self.site(node))
+        if args and isinstance(args[0], Function) and self.is_mode_path(self.guard_path(cls)):
+            # A mode without parentheses: making it with a function wraps the function.
+            return self.wrapped_in(instance, args[0], self.site(node))
         if cls.kind == "module":
             instance.module = ModuleState()
             self.modules_made.append(instance)
@@ -402,6 +411,8 @@ class Calls(Expressions):
             self.init_module(instance, args, kwargs, node)
         elif instance.held is not None:
             self.fill_held(instance.held, args, kwargs, node)
+        elif init is MISSING:
+            self.init_guard(instance, args, kwargs, node)
         if cls.kind == "optimizer":
             return self.gap("optimizer class of the analysed code", node)
         return instance
@@ -446,6 +457,8 @@ class Calls(Expressions):
             return self.call_function(method, [instance, *args], kwargs, node)
         if instance.cls.kind == "module":
             return self.call_module(instance, args, kwargs, node)
+        if args and isinstance(args[0], Function) and self.wraps_functions(instance):
+            return self.wrapped_in(instance, args[0], self.site(node))
         return self.unknown_result("call of an object without __call__", args, kwargs, node)
 
     def bind_method(self, value: Any, receiver: Any, cls: Any) -> Any:
@@ -473,45 +486,6 @@ class Calls(Expressions):
                 if isinstance(function, Function):
                     return self.call_function(function, [owner, other], {}, node)
         return self.gap("arithmetic on objects", node)
-
-    # -- context managers --------------------------------------------------------------------------------------------
-
-    def enter_context(self, context: Any, node: ast.AST) -> tuple[Any, Any]:
-        """The value of `with context as value`, and what to run when the block is left."""
-        if isinstance(context, Opaque):
-            if context.kind == "context":
-                return self.enter_generator_context(context)
-            if context.kind == "mode":
-                return None, self.enter_modes(((context, self.site(node)),))
-            entered: tuple[Any, Any] = self.enter_opaque(context, node)
-            return entered
-        if isinstance(context, External):
-            mode = self.mode_of(context)
-            if mode is not None:
-                return None, self.enter_modes(((mode, self.site(node)),))
-        if isinstance(context, Instance):
-            enter, _ = context.cls.find("__enter__")
-            leave, _ = context.cls.find("__exit__")
-            value = self.call_function(enter, [context], {}, node) if isinstance(enter, Function) else context
-
-            def close() -> None:
-                if isinstance(leave, Function):
-                    self.call_function(leave, [context, None, None, None], {}, node)
-
-            return value, close
-        return Unknown("value of a context manager"), None
-
-    def enter_generator_context(self, manager: Opaque) -> tuple[Any, Any]:
-        iterator = manager.state["stream"].iterator
-        value = next(iterator, None)
-
-        def close() -> None:
-            try:
-                next(iterator, None)
-            except RaisedError:
-                return
-
-        return value, close
 
 
 def is_argument(node: ast.AST, frame: Frame) -> bool:

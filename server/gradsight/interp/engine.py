@@ -51,6 +51,7 @@ class Machine(Protocol):
         self.named_methods = []
         self.stored_somewhere = set()
         self.results = {}
+        self.exits = {}
         self.class_reads = {}
         self.made_at = {}
         self.meetings = []

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from gradsight.interp.calls import Calls
+from gradsight.interp.contexts import Contexts
 from gradsight.interp.quantities import LENGTH
 from gradsight.interp.tensors import Tensor
 from gradsight.interp.values import (
@@ -30,7 +30,7 @@ MANY = 10**6
 """The length given for an iterator that ends where the real one ends, but was not counted."""
 
 
-class Iteration(Calls):
+class Iteration(Contexts):
     """The iteration protocol."""
 
     def iterate(self, value: Any, at_least: int = 0) -> tuple[Iterator[Any], int | None]:

@@ -559,6 +559,9 @@ class Library(Standard):
             return self.pool_method(receiver, name, args, node)
         if kind == "ctx":
             return self.context_method(receiver, name, args, kwargs, node)
+        entered = self.context_by_hand(receiver, name, args, kwargs, node)
+        if entered is not MISSING:
+            return entered
         if name in receiver.state:
             return self.call(receiver.state[name], args, kwargs, node)
         self.escape(args, kwargs)
@@ -591,6 +594,7 @@ STANDARD = {
     "itertools.product": "product", "itertools.count": "count_up", "itertools.cycle": "cycle", "itertools.islice": "islice",
     "threading.Thread": "make_thread", "concurrent.futures.ThreadPoolExecutor": "make_pool",
     "concurrent.futures.wait": "wait_for", "concurrent.futures.as_completed": "wait_for", "contextlib.suppress": "suppress", "contextlib.nullcontext": "null_context",
+    "contextlib.ExitStack": "make_exit_stack", "contextlib.AsyncExitStack": "make_exit_stack", "contextlib.contextmanager": "make_context_manager",
     "types.SimpleNamespace": "simple_namespace", "sys.exit": "exit_program", "os._exit": "exit_program",
 }  # fmt: skip
 

@@ -15,14 +15,22 @@ MODES = {
     "torch.autograd.grad_mode.no_grad": False,
     "torch.enable_grad": True,
     "torch.autograd.enable_grad": True,
+    "torch.autograd.grad_mode.enable_grad": True,
     "torch.inference_mode": False,
     "torch.autograd.inference_mode": False,
+    "torch.autograd.grad_mode.inference_mode": False,
 }
-SETTERS = {"torch.set_grad_enabled", "torch.autograd.set_grad_enabled", "torch._C._set_grad_enabled"}
+SETTERS = {
+    "torch.set_grad_enabled", "torch.autograd.set_grad_enabled", "torch.autograd.grad_mode.set_grad_enabled",
+    "torch._C._set_grad_enabled",
+}  # fmt: skip
 
 
 class Modes(Modules):
     """Entering and leaving modes."""
+
+    def is_mode_path(self, path: str) -> bool:
+        return path in MODES or path in SETTERS
 
     def mode_of(self, value: Any) -> Any:
         """The mode that a decorator or context expression stands for, or None."""
@@ -37,9 +45,7 @@ class Modes(Modules):
     def call_mode(self, path: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         """`torch.no_grad()` and kin; `torch.no_grad()(function)` is handled where it is called again."""
         if args and isinstance(args[0], Function) and path not in SETTERS:
-            function = args[0]
-            function.modes = ((self.mode_of(External(path)), self.site(node)), *function.modes)
-            return function
+            return self.wrapped_in(External(path), args[0], self.site(node))
         mode = Opaque("mode", path, self.site(node))
         if path in SETTERS:
             value = args[0] if args else kwargs.get("mode", True)
@@ -127,16 +133,15 @@ class Modes(Modules):
 
     def call_opaque(self, value: Opaque, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         """Calling a library object: a mode applied as a decorator, a transformed function, ..."""
-        if value.kind == "mode" and args:
-            self.undo_mode_call(value)
-            function = args[0]
-            if isinstance(function, Function):
-                function.modes = ((value, self.site(node)), *function.modes)
-                return function
-            target = function
+        if value.kind in ("mode", "context") and args:
+            if isinstance(args[0], Function):
+                return self.wrapped_in(value, args[0], self.site(node))
+            if value.kind == "mode":
+                self.undo_mode_call(value)
+            target = args[0]
 
             def wrapped(inner: list[Any], named: dict[str, Any], place: ast.AST) -> Any:
-                restore = self.enter_modes(((value, self.site(place)),))
+                restore = self.enter_wrappers(((value, self.site(place)),))
                 try:
                     return self.call(target, inner, named, place)
                 finally:

@@ -335,8 +335,16 @@ class ModuleMethods(ModuleRegistry):
             if name == "__setitem__" and len(args) == 2:
                 return self.set_item(target.held, args[0], args[1], node)
             return self.call_method(target.held, name, args, kwargs, node)
-        elif isinstance(target, Instance) and name == "__init__":
-            return None
+        elif isinstance(target, Instance):
+            if name == "__init__":
+                self.init_guard(target, args, kwargs, node)
+                return None
+            guard = self.guard_of(target, node)
+            inherited = (
+                self.guard_method(target, guard, name, args, kwargs, node) if guard is not None else MISSING
+            )
+            if inherited is not MISSING:
+                return inherited
         return self.gap(f"method {name} of a base class from outside what is known", node)
 
 

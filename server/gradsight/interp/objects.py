@@ -366,6 +366,11 @@ class Objects(Containers):
                 return Mapping(dict(receiver.attributes))
         if receiver.held is not None:
             return self.call_method(receiver.held, name, args, kwargs, node)
+        guard = self.guard_of(receiver, node)
+        if guard is not None:
+            inherited = self.guard_method(receiver, guard, name, args, kwargs, node)
+            if inherited is not MISSING:
+                return inherited
         return self.unknown_result(
             f"method {name} from outside what is known", [receiver, *args], kwargs, node
         )

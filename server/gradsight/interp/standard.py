@@ -31,6 +31,14 @@ class Standard(CustomFunctions):
             return args[0]
         return Opaque("decorator", "functools.lru_cache", self.site(node))
 
+    def make_context_manager(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """`contextmanager(generator_function)`, called and not used as a decorator."""
+        if not args or not isinstance(args[0], Function):
+            return self.unknown_result("a context manager of an unknown function", args, kwargs, node)
+        manager = args[0].copy()
+        manager.wraps_context = True
+        return manager
+
     def replace_fields(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         """`dataclasses.replace(instance, field=value)`: a copy of the instance that holds the same objects otherwise."""
         if not args or not isinstance(args[0], Instance):

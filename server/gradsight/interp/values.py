@@ -179,13 +179,13 @@ class Function:
         "binding",
         "defaults",
         "keyword_defaults",
-        "modes",
         "name",
         "node",
         "owner",
         "remembers",
         "scope",
         "unit",
+        "wrappers",
         "wraps_context",
     )
 
@@ -206,12 +206,19 @@ class Function:
         self.owner: ClassValue | None = None
         self.binding = ""
         """`static`, `class`, `property`, `cached`, or empty for a plain function or method."""
-        self.modes: tuple[tuple[Any, Any], ...] = ()
-        """Grad modes that decorators put around it, with the decorator's syntax node."""
+        self.wrappers: tuple[tuple[Any, Any], ...] = ()
+        """Grad modes and other contexts that decorators put around each call, with the decorator's place."""
         self.wraps_context = False
         self.remembers = False
         """Whether a cache gives back an earlier result for equal arguments."""
         self.attributes: dict[str, Any] | None = None
+
+    def copy(self) -> Function:
+        """The same function, to be wrapped or marked without changing what other names stand for."""
+        copy = Function(self.node, self.scope, self.unit, self.defaults, self.keyword_defaults)
+        for name in Function.__slots__:
+            setattr(copy, name, getattr(self, name))
+        return copy
 
 
 class Method:
