@@ -12,6 +12,8 @@ from types import ModuleType
 
 import pytest
 
+from gradsight.analysis import analyze
+from gradsight.model import Source
 from tests.interp.checking import PREAMBLE, announced, check
 
 
@@ -27,6 +29,12 @@ def refused(program: str, message: str) -> None:
     check(program)
     with pytest.raises(RuntimeError, match=message):
         run(program)
+
+
+def codes(program: str) -> set[str]:
+    """What GradSight says of the program, wherever it says it."""
+    findings = analyze(Source("program.py", PREAMBLE + dedent(program))).findings
+    return {finding.code for finding in findings if finding.severity in ("error", "warning")}
 
 
 def run(program: str) -> None:
@@ -318,4 +326,437 @@ def test_classes_derived_from_modes_are_modes() -> None:
                 p.add_(1)  # GS102
         """,
         "leaf Variable",
+    )
+
+
+# -- attributes ------------------------------------------------------------------------------------------------------
+
+
+TRAIN = """
+cell = nn.RNNCell(2, 2)
+for _ in range(3):
+    h = cell(torch.randn(1, 2), s.h)
+    h.sum().backward()
+    s.h = h
+"""
+
+
+def carried(definition: str, loop: str = TRAIN) -> None:
+    """The program that keeps no graph is silent; without its `.detach()` the graph is carried over, and torch refuses."""
+    safe(dedent(definition) + loop)
+    text = (dedent(definition) + loop).replace(".detach()", "")
+    assert "GS403" in codes(text)
+    with pytest.raises(RuntimeError, match="second time"):
+        run(text)
+
+
+def test_the_setter_of_a_property_decides_what_is_kept() -> None:
+    carried("""
+        class State:
+            def __init__(self):
+                self._h = torch.zeros(1, 2)
+            @property
+            def h(self):
+                return self._h
+            @h.setter
+            def h(self, value):
+                self._h = value.detach()
+        s = State()
+    """)
+    carried("""
+        class State:
+            def __init__(self):
+                self.h = torch.zeros(1, 2)
+            def read(self):
+                return self.__dict__["h"]
+            def write(self, value):
+                self.__dict__["h"] = value.detach()
+            h = property(read, write)
+        s = State()
+    """)
+    carried("""
+        class Base(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.kept = torch.zeros(1, 2)
+            @property
+            def h(self):
+                return self.kept
+        class State(Base):
+            @Base.h.setter
+            def h(self, value):
+                self.kept = value.detach()
+        s = State()
+    """)
+
+
+def test_setattr_of_a_class_decides_what_is_kept() -> None:
+    carried("""
+        class State:
+            def __setattr__(self, name, value):
+                object.__setattr__(self, name, value.detach())
+        s = State()
+        s.h = torch.zeros(1, 2)
+    """)
+    carried("""
+        class State(nn.Module):
+            def __setattr__(self, name, value):
+                if isinstance(value, torch.Tensor):
+                    value = value.detach()
+                super().__setattr__(name, value)
+        s = State()
+        s.h = torch.zeros(1, 2)
+    """)
+    carried("""
+        class State:
+            def __init__(self):
+                self.__dict__["values"] = {}
+            def __setattr__(self, name, value):
+                self.values[name] = value.detach()
+            def __getattr__(self, name):
+                return self.values[name]
+        s = State()
+        s.h = torch.zeros(1, 2)
+    """)
+
+
+def test_a_descriptor_decides_what_is_kept() -> None:
+    carried("""
+        class Kept:
+            def __set_name__(self, owner, name):
+                self.name = "_" + name
+            def __get__(self, owner, cls=None):
+                return getattr(owner, self.name)
+            def __set__(self, owner, value):
+                setattr(owner, self.name, value.detach())
+        class State:
+            h = Kept()
+        s = State()
+        s.h = torch.zeros(1, 2)
+    """)
+    carried("""
+        class Kept:
+            def __init__(self, name):
+                self.name = name
+            def __get__(self, owner, cls=None):
+                return owner.__dict__[self.name]
+            def __set__(self, owner, value):
+                owner.__dict__[self.name] = value.detach()
+        class Base:
+            h = Kept("h")
+        class State(Base):
+            pass
+        s = State()
+        s.h = torch.zeros(1, 2)
+    """)
+    carried(
+        """
+        class Read:
+            def __get__(self, owner, cls=None):
+                return owner.kept.detach()
+        class State:
+            now = Read()
+        s = State()
+        s.h = s.kept = torch.zeros(1, 2)
+    """,
+        """
+cell = nn.RNNCell(2, 2)
+for _ in range(3):
+    s.kept = cell(torch.randn(1, 2), s.now)
+    s.kept.sum().backward()
+""",
+    )
+
+
+def test_the_dict_of_an_object_is_the_object() -> None:
+    for line in (
+        "s.__dict__.update(h=h.detach())",
+        's.__dict__["h"] = h.detach()',
+        'vars(s)["h"] = h.detach()',
+        's.__dict__ = {"h": h.detach()}',
+        's.__dict__ |= {"h": h.detach()}',
+    ):
+        carried(
+            """
+            class State:
+                pass
+            s = State()
+            s.h = torch.zeros(1, 2)
+            """,
+            TRAIN.replace("s.h = h", line),
+        )
+    carried(
+        """
+        from types import SimpleNamespace
+        s = SimpleNamespace(h=torch.zeros(1, 2))
+        """,
+        TRAIN.replace("s.h = h", "s.__dict__.update({'h': h.detach()})"),
+    )
+
+
+def test_a_buffer_replaced_in_the_dict_of_buffers_is_replaced() -> None:
+    carried(
+        """
+        class State(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("h", torch.zeros(1, 2))
+            def cut(self):
+                for name, value in self._buffers.items():
+                    self._buffers[name] = value.detach()
+        s = State()
+    """,
+        TRAIN + "    s.cut()\n",
+    )
+
+
+def test_modules_and_parameters_put_into_the_dicts_of_a_module_are_registered() -> None:
+    safe("""
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.parts = [nn.Linear(2, 2) for _ in range(2)]
+                self._modules.update({f"part{i}": part for i, part in enumerate(self.parts)})
+                self.more = [nn.Linear(2, 2)]
+                self._modules["more0"] = self.more[0]
+                self.scales = {"a": nn.Parameter(torch.ones(2))}
+                self._parameters["a"] = self.scales["a"]
+            def forward(self, x):
+                for part in self.parts + self.more:
+                    x = part(x)
+                return x * self.scales["a"]
+        net = Net()
+        assert len(list(net.parameters())) == 7
+        net(torch.ones(1, 2)).sum().backward()
+    """)
+    check("""
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.parts = [nn.Linear(2, 2) for _ in range(2)]  # GS601
+                dict(self._modules).update({f"part{i}": part for i, part in enumerate(self.parts)})
+            def forward(self, x):
+                for part in self.parts:
+                    x = part(x)
+                return x
+        net = Net()
+    """)
+
+
+def test_globals_are_names() -> None:
+    for line in (
+        'globals()["H"] = H.detach()',
+        "globals().update(H=H.detach())",
+        'globals().update({"H": globals()["H"].detach()})',
+        'vars()["H"] = H.detach()',
+    ):
+        carried(
+            """
+            H = torch.zeros(1, 2)
+            cell = nn.RNNCell(2, 2)
+        """,
+            f"""
+for _ in range(3):
+    H = cell(torch.randn(1, 2), H)
+    H.sum().backward()
+    {line}
+""",
+        )
+    safe("""
+        H = torch.zeros(1, 2)
+        cell = nn.RNNCell(2, 2)
+        def step():
+            global H
+            H = cell(torch.randn(1, 2), H)
+            H.sum().backward()
+            globals()["H"] = H.detach()
+        for _ in range(3):
+            step()
+    """)
+
+
+# -- caches ----------------------------------------------------------------------------------------------------------
+
+
+def cleared(definition: str, loop: str, clearing: str) -> None:
+    """A cache that is cleared each round keeps no graph; one that is not, does."""
+    safe(dedent(definition) + dedent(loop).replace("CLEAR", clearing))
+    text = dedent(definition) + dedent(loop).replace("CLEAR", "pass")
+    assert "GS403" in codes(text)
+    with pytest.raises(RuntimeError, match="second time"):
+        run(text)
+
+
+CACHED_PROPERTY = """
+    from functools import cached_property
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(torch.randn(3))
+        @cached_property
+        def p(self):
+            return self.w.softmax(0)
+    m = Model()
+"""
+
+
+def test_a_cached_property_is_computed_again_after_it_was_deleted() -> None:
+    for clearing in (
+        'm.__dict__.pop("p", None)',
+        'vars(m).pop("p", None)',
+        'delattr(m, "p") if "p" in m.__dict__ else None',
+    ):
+        cleared(
+            CACHED_PROPERTY,
+            """
+            for _ in range(3):
+                CLEAR
+                ((m.p ** 2).sum() + m.p[0]).backward()
+        """,
+            clearing,
+        )
+    for clearing in ("del m.p", 'del m.__dict__["p"]'):
+        cleared(
+            CACHED_PROPERTY,
+            """
+            for _ in range(3):
+                ((m.p ** 2).sum() + m.p[0]).backward()
+                CLEAR
+        """,
+            clearing,
+        )
+
+
+def test_a_function_with_a_cache_computes_again_after_the_cache_was_cleared() -> None:
+    loop = """
+        for _ in range(3):
+            CLEAR
+            ((probs() ** 2).sum() + probs()[0]).backward()
+    """
+    for decorator in ("@lru_cache(None)", "@cache", "@lru_cache"):
+        cleared(
+            f"""
+            from functools import cache, lru_cache
+            w = nn.Parameter(torch.randn(3))
+            {decorator}
+            def probs():
+                return w.softmax(0)
+        """,
+            loop,
+            "probs.cache_clear()",
+        )
+    cleared(
+        """
+        from functools import lru_cache
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.w = nn.Parameter(torch.randn(3))
+            @lru_cache(maxsize=4)
+            def probs(self):
+                return self.w.softmax(0)
+        m = Model()
+        probs = m.probs
+    """,
+        loop,
+        "Model.probs.cache_clear()",
+    )
+
+
+def test_a_cache_keeps_no_more_results_than_it_is_allowed() -> None:
+    safe("""
+        from functools import lru_cache
+        w = nn.Parameter(torch.randn(3))
+        @lru_cache(maxsize=1)
+        def probs(scale):
+            return (w * scale).softmax(0)
+        for step in range(4):
+            (probs(step % 2) ** 2).sum().backward()
+    """)
+    safe("""
+        from functools import lru_cache
+        w = nn.Parameter(torch.randn(3))
+        @lru_cache(maxsize=0)
+        def probs():
+            return w.softmax(0)
+        for step in range(3):
+            (probs() ** 2).sum().backward()
+    """)
+
+
+def test_a_cache_keyed_on_the_version_of_a_parameter_is_renewed_by_a_step() -> None:
+    loop = """
+        opt = torch.optim.SGD([w], lr=0.1)
+        for _ in range(3):
+            opt.zero_grad()
+            (weight() ** 2).sum().backward()
+            CLEAR
+    """
+    for start, key in (
+        ("-1", "w._version"),
+        ("None", "w._version"),
+        ("None", "(id(w), w._version)"),
+        ("-1", "sum(p._version for p in [w, b])"),
+        ("None", "hash((w._version, b._version))"),
+    ):
+        cleared(
+            f"""
+            w, b = nn.Parameter(torch.randn(3)), nn.Parameter(torch.randn(3))
+            seen, kept = {start}, None
+            def weight():
+                global seen, kept
+                if seen != {key}:
+                    kept, seen = w.softmax(0), {key}
+                return kept
+        """,
+            loop,
+            "opt.step()",
+        )
+    cleared(
+        """
+        w = nn.Parameter(torch.randn(3))
+        kept = {}
+        def weight():
+            if w._version not in kept:
+                kept[w._version] = w.softmax(0)
+            return kept[w._version]
+    """,
+        loop,
+        "opt.step()",
+    )
+
+
+# -- overloads -------------------------------------------------------------------------------------------------------
+
+
+def test_the_overload_for_the_type_is_called() -> None:
+    loop = """
+cell = nn.RNNCell(2, 2)
+h = torch.zeros(1, 2)
+for _ in range(3):
+    h = cell(torch.randn(1, 2), cut(h))
+    h.sum().backward()
+"""
+    for register in (
+        "@cut.register\ndef _(x: torch.Tensor): return x.detach()",
+        "@cut.register(torch.Tensor)\ndef _(x): return x.detach()",
+        "cut.register(torch.Tensor, lambda x: x.detach())",
+        "@cut.register\ndef _(x: dict): return {}\n@cut.register\ndef _(x: torch.Tensor): return x.detach()",
+    ):
+        carried(
+            f"from functools import singledispatch\n@singledispatch\ndef cut(x): return x\n{register}\n", loop
+        )
+    carried(
+        """
+        from functools import singledispatchmethod
+        class Cutter:
+            @singledispatchmethod
+            def cut(self, x):
+                return x
+            @cut.register
+            def _(self, x: torch.Tensor):
+                return x.detach()
+        cut = Cutter().cut
+    """,
+        loop,
     )

@@ -37,13 +37,7 @@ class Assignment(MachineState):
         if frame.stale is not None:
             frame.stale.pop(name, None)
         if frame.global_names is not None and name in frame.global_names:
-            outermost = frame.scope
-            while outermost.outer is not None:
-                outermost = outermost.outer
-            if self.isolated:
-                self.private[id(outermost.names), name] = value
-            else:
-                outermost.names[name] = value
+            self.bind_global(name, value)
             return
         nonlocals = getattr(frame.function, "attributes", None)
         if nonlocals and name in nonlocals.get("nonlocal", ()):
@@ -54,6 +48,16 @@ class Assignment(MachineState):
                     return
                 scope = scope.outer
         frame.namespace[name] = value
+
+    def bind_global(self, name: str, value: Any) -> None:
+        """Bind a name of the module that the running code belongs to."""
+        outermost = self.frame.scope
+        while outermost.outer is not None:
+            outermost = outermost.outer
+        if self.isolated:
+            self.private[id(outermost.names), name] = value
+        else:
+            outermost.names[name] = value
 
     def unpack(self, targets: list[ast.expr], value: Any) -> None:
         """Spread a value over several targets."""

@@ -28,6 +28,7 @@ from gradsight.interp.values import (
     Stream,
     Super,
     Unknown,
+    Version,
     cuts_of,
     is_constant,
 )
@@ -47,6 +48,10 @@ class Builtins(Objects):
         return External(f"builtins.{name}") if name in BUILTIN_NAMES else MISSING
 
     def call_builtin(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if name.startswith("object."):
+            found = self.object_method(name[7:], args, node)
+            if found is not MISSING:
+                return found
         action = getattr(self, f"builtin_{name}", None) if name != "dict.fromkeys" else self.dict_from_keys
         if action is not None:
             return action(args, kwargs, node)
@@ -407,7 +412,8 @@ class Builtins(Objects):
             if isinstance(owner, Instance):
                 if name in owner.attributes or owner.cls.find(name)[0] is not MISSING:
                     return True
-                return Unknown("hasattr", "bool") if owner.open else False
+                open_ended = owner.open or self.has_dynamic_attributes(owner)
+                return Unknown("hasattr", "bool") if open_ended else False
             if isinstance(owner, Unknown):
                 return owner.derived(("hasattr", name), "whether it has an attribute", "bool")
             if isinstance(owner, Layer):
@@ -418,7 +424,9 @@ class Builtins(Objects):
         if len(args) >= 2 and isinstance(args[1], str):
             if len(args) > 2 and isinstance(args[0], Instance) and not args[0].open:
                 if args[1] not in args[0].attributes and args[0].cls.find(args[1])[0] is MISSING:
-                    return args[2]
+                    if not self.has_dynamic_attributes(args[0]):
+                        return args[2]
+                    return Unknown("attribute or its default")
             return self.get_attribute(args[0], args[1], node)
         return Unknown("getattr with an unknown name")
 
@@ -433,6 +441,11 @@ class Builtins(Objects):
         return None
 
     def builtin_delattr(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if len(args) == 2 and isinstance(args[0], (Instance, Layer)):
+            if isinstance(args[1], str):
+                self.delete_attribute(args[0], args[1], node)
+            elif isinstance(args[0], Instance):
+                args[0].open = True
         return None
 
     def builtin_type(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
@@ -488,11 +501,13 @@ class Builtins(Objects):
         return args[0] if args and isinstance(args[0], (Tensor, Instance, Layer)) else Number()
 
     def builtin_vars(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        return (
-            Mapping(dict(args[0].attributes))
-            if args and isinstance(args[0], Instance)
-            else Mapping({}, False)
-        )
+        if not args:
+            return self.builtin_locals(args, kwargs, node)
+        return self.attributes_dict(args[0]) if isinstance(args[0], (Instance, Layer)) else Mapping({}, False)
+
+    def builtin_hash(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """Equal for what is equal: the value stands for its hash."""
+        return args[0] if args and isinstance(args[0], (Seq, Version, Tensor, Instance, Layer)) else Number()
 
     def builtin_input(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         return Unknown("text typed by the user", "text")

@@ -111,6 +111,13 @@ class Calls(Expressions):
     def call_function(
         self, function: Function, args: list[Any], kwargs: dict[str, Any], node: ast.AST
     ) -> Any:
+        if function.overloads is not None:
+            chosen = self.overload_for(function, args)
+            if chosen is None:
+                return self.unknown_result(
+                    "a function chosen by a type that is not known", args, kwargs, node
+                )
+            return self.call(chosen, args, kwargs, node)
         if function.remembers:
             return self.remembered_result(function, args, kwargs, node)
         return self.execute_function(function, args, kwargs, node)
@@ -131,7 +138,13 @@ class Calls(Expressions):
             self.kept_alive.append(given)
             result = self.results[call] = self.execute_function(function, args, kwargs, node)
             self.keep_at_cache(function, result)
-        return self.results[call]
+        # The result asked for last is the last to go.
+        result = self.results[call] = self.results.pop(call)
+        if function.most_remembered is not None:
+            mine = [other for other in self.results if other[0] == call[0]]
+            for oldest in mine[: max(0, len(mine) - function.most_remembered)]:
+                del self.results[oldest]
+        return result
 
     def keep_at_cache(self, function: Function, result: Any) -> None:
         """What a cache holds is kept at the decorator that makes the cache."""
@@ -287,6 +300,10 @@ class Calls(Expressions):
                 return function
             if path in ("functools.lru_cache", "functools.cache"):
                 function.remembers = True
+                function.most_remembered = value.state.get("most") if isinstance(value, Opaque) else None
+                return function
+            if path in ("functools.singledispatch", "functools.singledispatchmethod"):
+                function.overloads, function.dispatch_on = [], int(path.endswith("method"))
                 return function
             if path in ("contextlib.contextmanager", "contextlib.asynccontextmanager"):
                 function.wraps_context = True
@@ -297,6 +314,8 @@ class Calls(Expressions):
                 if self.transparent_decorator(path):
                     return function
             if isinstance(value, Bound) and value.name in ("setter", "deleter", "getter", "register"):
+                if isinstance(value.receiver, Function):
+                    return self.call(value, [function], {}, decorator)
                 return value.receiver
             if isinstance(value, (Function, Method, Instance, ClassValue, Partial)):
                 return self.call(value, [function], {}, decorator)
@@ -347,10 +366,26 @@ class Calls(Expressions):
             if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
                 name = statement.target.id
                 cls.fields.append((name, namespace.get(name, MISSING)))
-        for value in namespace.values():
-            if isinstance(value, Function) and value.owner is None:
-                value.owner = cls
+        self.take_members(cls)
         return cls
+
+    def take_members(self, cls: ClassValue) -> None:
+        """What a class does with the values of its body: functions are its own, descriptors learn their names."""
+        cls.note_intercepted()
+        for name, value in cls.namespace.items():
+            if isinstance(value, Function):
+                for piece in value.pieces():
+                    if piece.owner is None:
+                        piece.owner = cls
+                for _, overload in value.overloads or ():
+                    if isinstance(overload, Function) and overload.owner is None:
+                        overload.owner = cls
+                if value.binding == "cached":
+                    value.name = name
+            elif isinstance(value, Instance):
+                told, _ = value.cls.find("__set_name__")
+                if isinstance(told, Function):
+                    self.call_function(told, [value, cls, name], {}, self.node)
 
     def class_kind(self, bases: list[Any]) -> str:
         for base in bases:
@@ -477,6 +512,10 @@ class Calls(Expressions):
                     self.keep_at_cache(value, result)
                 return result
             return Method(value, receiver)
+        if isinstance(value, Instance):
+            getter, _ = value.cls.find("__get__")
+            if isinstance(getter, Function):
+                return self.call_function(getter, [value, receiver, cls], {}, self.node)
         return value
 
     def instance_operator(self, name: str, left: Any, right: Any, node: ast.AST) -> Any:

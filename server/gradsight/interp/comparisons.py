@@ -17,6 +17,7 @@ from gradsight.interp.values import (
     Number,
     Seq,
     Unknown,
+    Version,
     is_constant,
 )
 
@@ -92,7 +93,12 @@ class Comparisons(NameReading):
             or (isinstance(right, (Seq, Mapping)) and is_constant(left))
         ):
             return op == "!="
-        if op in ("==", "!=") and isinstance(left, (Seq, External)) and isinstance(right, (Seq, External)):
+        if isinstance(left, Version) or isinstance(right, Version):
+            apart = version_distance(left, right)
+            if apart is not None:
+                return dict(COMPARE.values())[op](apart, 0)
+        comparable = (Seq, External, Version, type(None))
+        if op in ("==", "!=") and isinstance(left, comparable) and isinstance(right, comparable):
             same = self.equal(left, right)
             if same is not None:
                 return same == (op == "==")
@@ -142,6 +148,9 @@ class Comparisons(NameReading):
             return bool(left == right)
         if isinstance(left, External) and isinstance(right, External):
             return left.path == right.path
+        if isinstance(left, Version) or isinstance(right, Version):
+            apart = version_distance(left, right)
+            return apart == 0 if apart is not None else (False if left is None or right is None else None)
         if isinstance(left, Seq) and isinstance(right, Seq) and left.exact and right.exact:
             if len(left.items) != len(right.items):
                 return False
@@ -207,3 +216,11 @@ class Comparisons(NameReading):
         if len(options) <= MOST_ITEMS and all(is_constant(option) for option in options):
             return self.question("in", item, tuple(options))
         return Unknown("membership", "bool")
+
+
+def version_distance(left: Any, right: Any) -> int | None:
+    """How far the left number of writes is from the right one, where that is known."""
+    if isinstance(left, Version):
+        return left.minus(right)
+    apart: int | None = right.minus(left)
+    return -apart if apart is not None else None

@@ -20,6 +20,7 @@ from gradsight.interp.values import (
     Seq,
     Slice,
     Unknown,
+    Version,
     is_constant,
     tensors_in,
 )
@@ -63,8 +64,11 @@ class Containers(Iteration):
         """How a key is stored, or MISSING when it is not known."""
         if is_constant(key):
             return key
-        if isinstance(key, Seq) and key.exact and all(is_constant(item) for item in key.items):
-            return ("tuple", *key.items)
+        if isinstance(key, Seq) and key.exact:
+            parts = [self.mapping_key(item) for item in key.items]
+            return MISSING if MISSING in parts else ("tuple", *parts)
+        if isinstance(key, Version):
+            return ("version", *(id(counter) for counter in key.counters), key.total)
         if isinstance(key, External):
             return ("external", key.path)
         if isinstance(key, (Tensor, Instance, Layer, Function, ClassValue, Opaque)):
@@ -97,6 +101,16 @@ class Containers(Iteration):
         if owner.rest:
             return owner.rest[-1]
         return Unknown("item of a dict under an unknown key")
+
+    def delete_key(self, owner: Mapping, index: Any) -> None:
+        """`del mapping[index]`; what goes under an unknown key may be what was put under another."""
+        key = self.mapping_key(index)
+        if key is MISSING:
+            owner.exact = False
+            owner.rest.clear()
+            return
+        owner.items.pop(key, None)
+        owner.keys.pop(key, None)
 
     def delete_items(self, owner: Seq, index: Any) -> None:
         """`del items[index]`; what goes at an unknown place may be any item, and one is gone."""

@@ -354,12 +354,10 @@ class Explorer:
     def run_class(self, cls: ClassValue, previous: dict[tuple[Unit, str], Record]) -> None:
         if cls.kind == "autograd" or cls.node is None or cls.unit is None:
             return
-        for method in list(cls.namespace.values()):
-            if (
-                not isinstance(method, Function)
-                or isinstance(method.node, ast.Lambda)
-                or method.unit is not cls.unit
-            ):
+        members = [value for value in cls.namespace.values() if isinstance(value, Function)]
+        pieces = [(place, piece) for member in members for place, piece in enumerate(member.pieces())]
+        for place, method in pieces:
+            if isinstance(method.node, ast.Lambda) or method.unit is not cls.unit:
                 continue
             context = self.context_of(method, cls)
             if not self.wants(method.node, method.unit, context):
@@ -372,7 +370,9 @@ class Explorer:
             init, _ = cls.find("__init__")
             if isinstance(init, Function) and method.name != "__init__":
                 budget = min(self.shared, budget + self.budget_for(init.node))
-            self.run_entry((cls.unit, f"{cls.name}.{method.name}"), previous, body, budget, context)
+            self.run_entry(
+                (cls.unit, f"{cls.name}.{method.name}{'+' * place}"), previous, body, budget, context
+            )
 
     def run_entry(
         self,
@@ -522,7 +522,8 @@ def assigned_outside_init(cls: ClassValue) -> set[str]:
                 and method.name != "__init__"
                 and not isinstance(method.node, ast.Lambda)
             ):
-                found |= remembered(method.node, "attributes_set", _attributes_set)
+                for piece in method.pieces():
+                    found |= remembered(piece.node, "attributes_set", _attributes_set)
     return found
 
 

@@ -25,6 +25,7 @@ from gradsight.interp.values import (
     Slice,
     Stream,
     Unknown,
+    Version,
     cuts_of,
     is_constant,
 )
@@ -201,6 +202,10 @@ class Expressions(Comparisons):
             result = self.unknown_arithmetic(name, left, right, node)
             if result is not None:
                 return result
+        if name == "add" and (isinstance(left, Version) or isinstance(right, Version)):
+            total = left.plus(right) if isinstance(left, Version) else right.plus(left)
+            if total is not None:
+                return total
         if _numeric(left) and _numeric(right):
             return self.unknown_sum(name, left, right, cuts)
         if isinstance(left, Unknown) or isinstance(right, Unknown):

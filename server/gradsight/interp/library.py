@@ -311,19 +311,6 @@ class Library(Standard):
     def make_partial(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         return Partial(args[0], args[1:], kwargs) if args else Unknown("partial")
 
-    def call_reduce(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        if len(args) < 2:
-            return Unknown("reduce")
-        items, _ = self.collect(args[1])
-        if len(args) > 2:
-            items.insert(0, args[2])
-        if not items:
-            return Unknown("reduce of nothing")
-        total = items[0]
-        for item in items[1:]:
-            total = self.call(args[0], [total, item], {}, node)
-        return total
-
     def chain(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         items: list[Any] = []
         exact = True
@@ -531,10 +518,13 @@ class Library(Standard):
                     for t in owner.state["args"]
                 ],
             )
+        if owner.kind == "globals":
+            return self.read_global(index, node)
         return Unknown(f"item of {owner.path}")
 
     def set_opaque_item(self, owner: Opaque, index: Any, value: Any, node: ast.AST) -> None:
-        return None
+        if owner.kind == "globals":
+            self.write_global(index, value, node)
 
     def iterate_opaque(self, value: Opaque, count: int) -> tuple[Iterator[Any], int | None]:
         if value.kind == "loader":
@@ -557,6 +547,8 @@ class Library(Standard):
             return self.thread_method(receiver, name, node)
         if kind == "pool":
             return self.pool_method(receiver, name, args, node)
+        if kind == "globals":
+            return self.globals_method(name, args, kwargs, node)
         if kind == "ctx":
             return self.context_method(receiver, name, args, kwargs, node)
         entered = self.context_by_hand(receiver, name, args, kwargs, node)
@@ -594,6 +586,7 @@ STANDARD = {
     "itertools.product": "product", "itertools.count": "count_up", "itertools.cycle": "cycle", "itertools.islice": "islice",
     "threading.Thread": "make_thread", "concurrent.futures.ThreadPoolExecutor": "make_pool",
     "concurrent.futures.wait": "wait_for", "concurrent.futures.as_completed": "wait_for", "contextlib.suppress": "suppress", "contextlib.nullcontext": "null_context",
+    "functools.cached_property": "cached_property", "functools.singledispatch": "single_dispatch",
     "contextlib.ExitStack": "make_exit_stack", "contextlib.AsyncExitStack": "make_exit_stack", "contextlib.contextmanager": "make_context_manager",
     "types.SimpleNamespace": "simple_namespace", "sys.exit": "exit_program", "os._exit": "exit_program",
 }  # fmt: skip

@@ -320,10 +320,6 @@ class ModuleMethods(ModuleRegistry):
             layer = target.attributes.get("<layer>")
             if name in ("forward", "__call__") and isinstance(layer, Layer):
                 return self.call_layer(layer, args, kwargs, node)
-            if name == "__setattr__" and len(args) == 2 and isinstance(args[0], str):
-                self.set_module_attribute(target, args[0], args[1], node)
-                target.attributes[args[0]] = args[1]
-                return None
             if name in MODULE_METHODS:
                 if name == "train":
                     self.set_training(target, args[0] if args else kwargs.get("mode", True))
@@ -345,6 +341,9 @@ class ModuleMethods(ModuleRegistry):
             )
             if inherited is not MISSING:
                 return inherited
+        found = self.inherited_method(receiver, name, args, node)
+        if found is not MISSING:
+            return found
         return self.gap(f"method {name} of a base class from outside what is known", node)
 
 

@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 from gradsight.interp.layers import CONTAINERS, constructor_options, make_tensors
+from gradsight.interp.namespaces import REGISTRIES
 from gradsight.interp.tensor_api import TensorApi
 from gradsight.interp.tensors import Maybe, Tensor
 from gradsight.interp.values import (
@@ -182,15 +183,10 @@ class ModuleRegistry(TensorApi):
     def module_member(self, owner: Any, name: str, node: ast.AST) -> Any:
         if name == "training":
             return owner.module.training
-        if name in ("_parameters", "_buffers", "_modules"):
-            kind = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "module"}[name]
-            return Mapping(
-                {
-                    key: owner.attributes[key]
-                    for key, what in owner.module.registered.items()
-                    if what == kind and key in owner.attributes
-                }
-            )
+        if name in REGISTRIES:
+            return self.registry(owner, name)
+        if name == "__dict__":
+            return self.attributes_dict(owner)
         if name in MODULE_METHODS or name.startswith("register_"):
             return Bound(owner, name)
         return MISSING

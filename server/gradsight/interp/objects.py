@@ -7,7 +7,8 @@ from itertools import islice
 from typing import Any
 
 from gradsight.interp.calls import nonlocal_names
-from gradsight.interp.containers import Containers, known_slice
+from gradsight.interp.containers import known_slice
+from gradsight.interp.function_objects import FunctionObjects
 from gradsight.interp.statements import contains_yield
 from gradsight.interp.tensors import Tensor
 from gradsight.interp.values import (
@@ -42,7 +43,7 @@ SAFE_TEXT = {"lower", "upper", "strip", "lstrip", "rstrip", "startswith", "endsw
              "format", "count", "find", "index", "isdigit", "isalpha", "capitalize", "zfill", "rsplit", "partition"}  # fmt: skip
 
 
-class Objects(Containers):
+class Objects(FunctionObjects):
     """Attribute and item access, and method calls on built-in containers."""
 
     # -- attributes --------------------------------------------------------------------------------------------------
@@ -81,9 +82,8 @@ class Objects(Containers):
             return self.super_attribute(owner, name, node)
         if kind is Function or kind is Method:
             function = owner if kind is Function else owner.function
-            stored = getattr(function, "attributes", None)
-            if stored and ("attr", name) in stored:
-                return stored[("attr", name)]
+            if isinstance(function, Function):
+                return self.function_attribute(function, name)
             return Unknown("attribute of a function", "text" if name == "__name__" else "")
         if kind is Array:
             if name == "shape":
@@ -97,6 +97,14 @@ class Objects(Containers):
         return Bound(owner, name)
 
     def instance_attribute(self, owner: Instance, name: str, node: ast.AST) -> Any:
+        if owner.cls.intercepts:
+            found = self.intercepted_read(owner, name, node)
+            if found is not MISSING:
+                return found
+        return self.stored_attribute(owner, name, node)
+
+    def stored_attribute(self, owner: Instance, name: str, node: ast.AST) -> Any:
+        """What an object holds, or its class, or nn.Module, or what `__getattr__` makes of the name."""
         attributes = owner.attributes
         if name in attributes:
             return attributes[name]
@@ -108,14 +116,14 @@ class Objects(Containers):
         if name == "__class__":
             return owner.cls
         if name == "__dict__":
-            return Mapping(dict(attributes))
+            return self.attributes_dict(owner)
         if owner.module is not None:
             found = self.module_member(owner, name, node)
             if found is not MISSING:
                 return found
-        getter, _ = owner.cls.find("__getattr__")
-        if isinstance(getter, Function) and owner.held is not None:
-            return self.call_function(getter, [owner, name], {}, node)
+        dynamic = self.missing_read(owner, name, node)
+        if dynamic is not MISSING:
+            return dynamic
         if owner.open or self.has_dynamic_attributes(owner):
             unknown = Unknown(f"attribute {name} set outside what is known")
             attributes[name] = unknown
@@ -168,13 +176,7 @@ class Objects(Containers):
     ) -> None:
         kind = type(owner)
         if kind is Instance:
-            if owner.module is not None:
-                self.set_module_attribute(owner, name, value, node)
-            owner.attributes[name] = value
-            if isinstance(value, Tensor):
-                value.kept_at = self.site(node)
-                if not value.label:
-                    value.label = f"self.{name}" if _is_self(node) else name
+            self.set_instance_attribute(owner, name, value, node)
         elif kind is Layer:
             self.set_module_attribute(owner, name, value, node)
             owner.attributes[name] = value
@@ -182,6 +184,7 @@ class Objects(Containers):
             self.set_tensor_attribute(owner, name, value, node, augmented)
         elif kind is ClassValue:
             owner.namespace[name] = value
+            owner.note_intercepted()
         elif kind is Unknown:
             if owner.tensor is not None:
                 self.set_tensor_attribute(owner.tensor, name, value, node, augmented)
@@ -343,8 +346,8 @@ class Objects(Containers):
                 return next(receiver.iterator, Unknown("end of an iterator"))
             return None
         if kind is Partial or kind is Function or kind is Method:
-            self.escape(args, kwargs)
-            return Unknown("method of a function")
+            target = receiver.function if kind is Method else receiver
+            return self.function_method(target, name, args, kwargs, node)
         return self.unknown_result(f"method {name} of an unknown value", args, kwargs, node)
 
     def instance_method(
@@ -406,7 +409,3 @@ class Objects(Containers):
         if name in ("split", "rsplit", "splitlines"):
             return Seq("list", [Unknown("text", "text")], exact=False)
         return Unknown("text", "text")
-
-
-def _is_self(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"

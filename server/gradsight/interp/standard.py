@@ -9,7 +9,7 @@ from typing import Any
 from gradsight.interp.custom_functions import CustomFunctions
 from gradsight.interp.expressions import BINARY
 from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import Function, Instance, Native, Opaque, Seq, Stream
+from gradsight.interp.values import Function, Instance, Native, Opaque, Seq, Stream, Unknown
 
 
 class Standard(CustomFunctions):
@@ -27,9 +27,29 @@ class Standard(CustomFunctions):
     def cache_decorator(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         """`lru_cache(maxsize=8)`, or `lru_cache(function)`: the function with a memory."""
         if args and isinstance(args[0], Function):
-            args[0].remembers = True
-            return args[0]
-        return Opaque("decorator", "functools.lru_cache", self.site(node))
+            made = args[0].copy()
+            made.remembers = True
+            return made
+        decorator = Opaque("decorator", "functools.lru_cache", self.site(node))
+        most = args[0] if args else kwargs.get("maxsize", 128)
+        decorator.state["most"] = most if isinstance(most, int) else None
+        return decorator
+
+    def cached_property(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """`cached_property(function)`, called and not used as a decorator."""
+        if not args or not isinstance(args[0], Function):
+            return self.unknown_result("a property of an unknown function", args, kwargs, node)
+        made = args[0].copy()
+        made.binding = "cached"
+        return made
+
+    def single_dispatch(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """`singledispatch(function)`, called and not used as a decorator."""
+        if not args or not isinstance(args[0], Function):
+            return self.unknown_result("overloads of an unknown function", args, kwargs, node)
+        made = args[0].copy()
+        made.overloads = []
+        return made
 
     def make_context_manager(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         """`contextmanager(generator_function)`, called and not used as a decorator."""
@@ -94,6 +114,19 @@ class Standard(CustomFunctions):
                 yield total
 
         return Stream(totals(), length is not None)
+
+    def call_reduce(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if len(args) < 2:
+            return Unknown("reduce")
+        items, _ = self.collect(args[1])
+        if len(args) > 2:
+            items.insert(0, args[2])
+        if not items:
+            return Unknown("reduce of nothing")
+        total = items[0]
+        for item in items[1:]:
+            total = self.call(args[0], [total, item], {}, node)
+        return total
 
     def call_operator(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         """`operator.add(a, b)`, and `operator.iadd(a, b)`, which writes into `a`."""

@@ -182,14 +182,14 @@ class Statements(Loops):
             elif isinstance(target, ast.Subscript):
                 owner = self.evaluate(target.value)
                 index = self.evaluate_index(target.slice)
-                if isinstance(owner, Mapping) and is_constant(index):
-                    owner.items.pop(index, None)
+                if isinstance(owner, Mapping):
+                    self.delete_key(owner, index)
                 elif isinstance(owner, Seq):
                     self.delete_items(owner, index)
             elif isinstance(target, ast.Attribute):
                 owner = self.evaluate(target.value)
                 if isinstance(owner, (Instance, Layer)):
-                    owner.attributes.pop(target.attr, None)
+                    self.delete_attribute(owner, target.attr, target)
                 elif isinstance(owner, Tensor) and target.attr == "grad":
                     # torch takes `del p.grad` for `p.grad = None`.
                     self.set_attribute(owner, "grad", None, target)

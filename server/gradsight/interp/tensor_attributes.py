@@ -16,6 +16,7 @@ from gradsight.interp.values import (
     Number,
     Seq,
     Unknown,
+    Version,
 )
 from gradsight.model.events import Step
 
@@ -68,7 +69,7 @@ class TensorAttributes(LateReads):
                 }.get(tensor.dtype, "torch.dtype")
             )
         if name == "_version":
-            return Number()
+            return Version((tensor.counter,), tensor.counter.version)
         if tensor.attributes is not None and name in tensor.attributes:
             return tensor.attributes[name]
         return Bound(tensor, name)

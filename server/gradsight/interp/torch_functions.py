@@ -14,6 +14,7 @@ from gradsight.interp.shapes import sizes_of
 from gradsight.interp.tensors import Cut, Maybe, Node, Saved, Tensor, any_requires_grad, leaves_of
 from gradsight.interp.training import Training
 from gradsight.interp.values import (
+    MISSING,
     Array,
     External,
     Function,
@@ -61,6 +62,10 @@ class TorchFunctions(Training):
         if path.endswith(".__init__") and args and isinstance(args[0], Instance):
             self.init_module(args[0], args[1:], kwargs, node)
             return None
+        if path.startswith("torch.nn.") and path.endswith("__"):
+            found = self.object_method(path.rpartition(".")[2], args, node, registers=True)
+            if found is not MISSING:
+                return found
         special = TORCH_SPECIAL.get(path)
         if special is not None:
             return getattr(self, special)(args, kwargs, node)

@@ -78,6 +78,33 @@ class Number:
     reason = "a number computed at run time"
 
 
+class Version(Number):
+    """Numbers of writes, `tensor._version`, or a sum of several: known from one moment to another, not by themselves."""
+
+    __slots__ = ("counters", "total")
+
+    def __init__(self, counters: tuple[Any, ...], total: int) -> None:
+        super().__init__()
+        self.counters = counters
+        self.total = total
+
+    def plus(self, other: Any) -> Version | None:
+        """The sum with another such number, or with an int."""
+        if isinstance(other, Version):
+            both = sorted((*self.counters, *other.counters), key=id)
+            return Version(tuple(both), self.total + other.total)
+        return Version(self.counters, self.total + other) if isinstance(other, int) else None
+
+    def minus(self, other: Any) -> int | None:
+        """How far it is from another; a constant below zero is below every number of writes."""
+        if isinstance(other, Version):
+            same = len(self.counters) == len(other.counters) and all(
+                mine is its for mine, its in zip(self.counters, other.counters)
+            )
+            return self.total - other.total if same else None
+        return 1 if isinstance(other, int) and other < 0 else None
+
+
 class AbsentGrad:
     """None, read from the `.grad` of a tensor; `cause` says why it is None."""
 
@@ -125,7 +152,7 @@ class Seq:
 class Mapping:
     """A dict.  Keys are constants (or tuples of them, or the identity of an object); `rest` are values under unknown keys."""
 
-    __slots__ = ("exact", "items", "keys", "kind", "rest", "site")
+    __slots__ = ("behind", "exact", "items", "keys", "kind", "rest", "site")
 
     def __init__(self, items: dict[Any, Any] | None = None, exact: bool = True, kind: str = "dict") -> None:
         self.items: dict[Any, Any] = items if items is not None else {}
@@ -135,6 +162,8 @@ class Mapping:
         self.kind = kind
         self.rest: list[Any] = []
         self.site: Site | None = None
+        self.behind: Any = None
+        """The object whose attributes it holds, and how that keeps them; None for a dict of its own."""
 
 
 class Slice:
@@ -178,12 +207,17 @@ class Function:
         "attributes",
         "binding",
         "defaults",
+        "deleter",
+        "dispatch_on",
         "keyword_defaults",
+        "most_remembered",
         "name",
         "node",
+        "overloads",
         "owner",
         "remembers",
         "scope",
+        "setter",
         "unit",
         "wrappers",
         "wraps_context",
@@ -211,7 +245,15 @@ class Function:
         self.wraps_context = False
         self.remembers = False
         """Whether a cache gives back an earlier result for equal arguments."""
-        self.attributes: dict[str, Any] | None = None
+        self.most_remembered: int | None = None
+        """How many results the cache keeps, if that is bounded."""
+        self.setter: Any = None
+        self.deleter: Any = None
+        """The other pieces of a property."""
+        self.overloads: list[tuple[Any, Any]] | None = None
+        """For a function that `singledispatch` chooses by type: types and functions."""
+        self.dispatch_on = 0
+        self.attributes: dict[Any, Any] | None = None
 
     def copy(self) -> Function:
         """The same function, to be wrapped or marked without changing what other names stand for."""
@@ -219,6 +261,16 @@ class Function:
         for name in Function.__slots__:
             setattr(copy, name, getattr(self, name))
         return copy
+
+    def plain(self) -> Function:
+        """The function without its overloads."""
+        copy = self.copy()
+        copy.overloads = None
+        return copy
+
+    def pieces(self) -> list[Function]:
+        """The function and, if it is a property, what sets and deletes it."""
+        return [self, *(one for one in (self.setter, self.deleter) if isinstance(one, Function))]
 
 
 class Method:
@@ -238,7 +290,9 @@ class ClassValue:
     tuple), `data` (dataclass), `enum`, `unknown` (a base is not known), `plain`.
     """
 
-    __slots__ = ("bases", "fields", "has_fields", "kind", "name", "namespace", "node", "scope", "unit")
+    __slots__ = (
+        "bases", "fields", "has_fields", "intercepts", "kind", "name", "namespace", "node", "scope", "unit",
+    )  # fmt: skip
 
     def __init__(self, name: str, bases: list[Any], namespace: dict[str, Any], kind: str) -> None:
         self.name = name
@@ -251,6 +305,15 @@ class ClassValue:
         self.fields: list[tuple[str, Any]] = []
         self.has_fields = False
         """Whether `dataclass` writes its `__init__`, which sets the fields and calls that of no ancestor."""
+        self.intercepts: frozenset[str] = frozenset()
+        """Names of properties and data descriptors, and of the hooks around all attributes."""
+        self.note_intercepted()
+
+    def note_intercepted(self) -> None:
+        """Work out again which names the class has in its own hands."""
+        inherited = {name for base in self.bases if isinstance(base, ClassValue) for name in base.intercepts}
+        own = {name for name, value in self.namespace.items() if _intercepts(name, value)}
+        self.intercepts = frozenset((inherited - self.namespace.keys()) | own)
 
     def lineage(self) -> list[Any]:
         """The class and its ancestors, nearest first; a fair stand-in for the method resolution order."""
@@ -283,6 +346,15 @@ class ClassValue:
         return "__new__" in self.namespace or any(
             keyword.arg == "metaclass" and "ABCMeta" not in ast.unparse(keyword.value) for keyword in keywords
         )
+
+
+ATTRIBUTE_HOOKS = {"__setattr__", "__getattribute__", "__delattr__"}
+
+
+def _intercepts(name: str, value: Any) -> bool:
+    if isinstance(value, Function):
+        return value.binding == "property" or name in ATTRIBUTE_HOOKS
+    return isinstance(value, Instance) and isinstance(value.cls.find("__set__")[0], Function)
 
 
 class Instance:
