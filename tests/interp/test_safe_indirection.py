@@ -1,54 +1,12 @@
 """Safe programs that reach what makes them safe by a detour, beside faults that the same detour does not hide.
 
-Each safe program is run on torch, each faulty one is refused by it on the announced line.
+Each safe program is run on torch, each faulty one is refused by it.
 """
 
 from __future__ import annotations
 
-import sys
-import traceback
-from textwrap import dedent
-from types import ModuleType
-
-import pytest
-
-from gradsight.analysis import analyze
-from gradsight.model import Source
-from tests.interp.checking import PREAMBLE, announced, check
-
-
-def safe(program: str) -> None:
-    """GradSight is silent, and torch runs the program."""
-    assert not announced(dedent(program).splitlines())
-    check(program)
-    run(program)
-
-
-def refused(program: str, message: str) -> None:
-    """GradSight speaks on the announced line, and torch raises there or when it goes on from there."""
-    check(program)
-    with pytest.raises(RuntimeError, match=message):
-        run(program)
-
-
-def codes(program: str) -> set[str]:
-    """What GradSight says of the program, wherever it says it."""
-    findings = analyze(Source("program.py", PREAMBLE + dedent(program))).findings
-    return {finding.code for finding in findings if finding.severity in ("error", "warning")}
-
-
-def run(program: str) -> None:
-    text = PREAMBLE + dedent(program)
-    module = ModuleType("program")
-    sys.modules["program"] = module
-    try:
-        exec(compile(text, "program.py", "exec"), module.__dict__)
-    except AssertionError:
-        line = traceback.extract_tb(sys.exc_info()[2])[-1].lineno or 1
-        raise AssertionError(text.splitlines()[line - 1]) from None
-    finally:
-        del sys.modules["program"]
-
+from tests.interp.checking import check
+from tests.interp.running import TRAIN, carried, refused, safe
 
 # -- grad modes ------------------------------------------------------------------------------------------------------
 
@@ -284,6 +242,30 @@ def test_a_mode_entered_by_hand_lasts_until_it_is_left_by_hand() -> None:
     )
 
 
+def test_what_is_to_be_closed_is_closed() -> None:
+    safe("""
+        import contextlib
+        class Quiet:
+            def __init__(self):
+                self.guard = torch.no_grad()
+                self.guard.__enter__()
+            def close(self):
+                self.guard.__exit__(None, None, None)
+        p = nn.Parameter(torch.ones(2))
+        with contextlib.closing(Quiet()):
+            p.add_(1)
+        (p * 2).sum().backward()
+        with contextlib.ExitStack() as stack:
+            stack.push(Quiet().guard)
+            p.add_(1)
+        with contextlib.ExitStack() as stack:
+            torch.set_grad_enabled(False)
+            stack.callback(torch.set_grad_enabled, True)
+            p.add_(1)
+        (p * 2).sum().backward()
+    """)
+
+
 def test_classes_derived_from_modes_are_modes() -> None:
     safe("""
         class freeze(torch.no_grad):
@@ -330,24 +312,6 @@ def test_classes_derived_from_modes_are_modes() -> None:
 
 
 # -- attributes ------------------------------------------------------------------------------------------------------
-
-
-TRAIN = """
-cell = nn.RNNCell(2, 2)
-for _ in range(3):
-    h = cell(torch.randn(1, 2), s.h)
-    h.sum().backward()
-    s.h = h
-"""
-
-
-def carried(definition: str, loop: str = TRAIN) -> None:
-    """The program that keeps no graph is silent; without its `.detach()` the graph is carried over, and torch refuses."""
-    safe(dedent(definition) + loop)
-    text = (dedent(definition) + loop).replace(".detach()", "")
-    assert "GS403" in codes(text)
-    with pytest.raises(RuntimeError, match="second time"):
-        run(text)
 
 
 def test_the_setter_of_a_property_decides_what_is_kept() -> None:
@@ -521,12 +485,16 @@ def test_modules_and_parameters_put_into_the_dicts_of_a_module_are_registered() 
                 self._modules["more0"] = self.more[0]
                 self.scales = {"a": nn.Parameter(torch.ones(2))}
                 self._parameters["a"] = self.scales["a"]
+                self.last = {"x": nn.Linear(2, 2)}
+                self._modules |= self.last
+                self.hidden = {"y": nn.Linear(2, 2)}
+                self.__dict__["_modules"].update(self.hidden)
             def forward(self, x):
                 for part in self.parts + self.more:
                     x = part(x)
-                return x * self.scales["a"]
+                return self.hidden["y"](self.last["x"](x * self.scales["a"]))
         net = Net()
-        assert len(list(net.parameters())) == 7
+        assert len(list(net.parameters())) == 11
         net(torch.ones(1, 2)).sum().backward()
     """)
     check("""
@@ -549,9 +517,12 @@ def test_globals_are_names() -> None:
         "globals().update(H=H.detach())",
         'globals().update({"H": globals()["H"].detach()})',
         'vars()["H"] = H.detach()',
+        "sys.modules[__name__].H = H.detach()",
+        'setattr(sys.modules[__name__], "H", H.detach())',
     ):
         carried(
             """
+            import sys
             H = torch.zeros(1, 2)
             cell = nn.RNNCell(2, 2)
         """,
@@ -575,188 +546,27 @@ for _ in range(3):
     """)
 
 
-# -- caches ----------------------------------------------------------------------------------------------------------
-
-
-def cleared(definition: str, loop: str, clearing: str) -> None:
-    """A cache that is cleared each round keeps no graph; one that is not, does."""
-    safe(dedent(definition) + dedent(loop).replace("CLEAR", clearing))
-    text = dedent(definition) + dedent(loop).replace("CLEAR", "pass")
-    assert "GS403" in codes(text)
-    with pytest.raises(RuntimeError, match="second time"):
-        run(text)
-
-
-CACHED_PROPERTY = """
-    from functools import cached_property
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.w = nn.Parameter(torch.randn(3))
-        @cached_property
-        def p(self):
-            return self.w.softmax(0)
-    m = Model()
-"""
-
-
-def test_a_cached_property_is_computed_again_after_it_was_deleted() -> None:
-    for clearing in (
-        'm.__dict__.pop("p", None)',
-        'vars(m).pop("p", None)',
-        'delattr(m, "p") if "p" in m.__dict__ else None',
-    ):
-        cleared(
-            CACHED_PROPERTY,
-            """
-            for _ in range(3):
-                CLEAR
-                ((m.p ** 2).sum() + m.p[0]).backward()
-        """,
-            clearing,
-        )
-    for clearing in ("del m.p", 'del m.__dict__["p"]'):
-        cleared(
-            CACHED_PROPERTY,
-            """
-            for _ in range(3):
-                ((m.p ** 2).sum() + m.p[0]).backward()
-                CLEAR
-        """,
-            clearing,
-        )
-
-
-def test_a_function_with_a_cache_computes_again_after_the_cache_was_cleared() -> None:
-    loop = """
+def test_names_bound_by_executed_text_are_not_known() -> None:
+    safe("""
+        H = torch.zeros(1, 2)
+        cell = nn.RNNCell(2, 2)
         for _ in range(3):
-            CLEAR
-            ((probs() ** 2).sum() + probs()[0]).backward()
-    """
-    for decorator in ("@lru_cache(None)", "@cache", "@lru_cache"):
-        cleared(
-            f"""
-            from functools import cache, lru_cache
-            w = nn.Parameter(torch.randn(3))
-            {decorator}
-            def probs():
-                return w.softmax(0)
-        """,
-            loop,
-            "probs.cache_clear()",
-        )
-    cleared(
-        """
-        from functools import lru_cache
-        class Model(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.w = nn.Parameter(torch.randn(3))
-            @lru_cache(maxsize=4)
-            def probs(self):
-                return self.w.softmax(0)
-        m = Model()
-        probs = m.probs
-    """,
-        loop,
-        "Model.probs.cache_clear()",
-    )
-
-
-def test_a_cache_keeps_no_more_results_than_it_is_allowed() -> None:
-    safe("""
-        from functools import lru_cache
-        w = nn.Parameter(torch.randn(3))
-        @lru_cache(maxsize=1)
-        def probs(scale):
-            return (w * scale).softmax(0)
-        for step in range(4):
-            (probs(step % 2) ** 2).sum().backward()
-    """)
-    safe("""
-        from functools import lru_cache
-        w = nn.Parameter(torch.randn(3))
-        @lru_cache(maxsize=0)
-        def probs():
-            return w.softmax(0)
-        for step in range(3):
-            (probs() ** 2).sum().backward()
+            H = cell(torch.randn(1, 2), H)
+            H.sum().backward()
+            exec("H = H.detach()")
     """)
 
 
-def test_a_cache_keyed_on_the_version_of_a_parameter_is_renewed_by_a_step() -> None:
-    loop = """
-        opt = torch.optim.SGD([w], lr=0.1)
+def test_a_metaclass_may_change_what_is_set_on_its_class() -> None:
+    safe("""
+        class Cutting(type):
+            def __setattr__(cls, name, value):
+                super().__setattr__(name, value.detach())
+        class State(metaclass=Cutting):
+            h = torch.zeros(1, 2)
+        cell = nn.RNNCell(2, 2)
         for _ in range(3):
-            opt.zero_grad()
-            (weight() ** 2).sum().backward()
-            CLEAR
-    """
-    for start, key in (
-        ("-1", "w._version"),
-        ("None", "w._version"),
-        ("None", "(id(w), w._version)"),
-        ("-1", "sum(p._version for p in [w, b])"),
-        ("None", "hash((w._version, b._version))"),
-    ):
-        cleared(
-            f"""
-            w, b = nn.Parameter(torch.randn(3)), nn.Parameter(torch.randn(3))
-            seen, kept = {start}, None
-            def weight():
-                global seen, kept
-                if seen != {key}:
-                    kept, seen = w.softmax(0), {key}
-                return kept
-        """,
-            loop,
-            "opt.step()",
-        )
-    cleared(
-        """
-        w = nn.Parameter(torch.randn(3))
-        kept = {}
-        def weight():
-            if w._version not in kept:
-                kept[w._version] = w.softmax(0)
-            return kept[w._version]
-    """,
-        loop,
-        "opt.step()",
-    )
-
-
-# -- overloads -------------------------------------------------------------------------------------------------------
-
-
-def test_the_overload_for_the_type_is_called() -> None:
-    loop = """
-cell = nn.RNNCell(2, 2)
-h = torch.zeros(1, 2)
-for _ in range(3):
-    h = cell(torch.randn(1, 2), cut(h))
-    h.sum().backward()
-"""
-    for register in (
-        "@cut.register\ndef _(x: torch.Tensor): return x.detach()",
-        "@cut.register(torch.Tensor)\ndef _(x): return x.detach()",
-        "cut.register(torch.Tensor, lambda x: x.detach())",
-        "@cut.register\ndef _(x: dict): return {}\n@cut.register\ndef _(x: torch.Tensor): return x.detach()",
-    ):
-        carried(
-            f"from functools import singledispatch\n@singledispatch\ndef cut(x): return x\n{register}\n", loop
-        )
-    carried(
-        """
-        from functools import singledispatchmethod
-        class Cutter:
-            @singledispatchmethod
-            def cut(self, x):
-                return x
-            @cut.register
-            def _(self, x: torch.Tensor):
-                return x.detach()
-        cut = Cutter().cut
-    """,
-        loop,
-    )
+            h = cell(torch.randn(1, 2), State.h)
+            h.sum().backward()
+            State.h = h
+    """)

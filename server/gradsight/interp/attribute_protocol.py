@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradsight.interp.namespaces import Namespaces
+from gradsight.interp.namespaces import REGISTRIES, Namespaces
 from gradsight.interp.tensors import Tensor
 from gradsight.interp.values import MISSING, Function, Instance, Super, Unknown
 
@@ -63,6 +63,9 @@ class AttributeProtocol(Namespaces):
             return
         if name == "__dict__":
             self.replace_attributes(owner, value)
+            return
+        if name in REGISTRIES and owner.module is not None:
+            self.replace_registry(owner, name, value, node)
             return
         if owner.module is not None and registers:
             self.set_module_attribute(owner, name, value, node)

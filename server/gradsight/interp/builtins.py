@@ -31,6 +31,7 @@ from gradsight.interp.values import (
     Version,
     cuts_of,
     is_constant,
+    sum_of_versions,
 )
 
 MOST_RANGE = 10**6
@@ -61,9 +62,11 @@ class Builtins(Objects):
         return Unknown(f"result of {name}")
 
     def builtin_exec(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        """Text that is executed may set anything on the object whose method runs it."""
+        """Text that is executed may set anything on the object whose method runs it, and any name of the module."""
         if isinstance(self.frame.receiver, Instance):
             self.frame.receiver.open = True
+        if len(args) == 1 and not kwargs and self.frame.function is None:
+            self.names_executed(args[0], node)
         return None
 
     def builtin_print(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
@@ -79,6 +82,8 @@ class Builtins(Objects):
     def builtin_str(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         if args and isinstance(args[0], (str, int)):
             return str(args[0])
+        if args and isinstance(args[0], Version):
+            return args[0]
         return Unknown("text", "text") if args else ""
 
     builtin_format = builtin_repr
@@ -179,7 +184,7 @@ class Builtins(Objects):
         if len(args) == 1:
             iterator, length = self.iterate(args[0])
             values = [item for _, item in zip(range(64), iterator)]
-            if length is None or length > 64:
+            if length is None or len(values) >= 64:
                 values = [*values, Number()]
         if "key" in kwargs:
             return values[0] if values else Unknown(f"{name} of nothing")
@@ -188,6 +193,9 @@ class Builtins(Objects):
                 return (min if name == "min" else max)(values)
             except TypeError:
                 return Unknown(f"{name} of mixed values")
+        if values and all(isinstance(value, Version) for value in values):
+            # Numbers of writes only grow: one stands for all, and changes when any of them does.
+            return sum_of_versions(values)
         cuts = NO_CUTS
         for value in values:
             cuts = cuts | cuts_of(value)

@@ -266,6 +266,9 @@ class Containers(Iteration):
             receiver.exact = True
             return None
         if name in ("popitem",):
+            if receiver.exact and items and not args and not kwargs:
+                last = next(reversed(items))
+                return Seq("tuple", [receiver.keys.pop(last, last), items.pop(last)])
             receiver.exact = False
             return Seq(
                 "tuple", [Unknown("key of a dict"), next(iter(items.values()), Unknown("item of a dict"))]

@@ -32,6 +32,9 @@ class Contexts(Calls):
                 return None, self.enter_modes(((context, self.site(node)),))
             if context.kind == "exit-stack":
                 return context, self.closing(context)
+            if context.kind == "closing":
+                thing = context.state["<thing>"]
+                return thing, lambda: self.call_method(thing, "close", [], {}, node)
             entered: tuple[Any, Any] = self.enter_opaque(context, node)
             return entered
         if isinstance(context, External):
@@ -119,6 +122,12 @@ class Contexts(Calls):
 
     def make_exit_stack(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         return Opaque("exit-stack", "contextlib.ExitStack", self.site(node))
+
+    def make_closing(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """`contextlib.closing(thing)`: `thing.close()` is called at the end."""
+        context = Opaque("closing", "contextlib.closing", self.site(node))
+        context.state["<thing>"] = args[0] if args else kwargs.get("thing")
+        return context
 
     def closing(self, stack: Opaque) -> Callable[[], None]:
         def close() -> None:

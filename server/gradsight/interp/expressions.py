@@ -125,19 +125,18 @@ class Expressions(Comparisons):
         return self.gap("value sent into a generator", node)
 
     def formatted(self, node: ast.JoinedStr) -> Any:
-        parts: list[str] | None = []
-        for part in node.values:
-            value = self.evaluate(part)
-            if parts is not None and isinstance(value, (str, int)):
-                parts.append(str(value))
-            else:
-                parts = None
-        return "".join(parts) if parts is not None else Unknown("formatted text", "text")
+        parts = [self.evaluate(part) for part in node.values]
+        if all(isinstance(part, (str, int)) for part in parts):
+            return "".join(str(part) for part in parts)
+        if all(isinstance(part, (str, int, Version)) for part in parts):
+            # As good as its parts for telling one text from another.
+            return Seq("tuple", parts)
+        return Unknown("formatted text", "text")
 
     def formatted_value(self, node: ast.FormattedValue) -> Any:
         value = self.evaluate(node.value)
         self.note_read(value, node)
-        if isinstance(value, (str, int)) and node.format_spec is None:
+        if isinstance(value, (str, int, Version)) and node.format_spec is None:
             return value
         return Unknown("formatted text", "text")
 
@@ -316,7 +315,7 @@ class Expressions(Comparisons):
 
     def subscript(self, node: ast.Subscript) -> Any:
         owner = self.evaluate(node.value)
-        if isinstance(owner, (External, ClassValue)):
+        if isinstance(owner, (External, ClassValue)) and owner != External("sys.modules"):
             return owner
         return self.get_item(owner, self.evaluate_index(node.slice), node)
 

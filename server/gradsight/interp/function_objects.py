@@ -7,7 +7,7 @@ from typing import Any
 
 from gradsight.interp.attribute_protocol import AttributeProtocol
 from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import Bound, ClassValue, External, Function, Partial, Unknown
+from gradsight.interp.values import Bound, ClassValue, External, Function, Number, Partial, Seq, Unknown
 
 PIECES = {"getter", "setter", "deleter"}
 ABSTRACT = ("collections.", "typing.", "numbers.")
@@ -24,7 +24,7 @@ class FunctionObjects(AttributeProtocol):
         if (
             (name in PIECES and function.binding == "property")
             or (name == "register" and function.overloads is not None)
-            or (name == "cache_clear" and function.remembers)
+            or (name in ("cache_clear", "cache_info") and function.remembers)
         ):
             return Bound(function, name)
         return Unknown("attribute of a function", "text" if name == "__name__" else "")
@@ -41,6 +41,11 @@ class FunctionObjects(AttributeProtocol):
                 for call in [call for call in self.results if call[0] == id(function.node)]:
                     del self.results[call]
                 return None
+            if name == "cache_info" and function.remembers:
+                size = sum(call[0] == id(function.node) for call in self.results)
+                told = Seq("tuple", [Number(), Number(), function.most_remembered, size])
+                told.fields = ("hits", "misses", "maxsize", "currsize")
+                return told
             if name == "__call__":
                 return self.call_function(function, args, kwargs, node)
             stored = function.attributes

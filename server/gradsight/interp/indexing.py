@@ -19,6 +19,7 @@ from gradsight.interp.values import (
     Array,
     Function,
     Instance,
+    Mapping,
     Seq,
     Unknown,
     cuts_of,
@@ -62,6 +63,9 @@ class Indexing(TensorAttributes):
             return self.apply_operator(f"Tensor.__i{name}__", [current, operand], {}, node)
         if isinstance(current, Seq) and name == "add":
             self.sequence_method(current, "extend", [operand], {}, node)
+            return current
+        if isinstance(current, Mapping) and isinstance(operand, Mapping) and name == "or":
+            self.mapping_method(current, "update", [operand], {}, node)
             return current
         if isinstance(current, Array):
             self.write_array(current, node, f"{name}=")

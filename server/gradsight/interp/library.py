@@ -492,11 +492,16 @@ class Library(Standard):
             return owner.state[name]
         if owner.kind == "ctx":
             return self.context_attribute(owner, name)
+        if owner.kind == "globals":
+            return self.read_global(name, node)
         return Bound(owner, name)
 
     def set_opaque_attribute(self, owner: Opaque, name: str, value: Any, node: ast.AST) -> None:
         if owner.kind == "ctx":
             self.set_context_attribute(owner, name, value, node)
+            return
+        if owner.kind == "globals":
+            self.write_global(name, value, node)
             return
         owner.state[name] = value
         if owner.kind == "optimizer" and name in ("lr", "learning_rate", "momentum", "weight_decay", "betas"):
@@ -587,7 +592,7 @@ STANDARD = {
     "threading.Thread": "make_thread", "concurrent.futures.ThreadPoolExecutor": "make_pool",
     "concurrent.futures.wait": "wait_for", "concurrent.futures.as_completed": "wait_for", "contextlib.suppress": "suppress", "contextlib.nullcontext": "null_context",
     "functools.cached_property": "cached_property", "functools.singledispatch": "single_dispatch",
-    "contextlib.ExitStack": "make_exit_stack", "contextlib.AsyncExitStack": "make_exit_stack", "contextlib.contextmanager": "make_context_manager",
+    "contextlib.closing": "make_closing", "contextlib.ExitStack": "make_exit_stack", "contextlib.AsyncExitStack": "make_exit_stack", "contextlib.contextmanager": "make_context_manager",
     "types.SimpleNamespace": "simple_namespace", "sys.exit": "exit_program", "os._exit": "exit_program",
 }  # fmt: skip
 

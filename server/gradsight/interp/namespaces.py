@@ -33,6 +33,7 @@ class Namespaces(Containers):
             for name, value in owner.attributes.items()
             if name not in registered and not name.startswith("<")
         }
+        own.update((name, self.registry(owner, name)) for name in REGISTRIES)
         mapping = Mapping(own, not getattr(owner, "open", False))
         mapping.behind = (owner, "")
         return mapping
@@ -58,6 +59,16 @@ class Namespaces(Containers):
         owner.open = True
         for name in owner.attributes if owner.module is None else ():
             owner.attributes[name] = Unknown(f"attribute {name} of a replaced __dict__")
+
+    def replace_registry(self, owner: Any, name: str, value: Any, node: ast.AST) -> None:
+        """`owner._modules = value`; after `|=` that is the dict that was there."""
+        if not isinstance(value, Mapping) or not value.exact:
+            owner.open = True
+        if isinstance(value, Mapping) and value.behind != (owner, REGISTRIES[name]):
+            current = self.registry(owner, name)
+            before = dict(current.items)
+            current.items = dict(value.items)
+            self.mirror(current, before, node)
 
     def store_key(self, mapping: Mapping, key: Any, value: Any) -> None:
         before = dict(mapping.items) if mapping.behind is not None else {}
@@ -106,6 +117,19 @@ class Namespaces(Containers):
                 owner.module.registered.pop(key, None)
 
     # -- global names ------------------------------------------------------------------------------------------------
+
+    def names_executed(self, text: Any, node: ast.AST) -> None:
+        """`exec(text)` at the top of a module: the names that the text binds, or any name, are no longer known."""
+        try:
+            tree = ast.parse(text) if isinstance(text, str) else None
+        except (SyntaxError, ValueError):
+            tree = None
+        if tree is None:
+            self.write_global(None, None, node)
+            return
+        for part in ast.walk(tree):
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                self.write_global(part.id, self.gap("bound by text that is executed", node), node)
 
     def globals_dict(self, node: ast.AST) -> Opaque:
         return Opaque("globals", "globals()", self.site(node))

@@ -183,6 +183,8 @@ class Objects(FunctionObjects):
         elif kind is Tensor:
             self.set_tensor_attribute(owner, name, value, node, augmented)
         elif kind is ClassValue:
+            if has_metaclass(owner):
+                value = self.gap("attribute of a class whose metaclass may change it", node)
             owner.namespace[name] = value
             owner.note_intercepted()
         elif kind is Unknown:
@@ -256,6 +258,8 @@ class Objects(FunctionObjects):
             return Array(owner.tensor, owner.cuts)
         if kind is Opaque:
             return self.opaque_item(owner, index, node)
+        if kind is External and owner.path == "sys.modules" and index == self.module_name():
+            return self.globals_dict(node)
         if kind is AbsentGrad:
             self.absent_grad_used(owner, node)
             return Unknown("item of None")
@@ -409,3 +413,13 @@ class Objects(FunctionObjects):
         if name in ("split", "rsplit", "splitlines"):
             return Seq("list", [Unknown("text", "text")], exact=False)
         return Unknown("text", "text")
+
+
+def has_metaclass(cls: ClassValue) -> bool:
+    """Whether the class, or one it derives from, names a metaclass of its own."""
+    return any(
+        keyword.arg == "metaclass" and not ast.unparse(keyword.value).endswith("ABCMeta")
+        for ancestor in cls.lineage()
+        if isinstance(ancestor, ClassValue) and ancestor.node is not None
+        for keyword in ancestor.node.keywords
+    )

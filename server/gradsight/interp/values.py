@@ -105,6 +105,12 @@ class Version(Number):
         return 1 if isinstance(other, int) and other < 0 else None
 
 
+def sum_of_versions(versions: list[Version]) -> Version:
+    """One number that changes when any of them does."""
+    counters = sorted((counter for version in versions for counter in version.counters), key=id)
+    return Version(tuple(counters), sum(version.total for version in versions))
+
+
 class AbsentGrad:
     """None, read from the `.grad` of a tensor; `cause` says why it is None."""
 
