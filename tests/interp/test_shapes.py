@@ -48,3 +48,11 @@ def test_a_result_has_the_shape_that_torch_gives_it(call: str) -> None:
         )
         said = [finding.code for finding in analyze(Source("program.py", text)).findings]
         assert ("GS101" in said) is refused, (call, shape)
+
+
+def test_sizes_below_nothing_can_be_sliced() -> None:
+    check("""
+        net = nn.Conv1d(3, 3, kernel_size=9)
+        out = net(torch.randn(2, 3, 4))
+        print(out[:, :, 1:], out[..., -2:], out[:, :, 0])
+    """)

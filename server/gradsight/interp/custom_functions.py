@@ -57,7 +57,7 @@ class CustomFunctions(GradientHooks):
                 if tensor.needs_grad() is False and tensor.storage not in given_back:
                     # A buffer: nothing goes back through it, and `mark_dirty` refuses what is not returned.
                     continue
-                if write.mode == "silent":
+                if write.mode == "silent" or write.writer.snapshot == "data":
                     # Who writes through `.data` here means to go past autograd.
                     continue
                 self.emit(

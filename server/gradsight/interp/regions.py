@@ -44,7 +44,7 @@ def counted(part: Any, size: int) -> Any:
     if isinstance(part, Slice) and part.step is None:
         bounds = (part.start, part.stop)
         if all(bound is None or isinstance(bound, int) for bound in bounds):
-            start, stop, _ = slice(*bounds).indices(size)
+            start, stop, _ = slice(*bounds).indices(max(size, 0))
             return Slice(start or None, stop if stop != size else None, None)
     return part
 

@@ -165,7 +165,8 @@ def _slice_size(size: Any, part: Slice) -> Any:
     if not isinstance(size, int):
         return None
     if all(value is None or isinstance(value, int) for value in (part.start, part.stop, part.step)):
-        return len(range(*slice(part.start, part.stop, part.step).indices(size)))
+        # A size that options of a layer do not allow may come out below nothing.
+        return len(range(*slice(part.start, part.stop, part.step).indices(max(size, 0))))
     return None
 
 
