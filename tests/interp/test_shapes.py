@@ -9,6 +9,7 @@ import torch
 
 from gradsight.analysis import analyze
 from gradsight.model import Source
+from tests.interp.checking import check
 
 CALLS = """
     a.repeat(2, 2)
