@@ -50,7 +50,7 @@ describe("a file", () => {
     const { window } = seen;
     await window.goto(15, 12);
     assert.match(await window.hover(), /GS101/);
-    await window.picture("hover");
+    await window.picture("hover", { withHover: true });
     await window.page.keyboard.press("Escape");
   });
 

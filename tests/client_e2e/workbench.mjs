@@ -414,10 +414,10 @@ export class Window {
   }
 
   /** Keep a picture for people to look at. */
-  async picture(name) {
+  async picture(name, { withHover = false } = {}) {
     mkdirSync(ARTIFACTS, { recursive: true });
-    // Nothing is under the mouse there, so that it brings no tooltip into the picture.
-    await this.page.mouse.move(250, 18);
+    // Nothing is under the mouse there, so that it brings no tooltip into the picture; a hover goes when it moves.
+    if (!withHover) await this.page.mouse.move(250, 18);
     // Two frames: what was asked for last is drawn.
     await this.page.evaluate(
       () => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))),

@@ -56,6 +56,9 @@ def with_keyword(tree: Tree, call: ast.Call, name: str, value: str) -> Patch | N
         if arg.keyword is not None and arg.keyword.value == name:
             args[place] = arg.with_changes(value=expression)
             return _patch(tree, call, parsed.with_changes(args=args))
+    if any(arg.star == "**" for arg in args):
+        # Options that are spread may bring it already.
+        return None
     added = libcst.Arg(
         keyword=libcst.Name(name),
         value=expression,

@@ -198,7 +198,10 @@ def _look(machine: Watching, sighting: Sighting) -> Look:
     doubt = sighting.escaped
     is_leaf: bool | None = node is None
     known: bool | None
-    if isinstance(requires, Maybe):
+    if node is not None and node.op == "torch.func.grad":
+        # A derivative may be constant; then torch records nothing.
+        known, is_leaf = None, None
+    elif isinstance(requires, Maybe):
         known, is_leaf = None, None
         doubt = doubt or _premise(requires)
     else:

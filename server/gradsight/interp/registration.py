@@ -65,7 +65,7 @@ class Registration(Targets):
                 [],
                 name=name,
                 container=container_word(value),
-                what="parameter" if isinstance(found, Tensor) else "module",
+                what=word_for(found, value),
             )
 
     attribute_sites: dict[tuple[int, str], Site]
@@ -187,6 +187,16 @@ class Registration(Targets):
                 *self.call_steps(self.site(node)),
             ]
             self.emit("softmax-before-loss", self.site(node), steps, op=grad_node.op, loss=loss)
+
+
+def word_for(found: Any, container: Any) -> str:
+    """What is hidden: a parameter, a module, or an object that holds modules of its own."""
+    if isinstance(found, Tensor):
+        return "parameter"
+    items = container.items if isinstance(container, (Seq, Mapping)) else []
+    listed = items.values() if isinstance(items, dict) else items
+    is_inside = any(isinstance(item, Instance) and item.module is None for item in listed)
+    return "object" if is_inside else "module"
 
 
 def container_word(value: Any) -> str:

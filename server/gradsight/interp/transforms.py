@@ -113,6 +113,10 @@ class Transforms(Library):
                     whole = isinstance(dim, int) and arg.shape is not None and dim < len(arg.shape)
                     sizes.add(arg.shape[dim] if whole else None)
             result = self.call(function, parts, named, place)
+            for part, arg in zip(parts, inner):
+                if result is part and part is not arg:
+                    # What comes back as it was is the argument itself.
+                    return arg
             size = sizes.pop() if len(sizes) == 1 and out_dims == 0 else None
             for tensor in tensors_in(result):
                 if all(tensor is not given for arg in inner for given in tensors_in(arg)):

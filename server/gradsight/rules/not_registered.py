@@ -134,6 +134,8 @@ def _message(event: Event) -> str:
     name, container = text(event, "name"), text(event, "container")
     if container == "tensor":
         return f"{name} requires grad but is no nn.Parameter: parameters() does not list it"
+    if event.names.get("what") == "object":
+        return f"{name} is a plain {container} of objects: the modules inside them are not in parameters()"
     return f"{name} is a plain {container}: the {text(event, 'what')}s in it are not in parameters()"
 
 

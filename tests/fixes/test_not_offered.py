@@ -1,0 +1,65 @@
+"""Repairs that would break the program and are therefore not offered."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+from gradsight.analysis import analyze
+from gradsight.fixing import fixes_for
+from gradsight.model import Source
+
+HEAD = "import torch\nfrom torch import nn\n\n"
+
+
+def check(code: str, program: str, unwanted: str) -> None:
+    """The finding is there, and no fix for it writes the unwanted text."""
+    source = Source("program.py", HEAD + dedent(program))
+    report = analyze(source)
+    findings = [finding for finding in report.findings if finding.code == code]
+    assert findings
+    for finding in findings:
+        for fix in fixes_for(source, finding, report=report):
+            assert not any(unwanted in edit.text for edit in fix.edits), fix.title
+
+
+def test_options_that_are_spread_may_bring_the_keyword_already() -> None:
+    check(
+        "GS405",
+        """
+        w, x = torch.randn(3, requires_grad=True), torch.rand(4, requires_grad=True)
+        def derivative(**options):
+            return lambda f, *wrt: torch.autograd.grad(f, wrt, torch.ones_like(f), **options)
+        u = w.sum() * x ** 3
+        (u_x,) = derivative(create_graph=True)(u, x)
+        (u_xx,) = derivative(retain_graph=True)(u_x, x)
+        (u_x - u_xx).square().mean().backward()
+        """,
+        "create_graph",
+    )
+
+
+def test_a_module_list_takes_modules_only() -> None:
+    check(
+        "GS601",
+        """
+        class Expert:
+            def __init__(self):
+                self.up = nn.Linear(4, 1)
+            def __call__(self, x):
+                return self.up(x)
+        class Mixture(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.gate = nn.Linear(4, 2)
+                self.experts = tuple(Expert() for _ in range(2))
+            def forward(self, x):
+                return (self.gate(x) * torch.cat([e(x) for e in self.experts], -1)).sum()
+        net = Mixture()
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            opt.zero_grad()
+            net(torch.randn(3, 4)).backward()
+            opt.step()
+        """,
+        "ModuleList",
+    )
