@@ -20,7 +20,13 @@ def packed() -> Path:
         known = note.read_text().split("\n") if note.exists() else [""]
         if known[0] == run:
             return Path(known[1])
-        done = subprocess.run(["make", "vsix"], cwd=ROOT, capture_output=True, text=True, check=False)
+        # The tests may run under a make of their own, which would have this one tell where it works.
+        surroundings = {
+            name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL")
+        }
+        done = subprocess.run(
+            ["make", "vsix"], cwd=ROOT, env=surroundings, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         made = Path(done.stdout.strip().splitlines()[-1])
         note.write_text(f"{run}\n{made}")
