@@ -199,7 +199,7 @@ export class Commands implements Disposable {
 
   /** Runs a command of the server with a notification that can be cancelled. */
   private async runInSight<Answer>(command: string, args: unknown[]): Promise<Answer | undefined> {
-    const client = this.server.running;
+    const client = await this.server.ready();
     if (client === undefined) return this.noServer();
     if (!workspace.isTrusted) return this.noTrust();
     const workDoneToken = `gradsight-probe-${++this.probes}`;
@@ -229,7 +229,7 @@ export class Commands implements Disposable {
 
   /** Runs a command of the server that answers at once. */
   private async ask<Answer>(command: string, args: unknown[], isQuiet = false): Promise<Answer | undefined> {
-    const client = this.server.running;
+    const client = await this.server.ready();
     if (client === undefined) return isQuiet ? undefined : this.noServer();
     try {
       return (await client.sendRequest(ExecuteCommandRequest.type, { command, arguments: args })) as Answer;

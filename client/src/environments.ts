@@ -99,10 +99,7 @@ export class Environments implements Disposable {
       const started = extension.activate();
       const api = await Promise.race([started, late]);
       if (api === undefined && !extension.isActive)
-        started.then(
-          () => this.lookAgain(),
-          () => {},
-        );
+        void Promise.allSettled([started]).then(() => this.lookAgain());
       return api;
     } catch (error) {
       this.log.warn(`${id} does not start: ${error}`);

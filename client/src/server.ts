@@ -5,7 +5,7 @@ import {
   type Disposable,
   type ExtensionContext,
   type LogOutputChannel,
-  type Uri,
+  Uri,
   workspace,
 } from "vscode";
 import {
@@ -71,6 +71,14 @@ export class Server implements Disposable {
     return this.client?.state === ClientState.Running ? this.client : undefined;
   }
 
+  /** The client, once a start or stop that is under way has ended; undefined when there is none then. */
+  async ready(): Promise<LanguageClient | undefined> {
+    await this.queue.catch(() => undefined);
+    // A server that is started again after a crash: this waits for that very start.
+    if (this.client?.state === ClientState.Starting) await this.client.start().catch(() => undefined);
+    return this.running;
+  }
+
   /** Start, or stop and start again. */
   restart(): Promise<void> {
     this.crashes = [];
@@ -88,19 +96,17 @@ export class Server implements Disposable {
 
   /** Another interpreter may be the right one now: the server asks for its settings again, and goes on. */
   async interpretersChanged(): Promise<void> {
-    if (this.running === undefined) return this.restart();
-    await this.running.sendNotification(DidChangeConfigurationNotification.type, { settings: null });
+    const client = await this.ready();
+    if (client === undefined) return this.restart();
+    await client.sendNotification(DidChangeConfigurationNotification.type, { settings: null });
     return this.tellEnvironment();
   }
 
   /** Show the interpreter of the active file. */
   async tellEnvironment(uri?: Uri): Promise<void> {
-    const asked = uri?.toString() ?? "";
+    const params = { command: "gradsight.environment", arguments: [uri?.toString() ?? ""] };
     const answer = await this.running
-      ?.sendRequest<Environment | null>("workspace/executeCommand", {
-        command: "gradsight.environment",
-        arguments: [asked],
-      })
+      ?.sendRequest<Environment | null>("workspace/executeCommand", params)
       .catch((error) => void this.log.debug(`no environment: ${error}`));
     if (answer) this.status.tell(answer);
   }
@@ -180,10 +186,7 @@ export class Server implements Disposable {
     return Promise.all(
       answers.map((answer, index) => {
         const scope = params.items[index]?.scopeUri;
-        return this.resolved(
-          answer,
-          scope === undefined ? undefined : this.client?.protocol2CodeConverter.asUri(scope),
-        );
+        return this.resolved(answer, scope === undefined ? undefined : Uri.parse(scope));
       }),
     );
   }

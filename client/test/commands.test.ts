@@ -135,6 +135,16 @@ test("a probe that the server refuses is said once, in its words", async () => {
   assert.deepEqual(editor.warnings, ["GradSight: python3 has no torch"]);
 });
 
+test("a command waits for a server that is starting", async () => {
+  const restarting = editor.run("gradsight.restart");
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(servers.events.at(-1), "stop");
+  await editor.run("gradsight.probe.finding");
+  assert.deepEqual(editor.messages, ["proved"]);
+  assert.deepEqual(editor.warnings, []);
+  await restarting;
+});
+
 test("commands without a server say where to look", async () => {
   await deactivate();
   await editor.run("gradsight.probe.file");

@@ -153,6 +153,17 @@ test("trusting the workspace starts the server anew", async () => {
   assert.deepEqual(servers.events, ["start", "stop", "start"]);
 });
 
+test("settings that change with the trust reach the server that is starting, which starts once", async () => {
+  editor.trusted = false;
+  await activate(context);
+  const trusting = editor.trust();
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(servers.events.at(-1), "stop");
+  await Promise.all([trusting, editor.change("gradsight.interpreter", "/elsewhere/python")]);
+  assert.deepEqual(servers.events, ["start", "stop", "start"]);
+  assert.deepEqual(servers.told, [{ settings: null }]);
+});
+
 test("the Python Environments extension is asked before the Python extension", async () => {
   editor.settings.delete("gradsight.interpreter");
   const environments = new FakeEnvironments("/envs/python");
@@ -192,7 +203,7 @@ test("an extension that takes long to start is not waited for, and asked when it
   await activated;
   assert.equal(servers.started.at(-1)?.command, python);
   start(new FakeEnvironments("/envs/python"));
-  await starting;
+  for (let turn = 0; turn < 20; turn++) await Promise.resolve();
   assert.equal((await settingsFor("/project")).interpreter, "/envs/python");
 });
 

@@ -61,7 +61,6 @@ export class ResponseError extends Error {
 
 export class LanguageClient {
   state = State.Stopped;
-  protocol2CodeConverter = { asUri: (text: string) => ({ fsPath: text.replace("file://", "") }) };
   private listeners: ((change: { newState: number }) => void)[] = [];
 
   constructor(

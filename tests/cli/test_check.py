@@ -316,7 +316,8 @@ def test_processes_end_with_the_one_that_started_them() -> None:
         "import os, sys, time\n"
         "from gradsight.cli.pool import work_through\n"
         "def work(number):\n"
-        "    print(os.getpid(), flush=True)\n"
+        # One write for a line: what two processes print at the same time must not mix.
+        "    os.write(1, b'%d\\n' % os.getpid())\n"
         "    time.sleep(0.2)\n"
         "for _ in work_through(work, range(1_000), 2): pass\n"
     )
