@@ -59,6 +59,7 @@ class Backward(BackwardFaults):
             if not assumption:
                 self.no_graph(loss, site, cuts, how)
             return None
+        self.granted.add(("backward-without-graph", site.key))
         if not gradient_given and certainly_not_scalar(loss.shape) and how != "assumed":
             text = self.text_of_target(site)
             self.emit(
@@ -316,6 +317,7 @@ class Backward(BackwardFaults):
         while todo:
             edge = todo.pop()
             if edge is target:
+                self.granted.add(("grad-of-unused", site.key))
                 return
             if edge in seen:
                 continue

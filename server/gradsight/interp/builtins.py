@@ -6,6 +6,7 @@ import ast
 import builtins as python_builtins
 from typing import Any
 
+from gradsight.interp.loops import ROUNDS_OF_A_LOOP
 from gradsight.interp.machine import RaisedError
 from gradsight.interp.objects import Objects
 from gradsight.interp.tensors import NO_CUTS, Tensor
@@ -107,7 +108,7 @@ class Builtins(Objects):
         return Seq("range", [Number(), Number()], exact=False)
 
     def builtin_enumerate(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        iterator, length = self.iterate(args[0]) if args else (iter(()), 0)
+        iterator, length = self.iterate(args[0], ROUNDS_OF_A_LOOP) if args else (iter(()), 0)
         start = kwargs.get("start", args[1] if len(args) > 1 else 0)
         first = start if isinstance(start, int) else None
 
@@ -118,7 +119,7 @@ class Builtins(Objects):
         return self.sized(pairs(), length)
 
     def builtin_zip(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        sources = [self.iterate(arg) for arg in args]
+        sources = [self.iterate(arg, ROUNDS_OF_A_LOOP) for arg in args]
         lengths = [length for _, length in sources if length is not None]
 
         def rows() -> Any:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from gradsight.interp.absence import Paths
 from gradsight.interp.importing import Importing
 from gradsight.interp.machine import PathEnded, Program, RaisedError, Unwanted
 from gradsight.interp.memory import Memory, Record, binders_of, names_bound, only_defines, rests_on
@@ -275,7 +276,7 @@ class Explorer:
         given = budget
         pending: list[list[bool]] = [[]]
         covered: set[tuple[int, bool, bool]] = set()
-        seen: set[Any] = set()
+        together = Paths()
         paths = 0
         module = PythonModule("__main__", self.path)
         while pending and paths < most_paths and budget > 0:
@@ -300,11 +301,7 @@ class Explorer:
             record.asked |= machine.asked
             if paths == 1:
                 record.gaps = machine.gaps
-            for event in machine.events:
-                key = (event.kind, event.place.key, event.names.get("cut"))  # type: ignore[attr-defined]
-                if key not in seen:
-                    seen.add(key)
-                    record.events.append(event)
+            together.add(machine)
             for decision in machine.decisions:
                 covered.add((id(decision.node), decision.choice, decision.later))
             for index in range(len(script), len(machine.decisions)):
@@ -313,6 +310,7 @@ class Explorer:
                 if flipped not in covered:
                     covered.add(flipped)
                     pending.append([d.choice for d in machine.decisions[:index]] + [not decision.choice])
+        record.events = together.conclusions()
         record.spent = given - max(0, budget)
 
     def path_ended(self, machine: EntryMachine) -> None:

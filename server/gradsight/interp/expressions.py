@@ -307,9 +307,9 @@ class Expressions(Comparisons):
 
     def conditional(self, node: ast.IfExp) -> Any:
         condition = self.evaluate(node.test)
-        if self.decide(condition, node):
-            return self.evaluate(node.body)
-        return self.evaluate(node.orelse)
+        choice = self.decide(condition, node)
+        self.arm_chosen(node, choice)
+        return self.evaluate(node.body if choice else node.orelse)
 
     # -- items -------------------------------------------------------------------------------------------------------
 

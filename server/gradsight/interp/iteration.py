@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradsight.interp.contexts import Contexts
+from gradsight.interp.loops import MANY
 from gradsight.interp.quantities import LENGTH
 from gradsight.interp.tensors import Tensor
 from gradsight.interp.values import (
@@ -26,8 +27,6 @@ from gradsight.interp.values import (
 from gradsight.model.events import Step
 
 ROUNDS_WHEN_UNKNOWN = 3
-MANY = 10**6
-"""The length given for an iterator that ends where the real one ends, but was not counted."""
 
 
 class Iteration(Contexts):

@@ -8,9 +8,11 @@ branch was passed by, two more rounds follow in which counters are unknown and c
 from __future__ import annotations
 
 import ast
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from itertools import repeat
 from typing import Any
 
+from gradsight.interp.absence import Arm
 from gradsight.interp.assignment import Assignment
 from gradsight.interp.tensors import Tensor
 from gradsight.interp.values import Instance, Layer, Number, Seq
@@ -21,6 +23,10 @@ UNKNOWN_ROUNDS = 2
 FULL_UNROLL = 12
 LATER_ROUNDS = 2
 MOST_ROUNDS = FULL_UNROLL + LATER_ROUNDS
+ROUNDS_OF_A_LOOP = UNKNOWN_ROUNDS + LATER_ROUNDS
+"""How many items a loop over a row of unknown length may ask for."""
+MANY = 10**6
+"""The length given for an iterator that ends where the real one ends, but was not counted."""
 
 Flow = Generator[Any, Any, Any]
 
@@ -40,7 +46,7 @@ class LoopRun:
         """Lists that were appended to, and the rounds that did it."""
         self.counted: dict[tuple[int, str], tuple[Any, set[int]]] = {}
         """Whole numbers that were counted up, by their holder and name, and the rounds that did it."""
-        self.chosen: dict[ast.If, set[bool]] = {}
+        self.chosen: dict[ast.If | ast.IfExp, set[bool]] = {}
         """The ways that were taken at conditions whose outcome was known."""
 
 
@@ -49,7 +55,7 @@ class Loops(Assignment):
 
     def do_for(self, node: Any) -> Flow:
         iterable = self.evaluate(node.iter)
-        items, length = self.iterate(iterable, UNKNOWN_ROUNDS + LATER_ROUNDS)
+        items, length = self.iterate(iterable, ROUNDS_OF_A_LOOP)
         frame = self.frame
         outer = frame.loops
         run = LoopRun(node, self.site(node), length)
@@ -60,7 +66,7 @@ class Loops(Assignment):
         end = limit
         """The round that is not executed any more."""
         try:
-            for item in items:
+            for item in all_rounds(items, length):
                 number = run.number
                 if number >= limit:
                     if holds_objects(item):
@@ -68,8 +74,7 @@ class Loops(Assignment):
                     if number == limit and limit >= UNKNOWN_ROUNDS:
                         end = limit + self.later_rounds(run)
                     if number >= end:
-                        self.forget_counts(run)
-                        self.cut_short += 1
+                        self.cut_off(run)
                         break
                     item = self.some_item(iterable, item)
                 run.number += 1
@@ -98,21 +103,29 @@ class Loops(Assignment):
 
     def later_rounds(self, run: LoopRun) -> int:
         """How many rounds follow in which the loop is past its beginning."""
-        waits = self.passed_by(run)
+        waits = bool(self.passed_by(run))
         if waits:
             self.forget_counts(run)
         return LATER_ROUNDS if waits else 0 if run.length is None else 1
 
-    def passed_by(self, run: LoopRun) -> bool:
-        """Whether some branch was never taken because of what the loop counts or collects."""
+    def passed_by(self, run: LoopRun) -> set[Arm]:
+        """The branches that were never taken because of what the loop counts or collects."""
         names = {name for _, name in run.counted}
         if isinstance(run.node, (ast.For, ast.AsyncFor)):
             names |= {part.id for part in ast.walk(run.node.target) if isinstance(part, ast.Name)}
-        for condition, ways in run.chosen.items():
-            waiting = not ways - {False} or (not ways - {True} and leaves_block(condition.body))
-            if waiting and asks_for_count(condition.test, names):
-                return True
-        return False
+        return {
+            (condition, True not in ways)
+            for condition, ways in run.chosen.items()
+            if len(ways) == 1
+            and (False in ways or has_other_way(condition))
+            and asks_for_count(condition.test, names)
+        }
+
+    def cut_off(self, run: LoopRun) -> None:
+        """The loop is left, and goes on in the program."""
+        self.waiting |= self.passed_by(run)
+        self.forget_counts(run)
+        self.cut_short += 1
 
     def forget_counts(self, run: LoopRun) -> None:
         """What was counted or collected in several rounds is larger than it looks."""
@@ -123,8 +136,9 @@ class Loops(Assignment):
             if len(rounds) > 1 and type(names.get(name)) in (int, float):
                 names[name] = Number()
 
-    def arm_chosen(self, node: ast.If, outcome: bool) -> None:
+    def arm_chosen(self, node: ast.If | ast.IfExp, outcome: bool) -> None:
         """A condition with a known outcome, inside a loop."""
+        self.arms.add((node, outcome))
         for run, _ in self.frame.loops:
             run.chosen.setdefault(node, set()).add(outcome)
 
@@ -197,8 +211,7 @@ class Loops(Assignment):
                 if number >= limit and end == MOST_ROUNDS:
                     end = number + self.later_rounds(run)
                 if number >= end:
-                    self.forget_counts(run)
-                    self.cut_short += 1
+                    self.cut_off(run)
                     break
                 run.number += 1
                 frame.loops = (*outer, (run, number))
@@ -219,6 +232,17 @@ class Loops(Assignment):
         """Hook: a loop is over."""
 
 
+def all_rounds(items: Iterator[Any], length: int | None) -> Iterator[Any]:
+    """The items of a loop; of a long row only the first may be there, and the last of them stands for the others."""
+    count = 0
+    item: Any = None
+    for item in items:
+        count += 1
+        yield item
+    if count and length is not None and length != MANY:
+        yield from repeat(item, length - count)
+
+
 def holds_objects(item: Any) -> bool:
     """Whether a loop variable stands for a parameter or module of its own."""
     if isinstance(item, Seq):
@@ -236,6 +260,11 @@ def asks_for_count(test: ast.expr, counted: set[str]) -> bool:
         or (isinstance(inner, ast.Attribute) and inner.attr in counted)
         for inner in ast.walk(test)
     )
+
+
+def has_other_way(condition: ast.If | ast.IfExp) -> bool:
+    """Whether something else is done where a condition does not hold: an `else`, or what follows a guard clause."""
+    return isinstance(condition, ast.IfExp) or bool(condition.orelse) or leaves_block(condition.body)
 
 
 def leaves_block(body: list[ast.stmt]) -> bool:

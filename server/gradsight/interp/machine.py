@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from gradsight.interp.absence import ABSENCES, Arm, Claim
 from gradsight.interp.deferred import divide
 from gradsight.interp.expected_errors import IMMEDIATE, REFUSALS
 from gradsight.interp.parsing import parse_text
@@ -150,6 +151,14 @@ class MachineState:
         self.isolated = False
         """Whether values of the module are copied before use, so that entries cannot disturb each other."""
         self.private: dict[tuple[int, str], Any] = {}
+        self.granted: set[Claim] = set()
+        """What could have been missing at a place, and was there."""
+        self.arms: set[Arm] = set()
+        """The branches that were taken."""
+        self.waiting: set[Arm] = set()
+        """Branches not taken in loops that were left before their end, and that may be taken in a later round."""
+        self.doubts: dict[Claim, frozenset[Arm]] = {}
+        """Something was missing at a place: the branches that waited then."""
 
     if TYPE_CHECKING:
         # The machine is one object built from rooms that call each other; a room sees what later rooms add.
@@ -183,6 +192,8 @@ class MachineState:
         if identity in self.reported:
             return
         self.reported.add(identity)
+        if kind in ABSENCES:
+            self.doubts[kind, site.key] = frozenset(self.waiting)
         if assumption and kind == "saved-overwritten" and self.is_asked_in_place():
             # Whoever sets such a flag answers for backward: it is for inference.
             return

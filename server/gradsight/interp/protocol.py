@@ -75,6 +75,7 @@ class Protocol(Freezing):
         if not backwards:
             self.judge_no_backward(optimizer, steps[0], parameters)
             return
+        self.granted.update(("step-without-backward", step.site.key) for step in steps)
         self.judge_clearing(steps, backwards, parameters)
         self.judge_foreign(optimizer, steps, backwards)
 

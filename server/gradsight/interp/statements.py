@@ -293,6 +293,7 @@ class Statements(Loops):
             return (yield from self.block(node.body if known else node.orelse))
         default = not (leaves_block(node.body) and not node.orelse)
         choice = self.decide(condition, node, default)
+        self.arms.add((node, choice))
         frame = self.frame
         before = frame.guards
         key = self.guarded_by(condition)

@@ -90,6 +90,8 @@ class TensorAttributes(LateReads):
                 target=tensor.label,
             )
         grad = tensor.grad
+        if grad is not None:
+            self.granted.add(("grad-is-none", site.key))
         if isinstance(grad, Tensor):
             handle = Tensor(
                 site, grad.storage, grad.counter, grad.node, grad.requires_grad, grad.dtype, grad.shape

@@ -1,0 +1,59 @@
+"""Findings that something is missing: no graph, no gradient, no backward before a step.
+
+That something is there is seen on the path it is seen on; that it is missing must hold on every path to the same place.  A
+round of a loop that is not executed, or a branch that nobody was sent through, may be where it comes from.  So such a
+finding stands only if no other path had at this place what is missing here, and if every branch was taken on some path
+that waits, in a loop left before its end, for what the loop counts.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.model.events import Event
+
+ABSENCES = frozenset({"backward-without-graph", "grad-of-unused", "grad-is-none", "step-without-backward"})
+Claim = tuple[str, Any]
+Arm = tuple[ast.AST, bool]
+
+
+def claim_of(event: Event) -> Claim | None:
+    """The kind and place of an event that says that something is missing; a cut that was seen is no absence."""
+    if event.kind in ABSENCES and event.names.get("cut", "none") in ("none", "leaf"):
+        return event.kind, event.place.key  # type: ignore[attr-defined]
+    return None
+
+
+class Paths:
+    """What the paths of one entry saw, put together."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.seen: set[Any] = set()
+        self.granted: set[Claim] = set()
+        self.arms: set[Arm] = set()
+        self.doubts: dict[Claim, frozenset[Arm]] = {}
+
+    def add(self, machine: Any) -> None:
+        """One more path was executed."""
+        claims: set[Claim | None] = set()
+        for event in machine.events:
+            claims.add(claim_of(event))
+            key = (event.kind, event.place.key, event.names.get("cut"))
+            if key not in self.seen:
+                self.seen.add(key)
+                self.events.append(event)
+        self.granted |= machine.granted - claims
+        self.arms |= machine.arms
+        for claim, arms in machine.doubts.items():
+            self.doubts.setdefault(claim, arms)
+
+    def conclusions(self) -> list[Event]:
+        """The events that stand after all paths."""
+        return [event for event in self.events if self._stands(claim_of(event))]
+
+    def _stands(self, claim: Claim | None) -> bool:
+        if claim is None:
+            return True
+        return claim not in self.granted and self.doubts.get(claim, frozenset()) <= self.arms
