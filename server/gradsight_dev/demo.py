@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from gradsight.cli import mounted_commands
+from gradsight.cli.commands import mounted_commands
 
 ROOT = Path(__file__).parents[2]
 

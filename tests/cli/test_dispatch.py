@@ -11,7 +11,7 @@ import types
 import pytest
 
 from gradsight import __version__, cli
-from gradsight.cli import shell
+from gradsight.cli import commands, shell
 
 HEAVY = ("rich", "pygls", "lsprotocol", "libcst", "torch")
 
@@ -26,7 +26,7 @@ def greet(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
         run=lambda args: print(f"hello {args.name}") or shell.CLEAN,
     )
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(cli, "COMMANDS", (("greet", "say hello"), ("leave", "has no module")))
+    monkeypatch.setattr(commands, "COMMANDS", (("greet", "say hello"), ("leave", "has no module")))
     return module
 
 
@@ -51,7 +51,7 @@ def test_a_command_without_a_module_is_not_offered(
     greet: types.ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
     check(capsys, ["--help"], shell.CLEAN, out="say hello")
-    assert list(cli.mounted_commands()) == ["greet"]
+    assert list(commands.mounted_commands()) == ["greet"]
 
 
 def test_the_help_of_a_command_shows_its_arguments(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -17,8 +19,16 @@ LARGEST_PICTURE = 200_000
 
 @pytest.fixture(scope="module")
 def built() -> Path:
-    done = subprocess.run(["make", "site"], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    """The site, built by the README's own command, once for all workers of a run."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+    note = ROOT / "build" / "site-of-this-run"
+    note.parent.mkdir(exist_ok=True)
+    with (ROOT / "build" / "site.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not note.exists() or note.read_text() != run:
+            done = subprocess.run(["make", "site"], cwd=ROOT, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stdout + done.stderr
+            note.write_text(run)
     return ROOT / "site"
 
 

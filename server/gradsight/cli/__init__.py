@@ -1,85 +1,25 @@
-"""The command line: one table of commands, each a module of this room that is imported only when it is called.
-
-A command module `gradsight.cli.<name>` offers `add_arguments(parser)` and `run(args) -> int`.
-"""
+"""The command line.  `main` is its door: a check of what has not changed is answered there, before anything is imported."""
 
 from __future__ import annotations
 
-import argparse
-import importlib
-import importlib.util
 import sys
-from typing import NoReturn
-
-from gradsight import __version__
-from gradsight.cli.shell import CLEAN, FAILED, fail, guarded
-
-COMMANDS = (
-    ("check", "find the places where gradients break"),
-    ("fix", "rewrite what can be repaired safely"),
-    ("run", "run a script under the probe and say what torch did"),
-    ("explain", "print the manual page of a rule"),
-    ("rules", "list the rules"),
-    ("facts", "show what is known about a torch operator"),
-    ("server", "speak the language server protocol to an editor"),
-)
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; 0 is clean, 1 is findings, 2 is a wrong call or a fault of ours."""
-    return guarded(lambda: dispatch(sys.argv[1:] if argv is None else argv))
+    if argv is not None:
+        return _run(argv)
+    from gradsight.cli import unchanged
+
+    words = sys.argv[1:]
+    if not unchanged.is_repeatable(words):
+        return _run(words)
+    known = unchanged.replay(words)
+    return known if known is not None else unchanged.remember(words, lambda: _run(words))
 
 
-def dispatch(argv: list[str]) -> int:
-    """Choose the command, let its module describe its arguments, and run it."""
-    mounted = mounted_commands()
-    name = argv[0] if argv and not argv[0].startswith("-") else ""
-    if name and name not in mounted:
-        return fail(unknown_command(name, mounted))
-    parser = Parser(
-        prog="gradsight", description="Shows where gradients break in PyTorch code.", allow_abbrev=False
-    )
-    parser.add_argument("--version", action="version", version=f"gradsight {__version__}")
-    choices = parser.add_subparsers(metavar="command")
-    parsers = {
-        command: choices.add_parser(command, help=text, description=text, allow_abbrev=False)
-        for command, text in mounted.items()
-    }
-    if not argv:
-        parser.print_help()
-        return FAILED
-    if not name:
-        refuse_or_answer(parser, argv)
-        return CLEAN
-    module = importlib.import_module(f"gradsight.cli.{name}")
-    module.add_arguments(parsers[name])
-    args = parser.parse_args(argv)
-    return int(module.run(args))
+def _run(words: list[str]) -> int:
+    from gradsight.cli.commands import dispatch
+    from gradsight.cli.shell import guarded
 
-
-class Parser(argparse.ArgumentParser):
-    """Says in one line what was not understood, and where the options are listed."""
-
-    def error(self, message: str) -> NoReturn:
-        """End the command as a wrong call."""
-        self.exit(FAILED, f"gradsight: {message} (options: {self.prog} --help)\n")
-
-
-def mounted_commands() -> dict[str, str]:
-    """The commands whose module is installed, with their one-line help; no command is imported to find out."""
-    return {name: text for name, text in COMMANDS if importlib.util.find_spec(f"gradsight.cli.{name}")}
-
-
-def unknown_command(name: str, mounted: dict[str, str]) -> str:
-    """Say what was not understood and what is nearest to it."""
-    from difflib import get_close_matches
-
-    nearest = get_close_matches(name, mounted, n=1)
-    hint = f"did you mean '{nearest[0]}'" if nearest else f"choose from {', '.join(mounted)}"
-    return f"no command '{name}': {hint}"
-
-
-def refuse_or_answer(parser: argparse.ArgumentParser, argv: list[str]) -> NoReturn:
-    """Answer `--help` and `--version`; any other option needs a command first."""
-    parser.parse_known_args(argv[:1])
-    parser.error(f"a command comes first, before {argv[0]}")
+    return guarded(lambda: dispatch(words))

@@ -16,6 +16,7 @@ from pathlib import PurePath
 from gradsight.cli.documents import Documents
 from gradsight.cli.gathering import Gathered
 from gradsight.model.finding import Finding
+from gradsight.session import disk
 
 VERSION = 1
 Entry = tuple[str, str, str]
@@ -68,6 +69,7 @@ def write(findings: Iterable[Finding], documents: Documents, path: str) -> int:
 
 def read(path: str) -> list[Entry]:
     """The entries of a baseline."""
+    disk.note(path)
     try:
         with open(path, encoding="utf-8") as file:
             table = json.load(file)

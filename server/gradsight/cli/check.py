@@ -17,6 +17,7 @@ from gradsight.cli.pool import Died, processes_worth, work_through
 from gradsight.cli.progress import Progress
 from gradsight.cli.shell import CLEAN, FAILED, FINDINGS, fail
 from gradsight.model.settings import Settings
+from gradsight.session import disk
 from gradsight.session.configuration import (
     BadValueError,
     Configuration,
@@ -138,11 +139,11 @@ class Planner:
             yield self._stdin_task(stdin_name)
             return
         path = os.path.abspath(name)
-        if os.path.isdir(path):
+        if disk.is_folder(path):
             root, base, settings = self._project(path)
             for file, size in walk(path, base, settings.exclude):
                 yield Task(file, root, settings, size)
-        elif os.path.exists(path):
+        elif disk.exists(path):
             root, _, settings = self._project(path)
             yield Task(path, root, settings, os.path.getsize(path), is_named=True)
         else:
@@ -173,7 +174,7 @@ class Planner:
         return root, base, settings
 
     def _read(self, path: str) -> Configuration:
-        if not os.path.isfile(path):
+        if not disk.is_file(path):
             raise UsageProblem(f"no such file: {self.config}")
         configuration = self.configurations.get(path) or read_configuration(path)
         self._tell(configuration)

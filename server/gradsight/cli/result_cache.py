@@ -13,22 +13,22 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import gradsight
 from gradsight.cli.checking import Result, Task, read_task
+from gradsight.cli.unchanged import CACHE_FOLDER, CACHE_VARIABLE, ENGINE_SUFFIXES
 from gradsight.model.finding import Finding, Related
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source, Span
 from gradsight.ops.table import mark_in_use
+from gradsight.session import disk
 from gradsight.session.reading import reader
 from gradsight.session.workspace import ROOT_MARKS, WorkspaceFinder
 
-FOLDER = ".gradsight_cache"
-VARIABLE = "GRADSIGHT_CACHE"
 FILE = "check.json"
 Check = Callable[[list[Task]], list[Result]]
 Entry = dict[str, Any]
@@ -63,7 +63,8 @@ class Kept:
     is_changed: bool = False
 
     def __post_init__(self) -> None:
-        self.path = _path_for(self.root)
+        folder = cache_folder(self.root)
+        self.path = folder / FILE if folder is not None else None
         self.finder = WorkspaceFinder(self.root, reader())
         self.marks: dict[str, str] = {}
         if self.path is not None:
@@ -106,12 +107,8 @@ class Kept:
         present = {path: entry for path, entry in self.entries.items() if os.path.exists(path)}
         text = json.dumps({"engine": engine_mark(), "entries": present}, separators=(",", ":"))
         with contextlib.suppress(OSError):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            for name, content in _LABELS.items():
-                label = self.path.parent / name
-                if not label.exists():
-                    label.write_text(content, encoding="utf-8")
-            _write_whole(self.path, text)
+            prepare(self.path.parent)
+            write_whole(self.path, text)
 
     def _holds(self, imports: list[list[Any]]) -> bool:
         return all(
@@ -136,6 +133,15 @@ _LABELS = {
 }
 
 
+def prepare(folder: Path) -> None:
+    """Make the folder, and say in it what it is.  Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in _LABELS.items():
+        label = folder / name
+        if not label.exists():
+            label.write_text(content, encoding="utf-8")
+
+
 def mark_of(text: str) -> str:
     """Equal for equal texts."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
@@ -149,30 +155,21 @@ def engine_mark() -> str:
     if not _engine_mark:
         package = Path(gradsight.__file__).parent
         told = [gradsight.__version__, mark_in_use(), *map(str, sys.version_info[:3])]
-        for path in _files_below(str(package)):
+        for path in disk.files_below(str(package), ENGINE_SUFFIXES):
             status = os.stat(path)
             told.append(f"{path}:{status.st_size}:{status.st_mtime_ns}")
         _engine_mark.append(mark_of("\n".join(told)))
     return _engine_mark[0]
 
 
-def _files_below(folder: str) -> Iterator[str]:
-    for entry in sorted(os.scandir(folder), key=lambda each: each.name):
-        if entry.is_dir():
-            if entry.name != "__pycache__":
-                yield from _files_below(entry.path)
-        elif entry.name.endswith((".py", ".txt", ".json")):
-            yield entry.path
-
-
-def _path_for(root: str) -> Path | None:
+def cache_folder(root: str) -> Path | None:
     """Where the results of a project are kept: in the project, or where the variable says; nowhere outside of projects."""
-    chosen = os.environ.get(VARIABLE)
+    chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
-        return Path(chosen) / mark_of(root) / FILE
-    if not any(os.path.exists(os.path.join(root, mark)) for mark in ROOT_MARKS):
+        return Path(chosen) / mark_of(root)
+    if not any(disk.exists(os.path.join(root, mark)) for mark in ROOT_MARKS):
         return None
-    return Path(root) / FOLDER / FILE
+    return Path(root) / CACHE_FOLDER
 
 
 def _read(path: Path) -> dict[str, Entry]:
@@ -186,7 +183,7 @@ def _read(path: Path) -> dict[str, Entry]:
         return {}
 
 
-def _write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str) -> None:
     """Whoever reads finds the old file or the new one, never a part."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".check-")
     try:

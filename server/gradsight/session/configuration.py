@@ -16,6 +16,7 @@ from gradsight.model.events import SEVERITY_ORDER
 from gradsight.model.finding import Severity
 from gradsight.model.settings import Settings
 from gradsight.rules import ALL
+from gradsight.session import disk
 
 SECTION = b"tool.gradsight"
 FILE = "pyproject.toml"
@@ -36,7 +37,7 @@ class BadValueError(ValueError):
 
 def configuration_for(path: str) -> Configuration:
     """The configuration that holds for a file or folder: of the nearest pyproject.toml with a section for us."""
-    folder = path if os.path.isdir(path) else os.path.dirname(path)
+    folder = path if disk.is_folder(path) else os.path.dirname(path)
     while True:
         candidate = os.path.join(folder, FILE)
         if _has_section(candidate):
@@ -50,6 +51,7 @@ def configuration_for(path: str) -> Configuration:
 def read_configuration(path: str) -> Configuration:
     """The configuration of one pyproject.toml."""
     toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    disk.note(path)
     try:
         with open(path, "rb") as file:
             section = toml.load(file).get("tool", {}).get("gradsight", {})
@@ -134,6 +136,7 @@ PARSERS: dict[str, Callable[[object], Any]] = {
 
 
 def _has_section(path: str) -> bool:
+    disk.note(path)
     try:
         with open(path, "rb") as file:
             return SECTION in file.read()

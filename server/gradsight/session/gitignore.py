@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from gradsight.session import disk
+
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
@@ -35,6 +37,7 @@ class IgnoreFile:
 
 def read_ignore_file(path: str, base: str) -> IgnoreFile | None:
     """The ignore file at `path`, or None where there is none that can be read."""
+    disk.note(path)
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return ignore_file(base, file)

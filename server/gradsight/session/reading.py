@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from gradsight.model.source import Source
+from gradsight.session import disk
 
 _DECLARATION = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _BLANK = re.compile(rb"^[ \t\f]*(?:#.*)?$")
@@ -24,6 +24,7 @@ class Unreadable:
 
 def read_bytes(path: str) -> bytes | Unreadable:
     """The content of a file, or why there is none."""
+    disk.note(path)
     try:
         with open(path, "rb") as file:
             return file.read()
@@ -71,7 +72,7 @@ def reader() -> Callable[[str], Source | None]:
 
     def read(path: str) -> Source | None:
         if path not in known:
-            data = read_bytes(path) if os.path.isfile(path) else Unreadable("not a file")
+            data = read_bytes(path) if disk.is_file(path) else Unreadable("not a file")
             text = decode(data) if isinstance(data, bytes) else data
             known[path] = Source(path, text) if isinstance(text, str) else None
         return known[path]

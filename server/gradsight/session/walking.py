@@ -5,16 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from gradsight.session import disk
 from gradsight.session.gitignore import IgnoreFile, ignore_file, is_ignored, read_ignore_file
-
-SUFFIXES = (".py", ".pyw", ".ipynb")
-USUAL_FOLDERS = frozenset(
-    {
-        ".bzr", ".direnv", ".eggs", ".git", ".git-rewrite", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox",
-        ".pants.d", ".pyenv", ".pytest_cache", ".pytype", ".ruff_cache", ".svn", ".tox", ".venv", ".vscode",
-        "__pycache__", "__pypackages__", "_build", "buck-out", "build", "dist", "node_modules", "site-packages", "venv",
-    }
-)  # fmt: skip
 
 
 def walk(folder: str, root: str, exclude: tuple[str, ...] = ()) -> Iterator[tuple[str, int]]:
@@ -39,20 +31,16 @@ def is_excluded(path: str, root: str, exclude: tuple[str, ...]) -> bool:
 
 
 def _walk(folder: str, ignores: list[IgnoreFile]) -> Iterator[tuple[str, int]]:
-    try:
-        with os.scandir(folder) as listing:
-            entries = sorted(listing, key=lambda entry: entry.name)
-    except OSError:
-        return
-    if any(entry.name == ".gitignore" for entry in entries):
-        own = read_ignore_file(os.path.join(folder, ".gitignore"), folder)
+    entries = disk.entries(folder)
+    if any(entry.name == disk.IGNORE_FILE for entry in entries):
+        own = read_ignore_file(os.path.join(folder, disk.IGNORE_FILE), folder)
         ignores = [*ignores, own] if own is not None else ignores
     for entry in entries:
         is_folder = entry.is_dir(follow_symlinks=False)
         if is_folder:
-            if entry.name in USUAL_FOLDERS or os.path.exists(os.path.join(entry.path, "pyvenv.cfg")):
+            if disk.exists(os.path.join(entry.path, "pyvenv.cfg")):
                 continue
-        elif not entry.name.endswith(SUFFIXES):
+        elif entry.name == disk.IGNORE_FILE:
             continue
         if ignores and is_ignored(ignores, entry.path, is_folder):
             continue
@@ -60,6 +48,7 @@ def _walk(folder: str, ignores: list[IgnoreFile]) -> Iterator[tuple[str, int]]:
             yield from _walk(entry.path, ignores)
         else:
             try:
+                disk.note(entry.path)
                 if entry.is_file():
                     yield entry.path, entry.stat().st_size
             except OSError:
@@ -71,7 +60,7 @@ def _ignores_above(folder: str) -> list[IgnoreFile]:
     found: list[IgnoreFile] = []
     here = folder
     while True:
-        is_top = os.path.exists(os.path.join(here, ".git"))
+        is_top = disk.exists(os.path.join(here, ".git"))
         if here != folder:
             own = read_ignore_file(os.path.join(here, ".gitignore"), here)
             if own is not None:

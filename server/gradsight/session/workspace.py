@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from gradsight.model.source import Source
+from gradsight.session import disk
 
 ROOT_MARKS = ("pyproject.toml", ".git", "setup.py", "setup.cfg", ".hg")
 INSTALLED = ("site-packages", "dist-packages")
@@ -76,11 +77,11 @@ def project_root(path: str) -> str:
 
     An installed package is a project of its own, whatever lies around the environment it is installed in.
     """
-    folder = path if os.path.isdir(path) else os.path.dirname(path)
+    folder = path if disk.is_folder(path) else os.path.dirname(path)
     start = folder
     while True:
         if os.path.basename(folder) in INSTALLED or any(
-            os.path.exists(os.path.join(folder, mark)) for mark in ROOT_MARKS
+            disk.exists(os.path.join(folder, mark)) for mark in ROOT_MARKS
         ):
             return folder
         above = os.path.dirname(folder)
@@ -94,7 +95,7 @@ def project_root(path: str) -> str:
 def top_of_package(folder: str) -> str:
     """The outermost package folder that a file in `folder` belongs to; empty when it belongs to none."""
     top = ""
-    while os.path.isfile(os.path.join(folder, "__init__.py")):
+    while disk.is_file(os.path.join(folder, "__init__.py")):
         top = folder
         above = os.path.dirname(folder)
         if above == folder:
