@@ -104,6 +104,7 @@ class Analyser:
             parsed = parse_text(source.path, source.text)
         else:
             parsed = reparse(source.path, source.text, memory.text, memory.units, memory.window)
+            memory.take_over(parsed.grafts)
         program = Program(table)
         program.finder, program.is_unwanted = finder, stop
         records: list[Record] | None = []

@@ -128,7 +128,6 @@ class BackwardFaults(Writer):
             assumption_of(node.requires),
             op=node.op,
             loss=self.text_of_target(site),
-            first_line=first.line,
             how=how,
         )
 

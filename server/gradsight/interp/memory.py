@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from gradsight.interp.grafting import Grafted, remap
 from gradsight.interp.sites import Unit
 from gradsight.interp.values import PythonModule
 from gradsight.model.events import Event
@@ -48,6 +49,15 @@ class Memory:
         self.depends_on: set[str] = set()
         self.modules: dict[str, PythonModule] = {}
         """Workspace modules that the last execution of the script imported."""
+
+    def take_over(self, grafts: list[Grafted]) -> None:
+        """Units took over an edited text without doing anything else than before: what is known of them holds."""
+        units = {graft.unit for graft in grafts}
+        for record in [*self.records.values(), *([self.script] if self.script is not None else [])]:
+            if any(unit in units for _, unit, _ in record.gaps):
+                record.gaps = remap(record.gaps, grafts)
+            if record is self.script or record.units & units:
+                record.cards = None
 
 
 def names_bound(unit: Unit) -> frozenset[str]:

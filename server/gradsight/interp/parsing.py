@@ -7,8 +7,9 @@ import re
 import warnings
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from gradsight.interp.grafting import Grafted, graft
 from gradsight.interp.sites import Unit
 from gradsight.model.report import SyntaxProblem
 from gradsight.model.source import Span
@@ -34,6 +35,8 @@ class Parsed:
     units: list[Unit]
     problems: list[SyntaxProblem]
     window: Window | None = None
+    grafts: list[Grafted] = field(default_factory=list)
+    """Units that are the same as before, in another text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,8 @@ def reparse(path: str, text: str, old_text: str, old_units: list[Unit], window: 
         return _reparse_broken(path, text, head, tail, shift, middle, gone)
     for unit in tail:
         unit.offset += shift
-    return Parsed([*head, *_same_texts(_units_of(path, middle, tree), gone), *tail], [])
+    units, grafts = _same_units(_units_of(path, middle, tree), gone)
+    return Parsed([*head, *units, *tail], [], grafts=grafts)
 
 
 def _reparse_broken(
@@ -113,13 +117,14 @@ def _reparse_broken(
     sound = all(piece.start in begun or middle.start <= piece.start <= middle.end + 1 for piece in pieces[1:])
     if not sound or "\0" in text:
         parsed = parse_text(path, text)
-        return Parsed(_same_texts(parsed.units, [*head, *gone, *tail]), parsed.problems, parsed.window)
+        units, _ = _same_texts(parsed.units, [*head, *gone, *tail])
+        return Parsed(units, parsed.problems, parsed.window)
     near = _near(pieces, middle)
     trees = [_parse(piece.text)[0] for piece in near]
     first, last = _window_of(near, trees)
     window = _joined(near[first : last + 1])
     inside = _parse_window(path, window)
-    units: list[Unit] = []
+    units = []
     for piece, tree in zip(near[:first], trees):
         units += _units_of(path, piece, tree)
     units += inside.units
@@ -131,7 +136,8 @@ def _reparse_broken(
     loose = [*head[len(kept) :], *gone, *tail[: len(tail) - len(moved)]]
     for unit in moved:
         unit.offset += shift
-    return Parsed([*kept, *_same_texts(units, loose), *moved], inside.problems, inside.window)
+    units, grafts = _same_units(units, loose)
+    return Parsed([*kept, *units, *moved], inside.problems, inside.window, grafts)
 
 
 def _parse_window(path: str, window: Piece) -> Parsed:
@@ -275,7 +281,20 @@ def _end_of(text: str, line: int, known: int, place: int) -> int:
     return end if end >= 0 else len(text)
 
 
-def _same_texts(fresh: list[Unit], old_units: list[Unit]) -> list[Unit]:
+def _same_units(fresh: list[Unit], old_units: list[Unit]) -> tuple[list[Unit], list[Grafted]]:
+    """Fresh units, those of them replaced by old ones that have the same text, or do the same."""
+    units, left = _same_texts(fresh, old_units)
+    new = [unit for unit in fresh if unit in units]
+    if len(new) != 1 or len(left) != 1:
+        return units, []
+    grafted = graft(left[0], new[0])
+    if grafted is None:
+        return units, []
+    return [left[0] if unit is new[0] else unit for unit in units], [grafted]
+
+
+def _same_texts(fresh: list[Unit], old_units: list[Unit]) -> tuple[list[Unit], list[Unit]]:
+    """Fresh units, those of them replaced by old ones with the same text, and the old ones that are left."""
     available: dict[str, list[Unit]] = {}
     for unit in reversed(old_units):
         if not unit.repaired:
@@ -289,7 +308,7 @@ def _same_texts(fresh: list[Unit], old_units: list[Unit]) -> list[Unit]:
             result.append(old)
         else:
             result.append(unit)
-    return result
+    return result, [unit for unit in old_units if unit not in result]
 
 
 def _with_line_feeds(text: str) -> str:

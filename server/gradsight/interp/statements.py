@@ -229,9 +229,7 @@ class Statements(Loops):
             yield sent
         elif isinstance(value, ast.YieldFrom):
             yield from self.iterate(self.evaluate(value.value))[0]
-        elif isinstance(value, ast.Constant):
-            pass
-        else:
+        elif not isinstance(value, (ast.Constant, ast.Name)):
             result = self.evaluate(value)
             if isinstance(value, ast.Attribute):
                 self.method_named(value, result)

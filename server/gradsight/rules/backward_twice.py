@@ -86,13 +86,12 @@ from __future__ import annotations
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding
 
 
 def judge(event: Event) -> Finding | None:
-    message = (
-        f"backward goes through a graph that was freed by the backward on line {text(event, 'first_line')}"
-    )
+    freed = next(step.place for step in event.steps if step.role == "needed")
+    message = f"backward goes through a graph that was freed by the backward on line {freed.span().line}"
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 

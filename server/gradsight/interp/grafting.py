@@ -1,0 +1,263 @@
+"""Edits that change nothing of what a program does: comments, blank lines, the first letters of a new line.
+
+Whoever types has, most of the time, a line that does nothing yet.  A unit edited in such a way stays the same object: the
+nodes that both trees have stay the old ones, at their new places, and so everything that is known about the unit, and about
+what rests on it, is still known.
+
+*Idle* is a statement inside a function that neither changes nor reads anything: `pass`, a constant or a name alone on its
+line, and a constant given to a name that the function has nowhere else.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from gradsight.interp.sites import Unit
+
+Lines = dict[int, int]
+Body = list[Any]
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+PLACE = ("lineno", "col_offset", "end_lineno", "end_col_offset")
+LOOKING_AT_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec", "globals"})
+
+
+class Different(Exception):
+    """The edit does something."""
+
+
+class Grafted:
+    """A unit that took over an edited text, and where its lines went."""
+
+    __slots__ = ("begin", "delta", "lines", "stop", "unit")
+
+    def __init__(self, unit: Unit, begin: int, stop: int, delta: int, lines: Lines) -> None:
+        self.unit = unit
+        self.begin = begin
+        self.stop = stop
+        self.delta = delta
+        self.lines = lines
+
+    def moved(self, line: int) -> int:
+        """Where a line with a node on it is now; lines count as the nodes of the unit count them."""
+        if line < self.begin:
+            return line
+        return line + self.delta if line >= self.stop else self.lines.get(line, line)
+
+
+def graft(old: Unit, new: Unit) -> Grafted | None:
+    """Make the old unit the new one, if they do the same; None if they do not, and nothing has changed then."""
+    if len(old.tree) != 1 or len(new.tree) != 1 or not isinstance(old.tree[0], DEFINITIONS):
+        return None
+    try:
+        plan = _Plan(old, new)
+        plan.compare_bodies(old.tree, new.tree, None, None)
+    except Different:
+        return None
+    plan.carry_out()
+    old.text, old.height, old.lines = new.text, new.height, None
+    old.repaired = new.repaired
+    old.offset = new.start - old.first
+    return Grafted(old, plan.begin, plan.stop, plan.delta, plan.lines)
+
+
+class _Plan:
+    """What is to be done to the old tree, found out before anything is done."""
+
+    def __init__(self, old: Unit, new: Unit) -> None:
+        before, after = old.text.split("\n"), new.text.split("\n")
+        same = _common(before, after, min(len(before), len(after)))
+        alike = _common(before[::-1], after[::-1], min(len(before), len(after)) - same)
+        self.begin = old.first + same
+        """The first line, as the old nodes count, that the edit touched; `stop` is the first behind it."""
+        self.stop = old.first + len(before) - alike
+        self.new_stop = old.first + len(after) - alike
+        self.delta = len(after) - len(before)
+        self.shift = old.first - new.first
+        """What to add to a line of the new tree to count as the old one does."""
+        self.placed: list[tuple[ast.AST, ast.AST]] = []
+        self.behind: list[ast.AST] = []
+        self.bodies: list[tuple[Body, Body]] = []
+        self.fresh: list[ast.AST] = []
+        self.touched: list[ast.AST] = []
+        self.lines: Lines = {}
+
+    # -- comparing ---------------------------------------------------------------------------------------------------
+
+    def compare_bodies(
+        self, old: Body, new: Body, was: Counter[str] | None, now: Counter[str] | None
+    ) -> None:
+        """Two rows of statements; `was` and `now` count the names of the function that they are in."""
+        rest = iter([statement for statement in old if not is_idle(statement, was)])
+        merged: Body = []
+        for statement in new:
+            if is_idle(statement, now):
+                self.fresh.append(statement)
+                merged.append(statement)
+                continue
+            known = next(rest, None)
+            if known is None:
+                raise Different
+            self.compare(known, statement, was, now)
+            merged.append(known)
+        if next(rest, None) is not None:
+            raise Different
+        self.bodies.append((old, merged))
+
+    def compare(self, old: ast.AST, new: ast.AST, was: Counter[str] | None, now: Counter[str] | None) -> None:
+        """Two statements, or two parts of one that have statements in them."""
+        if type(old) is not type(new):
+            raise Different
+        if (span := _lines_of(old)) is not None and (new_span := _lines_of(new)) is not None:
+            first, last = new_span[0] + self.shift, new_span[1] + self.shift
+            if span[1] < self.begin and (first, last) == span:
+                return
+            if (
+                span[0] >= self.stop
+                and first >= self.new_stop
+                and (first - self.delta, last - self.delta) == span
+            ):
+                self.behind.append(old)
+                return
+        if isinstance(old, FUNCTIONS) and was is None:
+            was, now = names_in(old), names_in(new)
+        self.touched.append(old)
+        self.place(old, new)
+        for name in old._fields:
+            here, there = getattr(old, name, None), getattr(new, name, None)
+            if name not in BLOCKS or not isinstance(here, list) or not isinstance(there, list):
+                self.compare_values(here, there)
+            elif name in ("handlers", "cases"):
+                if len(here) != len(there):
+                    raise Different
+                for one, other in zip(here, there):
+                    self.compare(one, other, was, now)
+            else:
+                self.compare_bodies(here, there, was, now)
+
+    def compare_values(self, old: Any, new: Any) -> None:
+        """Two expressions, or whatever else a statement has besides its blocks."""
+        if isinstance(old, ast.AST):
+            if type(old) is not type(new):
+                raise Different
+            self.place(old, new)
+            for name in old._fields:
+                self.compare_values(getattr(old, name, None), getattr(new, name, None))
+        elif isinstance(old, list):
+            if not isinstance(new, list) or len(old) != len(new):
+                raise Different
+            for one, other in zip(old, new):
+                self.compare_values(one, other)
+        elif type(old) is not type(new) or repr(old) != repr(new):
+            raise Different
+
+    def place(self, old: ast.AST, new: ast.AST) -> None:
+        self.placed.append((old, new))
+        line = getattr(old, "lineno", None)
+        if line is not None:
+            there = new.lineno + self.shift  # type: ignore[attr-defined]
+            if self.lines.setdefault(line, there) != there:
+                raise Different
+
+    # -- carrying out ------------------------------------------------------------------------------------------------
+
+    def carry_out(self) -> None:
+        """Give the old nodes their new places, and put what is new beside them."""
+        for old, new in self.placed:
+            for name in PLACE:
+                value = getattr(new, name, None)
+                if value is not None:
+                    setattr(old, name, value + self.shift if name.endswith("lineno") else value)
+        if self.delta:
+            for node in self.behind:
+                move(node, self.delta)
+        if self.shift:
+            for node in self.fresh:
+                move(node, self.shift)
+        for body, merged in self.bodies:
+            body[:] = merged
+        for node in self.touched:
+            forget_answers(node)
+            if isinstance(node, ast.ClassDef):
+                # Whether a method is worth executing depends on the text of its whole class.
+                for member in node.body:
+                    forget_answers(member)
+
+
+def is_idle(statement: ast.AST, names: Counter[str] | None) -> bool:
+    """Whether a statement does nothing; `names` counts those of the function around it, None outside of functions."""
+    if names is None:
+        return False
+    if isinstance(statement, ast.Pass):
+        return True
+    if isinstance(statement, ast.Expr):
+        return isinstance(statement.value, (ast.Constant, ast.Name))
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target = statement.targets[0]
+        return (
+            isinstance(target, ast.Name)
+            and isinstance(statement.value, ast.Constant)
+            and names[target.id] == 1
+            and not any(names[word] for word in LOOKING_AT_NAMES)
+        )
+    return False
+
+
+def names_in(function: ast.AST) -> Counter[str]:
+    """How often a function has each word that can be a name: read, bound, declared or given."""
+    found: Counter[str] = Counter()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name):
+            found[node.id] += 1
+        elif not isinstance(node, (ast.Constant, ast.Attribute)):
+            for name in ("name", "names", "arg", "asname", "rest", "kwarg", "vararg"):
+                value = node.__dict__.get(name)
+                for word in value if isinstance(value, list) else [value]:
+                    if isinstance(word, str):
+                        found[word] += 1
+    return found
+
+
+def move(node: ast.AST, lines: int) -> None:
+    """Move a node and everything in it."""
+    for inner in ast.walk(node):
+        if "lineno" in inner.__dict__:
+            inner.lineno += lines  # type: ignore[attr-defined]
+            inner.end_lineno += lines  # type: ignore[attr-defined]
+
+
+def forget_answers(node: ast.AST) -> None:
+    """Drop what was worked out from the syntax of a node and kept with it."""
+    known = {*node._fields, *node._attributes}
+    for name in [name for name in node.__dict__ if name not in known]:
+        del node.__dict__[name]
+
+
+def _lines_of(node: ast.AST) -> tuple[int, int] | None:
+    first = getattr(node, "lineno", None)
+    last = getattr(node, "end_lineno", None)
+    if first is None or last is None:
+        return None
+    for decorator in getattr(node, "decorator_list", ()):
+        first = min(first, decorator.lineno)
+    return first, last
+
+
+def _common(one: list[str], other: list[str], most: int) -> int:
+    return next((index for index in range(most) if one[index] != other[index]), most)
+
+
+def remap(gaps: dict[Any, int], grafts: list[Grafted]) -> dict[Any, int]:
+    """Gaps, which name lines of units, after units took over edited texts."""
+    moved = {graft.unit: graft for graft in grafts}
+
+    def entries() -> Iterator[tuple[Any, int]]:
+        for (reason, unit, line), count in gaps.items():
+            found = moved.get(unit)
+            yield (reason, unit, found.moved(line) if found is not None else line), count
+
+    return dict(entries())
