@@ -20,13 +20,15 @@ local function message() return (vim.diagnostic.get(0)[1] or {}).message or "" e
 local ok, problem = pcall(function()
   wait("a finding", function() return message() ~= "" end)
   seen.found = message()
-  local client = vim.lsp.get_active_clients and vim.lsp.get_active_clients()[1] or vim.lsp.get_clients()[1]
+  local client = (vim.lsp.get_clients or vim.lsp.get_active_clients)()[1]
   seen.options = client.config.init_options
   if vim.fn.exists(":GradSightProbe") == 2 then
     vim.cmd("GradSightProbe")
     wait("a verdict", function() return message():find("confirmed") ~= nil end)
     seen.verdict = message()
   end
+  vim.cmd("edit other.py")
+  seen.servers = #(vim.lsp.get_clients or vim.lsp.get_active_clients)()
   finish(0)
 end)
 if not ok then

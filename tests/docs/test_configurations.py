@@ -48,7 +48,7 @@ def test_json_is_understood(block: Block) -> None:
     assert [name for name in names if name not in known] == []
     if block.title == "initializationOptions":
         assert options_from(table)[1] == ()
-    for options in nested(table, "initializationOptions"):
+    for options in [*nested(table, "initializationOptions"), *nested(table, "initialization_options")]:
         assert options_from(options)[1] == ()
     if block.page == "docs/editors.md" and block.title != "initializationOptions":
         commands = [

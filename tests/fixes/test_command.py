@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gradsight import cli
-from gradsight.cli import shell, writing
+from gradsight.cli import fix, shell, writing
 
 FAILS = "import torch\n\nx = torch.ones(3, requires_grad=True)\ny = x.exp()\ny *= 2\ny.sum().backward()\n"
 FIXED = FAILS.replace("y *= 2", "y = y * 2")
@@ -129,4 +129,20 @@ def test_what_comes_from_standard_input_goes_to_standard_output(
 
 
 def test_a_notebook_is_not_touched() -> None:
-    check("{}", "{}", code=shell.FAILED, name="train.ipynb")
+    assert "0 fixes applied, 1 file left alone" in check("{}", "{}", code=shell.FAILED, name="train.ipynb")
+
+
+def test_a_notebook_in_a_folder_is_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "train.py").write_text(FAILS)
+    (project / "notes.ipynb").write_text('{"cells": [], "metadata": {"about": "torch"}}')
+    (project / "other.ipynb").write_text("{}")
+    assert cli.main(["fix"]) == shell.CLEAN
+    assert "1 fix applied in 1 file, 1 file left alone" in capsys.readouterr().out
+
+
+def test_what_could_not_be_written_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str, known: bytes, data: bytes) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(fix, "replace_file", refuse)
+    assert "0 fixes applied, 1 file left alone" in check(FAILS, FAILS, code=shell.FAILED)

@@ -67,7 +67,9 @@ class Editor:
         configuration: Callable[[str | None], Any] | None = None,
         command: list[str] | None = None,
         initialize: bool = True,
+        name: str = "editor",
     ) -> None:
+        self.name = name
         self.texts: dict[str, str] = {}
         self.versions: dict[str, int] = {}
         self.published: dict[str, list[dict[str, Any]]] = {}
@@ -105,6 +107,7 @@ class Editor:
             {
                 "processId": os.getpid(),
                 "rootUri": None,
+                "clientInfo": {"name": self.name},
                 "capabilities": self.capabilities,
                 "initializationOptions": options,
                 "workspaceFolders": [

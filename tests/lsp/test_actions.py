@@ -117,6 +117,20 @@ def test_a_client_that_only_knows_commands_has_them_applied() -> None:
         assert editor.texts[uri] == REPAIRED
 
 
+def test_a_client_that_may_carry_out_all_offers_gets_the_repair_of_the_finding_it_names() -> None:
+    capabilities = able("utf-16", is_lazy=False)
+    del capabilities["textDocument"]["codeAction"]["isPreferredSupport"]
+    with Editor(capabilities=capabilities, options={"debounce": 0}) as editor:
+        twice = HAZARD.replace("y.sum()", "v = x.exp()\nv *= 3\n(y + v).sum()")
+        uri = editor.open("file:///a/kate.py", twice)
+        first, second = editor.diagnostics(uri)
+        assert len(editor.actions(uri, twice.index("v *="))) > 1
+        [action] = editor.actions(uri, 0, len(twice), echoed=[second])
+        assert editor.applied(uri, action["edit"]) == twice.replace("v *= 3", "v = v * 3")
+        [action] = editor.actions(uri, 0, len(twice), echoed=[first])
+        assert editor.applied(uri, action["edit"]) == twice.replace("y *= 3", "y = y * 3")
+
+
 def test_a_text_without_findings_has_no_quick_fix(editor: Editor) -> None:
     uri = opened(editor, REPAIRED)
     assert editor.actions(uri, REPAIRED.index("y = y"), only=["quickfix"]) == []

@@ -180,6 +180,21 @@ def test_a_client_that_does_not_pull_is_not_offered_to() -> None:
         assert "diagnosticProvider" not in editor.server["capabilities"]
 
 
+@pytest.mark.parametrize(
+    ("name", "refreshes"),
+    [("Neovim", True), ("Neovim", False), ("helix", False)],
+    ids=["Neovim 0.12", "Neovim 0.10", "Helix"],
+)
+def test_a_client_that_would_not_ask_again_is_pushed_to(name: str, refreshes: bool) -> None:
+    capabilities = pulling()
+    capabilities["workspace"]["diagnostics"]["refreshSupport"] = refreshes
+    with Editor(capabilities=capabilities, options={"debounce": 0}, name=name) as editor:
+        assert "diagnosticProvider" not in editor.server["capabilities"]
+        uri = editor.open("file:///d/pushed.py", HAZARD)
+        assert editor.codes(uri) == [("GS101", 5)]
+        assert editor.refreshes == []
+
+
 def test_pulling_a_document_that_is_not_open_gives_nothing() -> None:
     with Editor(capabilities=pulling()) as editor:
         assert pull(editor, "file:///d/never.py")["items"] == []

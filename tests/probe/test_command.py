@@ -136,6 +136,18 @@ def test_a_notebook_is_a_program(gradsight, tmp_path: Path) -> None:
     assert (status, fault["cell"], fault["location"]["row"]) == (1, 2, 2)
 
 
+def test_an_interpreter_without_torch_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "torch.py").write_text("raise ImportError('there is no torch here')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    assert command.run(parser.parse_args(["-c", "pass"])) == 2
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"tried in {sys.executable}: --python names another" in said
+
+
 def test_clean_program_exits_with_zero(gradsight) -> None:
     status, out, _ = gradsight("--format", "json", SAFE)
     assert (status, json.loads(out)["outcome"]) == (0, "clean")

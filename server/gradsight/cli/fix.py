@@ -86,35 +86,42 @@ class Work:
         self.fixed = 0
         self.changed = 0
         self.left = 0
+        self.left_alone = 0
+        """Files that could not be looked at or written, and notebooks."""
         self.failed = False
 
     def do(self, task: Task) -> None:
         """Repair one file, and say what cannot be done."""
+        if not self._is_done(task):
+            self.left_alone += 1
+
+    def _is_done(self, task: Task) -> bool:
         data = read_bytes(task.path) if task.text is None else task.text.encode("utf-8", "surrogatepass")
         if isinstance(data, Unreadable):
             self._complain(task, data.reason)
-            return
+            return False
         if task.path.endswith(".ipynb"):
             if task.is_named:
                 self._complain(task, "notebooks are repaired in the editor only")
-            return
+            return not task.is_named and TORCH not in data
         text = task.text if task.text is not None else decode(data)
         if isinstance(text, Unreadable):
             if task.is_named or TORCH in data:
                 self._complain(task, text.reason)
-            return
+            return not task.is_named and TORCH not in data
         with Faults() as faults:
             result = self.repair(task, text) if TORCH in data else Repaired(text, [], ())
         if faults.traces:
             self._complain(task, "internal error, a fault of gradsight\n" + "\n".join(faults.traces))
+        if task.text is not None and not self.shows_only:
+            sys.stdout.write(result.text)
+        elif result.text != text and not self._is_delivered(task, data, text, result):
+            return False
         self.left += len(result.left)
         if result.fixes:
             self.fixed += len(result.fixes)
             self.changed += 1
-        if task.text is not None and not self.shows_only:
-            sys.stdout.write(result.text)
-        elif result.text != text:
-            self._deliver(task, data, text, result)
+        return True
 
     def repair(self, task: Task, text: str) -> Repaired:
         """The text after all fixes, and the alarms that are left."""
@@ -146,20 +153,22 @@ class Work:
             ),
         )
 
-    def _deliver(self, task: Task, data: bytes, text: str, result: Repaired) -> None:
+    def _is_delivered(self, task: Task, data: bytes, text: str, result: Repaired) -> bool:
         """Show the difference, or write the file."""
         if self.shows_only:
             sys.stdout.writelines(difference(shown_path(task.path), text, result.text))
-            return
+            return True
         try:
             replace_file(task.path, data, encode(result.text, data))
         except Changed:
             self._complain(task, "changed while it was being repaired; nothing was written")
+            return False
         except OSError as problem:
             self._complain(task, f"cannot be written: {(problem.strerror or str(problem)).lower()}")
-        else:
-            for fix in result.fixes:
-                print(f"{shown_path(task.path)}: {fix.code} {fix.title}")
+            return False
+        for fix in result.fixes:
+            print(f"{shown_path(task.path)}: {fix.code} {fix.title}")
+        return True
 
     def _complain(self, task: Task, text: str) -> None:
         complain(f"{shown_path(task.path)}: {text}")
@@ -170,8 +179,12 @@ class Work:
         verb = "would be applied" if self.shows_only else "applied"
         fixes = f"{self.fixed} fix{'' if self.fixed == 1 else 'es'} {verb}"
         files = f" in {self.changed} file{'' if self.changed == 1 else 's'}" if self.changed else ""
-        left = f"{self.left} finding{'' if self.left == 1 else 's'} left" if self.left else "nothing left"
-        return f"{fixes}{files}, {left}"
+        left = []
+        if self.left:
+            left.append(f"{self.left} finding{'' if self.left == 1 else 's'} left")
+        if self.left_alone:
+            left.append(f"{self.left_alone} file{'' if self.left_alone == 1 else 's'} left alone")
+        return ", ".join([f"{fixes}{files}", *(left or ["nothing left"])])
 
 
 def difference(name: str, old: str, new: str) -> Iterator[str]:

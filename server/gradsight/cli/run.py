@@ -80,6 +80,8 @@ def run(args: argparse.Namespace) -> int:
     outcome = _execute(request, args)
     texts = {"<string>": request.code} if request.code is not None else {}
     document = with_remedies(document_of(outcome), texts)
+    if isinstance(outcome, CouldNotRun) and outcome.detail == "torch":
+        document["notes"].append(f"it was tried in {request.python}: --python names another interpreter")
     if args.graph is not None:
         problem = _draw(outcome, args.graph)
         if problem:

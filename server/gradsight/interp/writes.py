@@ -240,8 +240,11 @@ class Writer(Recorder):
         )
 
     def call_steps(self, site: Site) -> list[Step]:
-        """The calls that led to a place inside a function."""
-        return [Step("call", caller, "called from here") for caller in site.callers()[:3]]
+        """The calls that led to a place inside a function; one that is tried by itself was entered at its definition."""
+        return [
+            Step("call", caller, ENTERED if isinstance(caller.node, FUNCTIONS) else "called from here")
+            for caller in site.callers()[:3]
+        ]
 
     def text_of_target(self, site: Site) -> str:
         """The source text of what is being written, short enough to speak of."""
@@ -344,6 +347,9 @@ def clash(target: Tensor, other: Tensor) -> bool:
         return False
     return surely_overlap(target.region, other.region)
 
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+ENTERED = "taken to be called from elsewhere"
 
 KEEPS_ZERO = {"mul_", "zero_", "NumPy mul=", "relu_", "abs_", "neg_", "tanh_"}
 """Writes that leave zeros as they are."""

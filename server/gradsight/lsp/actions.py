@@ -56,13 +56,18 @@ async def code_actions(
     if spot.cell is not None or context.only is None:
         # In a cell a source action would run once for each cell, over the whole notebook.
         wanted.discard("fixAll")
-    asked = span_of(spot, params.range, ls.client.encoding)
+    is_for_one = not ls.client.knows_preferred and _asks_for_one(params, spot)
+    place = context.diagnostics[0].range if is_for_one else params.range
+    asked = span_of(spot, place, ls.client.encoding)
     plan = _plan(ls, spot, wanted, asked, context.diagnostics, is_lazy)
     if not (is_lazy and plan.is_ready and document.report is not None):
         if not await ls.session.current(document):
             return []
         plan = _plan(ls, spot, wanted, asked, context.diagnostics, is_lazy)
     offers = await _offers(ls, document, plan)
+    if is_for_one:
+        preferred = [offer for offer in offers if offer.purpose == "fix" and offer.is_preferred]
+        return [_action(ls, document, offer, asked, context.diagnostics) for offer in preferred[:1]]
     if is_fix_all_offered and document.findings:
         offers.append(Offer("fixAll", repairs.FIX_ALL, None))
     actions = [_action(ls, document, offer, asked, context.diagnostics) for offer in offers]
@@ -104,6 +109,16 @@ async def edit_for(ls: GradSightServer, handle: dict[str, Any]) -> types.Workspa
     if offer is None or offer.edits is None:
         return None
     return workspace_edit(ls, document, offer.edits)
+
+
+def _asks_for_one(params: types.CodeActionParams, spot: Spot) -> bool:
+    """Whether the client names a finding and asks over the whole text: it wants that finding repaired.
+
+    Kate does so for its "Quick Fix", and up to 22.12 carries out everything that it is offered.
+    """
+    start, end = params.range.start, params.range.end
+    is_whole = (start.line, start.character) == (0, 0) and end.line >= spot.buffer.text.count("\n")
+    return is_whole and len(params.context.diagnostics) == 1
 
 
 def _plan(

@@ -16,7 +16,9 @@ INCREMENTAL = 2
 
 def begin(server: GradSightServer, params: Mapping[str, Any]) -> dict[str, Any]:
     """Take up the conversation; the result of `initialize`, ready to be sent."""
-    server.client = read_client(params.get("capabilities"))
+    client = params.get("clientInfo")
+    name = client.get("name") if isinstance(client, Mapping) else None
+    server.client = read_client(params.get("capabilities"), name)
     server.session.is_pulled = server.client.pulls_diagnostics
     server.choices.folders_at_start = folders_of(params)
     server.choices.sent_at_start = params.get("initializationOptions")
