@@ -195,6 +195,16 @@ def test_a_client_that_would_not_ask_again_is_pushed_to(name: str, refreshes: bo
         assert editor.refreshes == []
 
 
+def test_a_client_that_pulls_and_takes_no_refresh_is_answered_and_not_bothered() -> None:
+    capabilities = pulling()
+    capabilities["workspace"]["diagnostics"]["refreshSupport"] = False
+    with Editor(capabilities=capabilities, options={"debounce": 0}) as editor:
+        uri = editor.open("file:///d/pulled.py", HAZARD)
+        assert [item["code"] for item in pull(editor, uri)["items"]] == ["GS101"]
+        assert editor.refreshes == []
+        assert editor.published.get(uri, []) == []
+
+
 def test_pulling_a_document_that_is_not_open_gives_nothing() -> None:
     with Editor(capabilities=pulling()) as editor:
         assert pull(editor, "file:///d/never.py")["items"] == []

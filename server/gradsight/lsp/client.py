@@ -13,8 +13,10 @@ from typing import Any
 from gradsight.lsp.convert import Encoding
 
 ENCODINGS: dict[object, Encoding] = {"utf-8": "utf-8", "utf-16": "utf-16", "utf-32": "utf-32"}
-# Neovim 0.12 answers a refresh by asking for the workspace, and passes over the files in the answer that are open.
-DEAF_TO_REFRESH = frozenset({"Neovim"})
+# What is said about a text changes while the text does not: a probe confirms it, a file it imports is edited.  These
+# clients can pull, but would not hear of it: up to 0.11 Neovim, and Helix, take no refresh; Neovim 0.12 answers one by
+# asking for the workspace, and passes over the files in the answer that are open.
+DEAF_TO_REFRESH = frozenset({"Neovim", "helix"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class Client:
 
     encoding: Encoding = "utf-16"
     pulls_diagnostics: bool = False
+    refreshes_diagnostics: bool = False
     takes_versions: bool = False
     takes_related_information: bool = False
     takes_code_description: bool = False
@@ -58,14 +61,12 @@ def read_client(capabilities: object, name: object = None) -> Client:
         found = find(path)
         return found if isinstance(found, list) else []
 
-    # What is said about a text changes while the text does not: a probe confirms it, a file it imports is edited. A
-    # client that only asks after its own changes would never hear of it, and is pushed to instead.
-    refreshes_diagnostics = has("workspace.diagnostics.refreshSupport") and name not in DEAF_TO_REFRESH
     publish, action = "textDocument.publishDiagnostics", "textDocument.codeAction"
     offered = [ENCODINGS[name] for name in entries("general.positionEncodings") if name in ENCODINGS]
     return Client(
         encoding=offered[0] if offered else "utf-16",
-        pulls_diagnostics=find("textDocument.diagnostic") is not None and refreshes_diagnostics,
+        pulls_diagnostics=find("textDocument.diagnostic") is not None and name not in DEAF_TO_REFRESH,
+        refreshes_diagnostics=has("workspace.diagnostics.refreshSupport"),
         takes_versions=has(f"{publish}.versionSupport"),
         takes_related_information=has(f"{publish}.relatedInformation"),
         takes_code_description=has(f"{publish}.codeDescriptionSupport"),

@@ -99,7 +99,7 @@ class GradSightServer(LanguageServer):
 
     def _refresh(self) -> None:
         self._refresh_due = False
-        if self.client.pulls_diagnostics:
+        if self.client.pulls_diagnostics and self.client.refreshes_diagnostics:
             self.in_background(self.workspace_diagnostic_refresh_async(None))
         if self.client.refreshes_hints and self.choices.common.inlay_hints:
             self.in_background(self.workspace_inlay_hint_refresh_async(None))
