@@ -432,6 +432,25 @@ def _narrow(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
     )
 
 
+def _take_along(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    """Along the dimension as many as there are indices, elsewhere both stretched to each other; else one long row."""
+    index = bound["indices"].shape
+    if bound.get("dim") is None:
+        return (numel(index),)
+    axis = bound["dim"] % len(shape)
+    sizes = list(broadcast([shape, index]))
+    sizes[axis] = index[axis]
+    return tuple(sizes)
+
+
+def _halved(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    """Half as many along the dimension."""
+    axis = bound.get("dim", -1) % len(shape)
+    return tuple(
+        size // 2 if index == axis and isinstance(size, int) else size for index, size in enumerate(shape)
+    )
+
+
 def _same(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
     return shape
 
@@ -529,7 +548,7 @@ RULES: dict[str, Any] = {
     **dict.fromkeys(("sum", "mean", "max", "min", "amax", "amin", "prod", "std", "var", "logsumexp", "all", "any", "argmax",
                      "argmin", "median", "nansum", "nanmean", "count_nonzero"), _reduce),
     **dict.fromkeys(("norm", "vector_norm", "matrix_norm"), _norm),
-    "index": _index, "diagonal": _diagonal, "narrow": _narrow, "chunk": _chunk, "split": _split, "unbind": _unbind, "gather": _gather, "outer": _outer,
+    "index": _index, "diagonal": _diagonal, "narrow": _narrow, "chunk": _chunk, "split": _split, "unbind": _unbind, "gather": _gather, "take_along_dim": _take_along, "glu": _halved, "outer": _outer,
     **dict.fromkeys(("add", "sub", "mul", "div", "true_divide", "divide", "multiply", "subtract", "pow", "where", "maximum", "minimum", "remainder", "floor_divide", "lt", "le",
                      "gt", "ge", "eq", "ne", "bitwise_and", "bitwise_or", "atan2", "fmod"), _elementwise),
     **dict.fromkeys(("clone", "detach", "data", "exp", "log", "relu", "sigmoid", "tanh", "softmax", "log_softmax", "dropout",
