@@ -41,7 +41,7 @@ class ClonedSaves(TorchFunctionMode):
     a change: which values a program meets is luck.  It must have been torch's write, to bytes of the saved tensor itself.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str = "<program>") -> None:
         super().__init__()
         self.changed: dict[int, set[int]] = {}
         """The storages whose saved content was changed unseen, each with the lines that are known to have written it."""
