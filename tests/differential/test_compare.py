@@ -12,7 +12,10 @@ STALE = Failure(
     "version", "RuntimeError", "modified by an inplace operation", 9, frozenset({5, 6}), frozenset({3})
 )
 FAILING = Truth("raises", (STALE,))
-SILENT = Truth("silent", (Failure("silent", "", "x.grad is wrong", 0, frozenset({4})),))
+SILENT = Truth(
+    "silent", (Failure("silent", "", "x.grad is wrong", 0, frozenset({4})),), unseen=frozenset({4})
+)
+MASKED = Truth("masked", unseen=frozenset({4}))
 
 
 def check(truth: Truth, said: list[tuple[str, Severity, int]], expected: str) -> None:
@@ -82,6 +85,19 @@ def test_silent_wrongs_are_counted_apart() -> None:
     check(SILENT, [("GS104", "warning", 4)], "agrees")
     check(SILENT, [("GS104", "warning", 8)], "silent wrong line")
     check(SILENT, [("GS402", "error", 4)], "false alarm")
+    check(SILENT, [("GS104", "warning", 4), ("GS104", "warning", 8)], "false alarm")
+
+
+@pytest.mark.parametrize("truth", [SILENT, MASKED])
+def test_what_is_said_of_a_refusal_is_false_where_torch_refuses_nothing(truth: Truth) -> None:
+    check(truth, [("GS104", "warning", 4), ("GS101", "error", 4)], "false alarm")
+
+
+def test_masked_changes_forgive_what_is_said_on_their_lines_only() -> None:
+    check(MASKED, [], "agrees")
+    check(MASKED, [("GS104", "warning", 4)], "agrees")
+    check(MASKED, [("GS104", "warning", 8)], "false alarm")
+    check(MASKED, [("GS102", "error", 4)], "false alarm")
 
 
 def test_cut_graphs_forgive_findings_about_cuts_only() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.interp.checking import check
+from tests.interp.running import refused, safe
 
 
 def test_a_second_backward_is_reported() -> None:
@@ -415,3 +416,20 @@ def test_a_step_between_two_backwards_is_reported() -> None:
         opt.step()  # GS106
         lb.backward()
     """)
+
+
+UNUSED = """
+    used, unused = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    grads = torch.autograd.grad((used * 2).sum(), [used, unused], {option}=True)
+    assert grads[0].tolist() == [2, 2, 2]
+    if grads[1] is not None:
+        unused.mul_(2){said}
+"""
+
+
+def test_the_gradient_of_an_unused_tensor_is_none_where_that_is_allowed() -> None:
+    safe(UNUSED.format(option="allow_unused", said=""))
+
+
+def test_the_gradient_of_an_unused_tensor_is_zero_where_that_is_asked_for() -> None:
+    refused(UNUSED.format(option="materialize_grads", said="  # GS102"), "leaf Variable")

@@ -411,7 +411,7 @@ class Recorder(CaseSelection):
                 if tensor.inference_site is not None and sure and grad_node.requires is True:
                     self.inference_tensor_saved(tensor, grad_node)
                 grad_node.saved.append(
-                    Saved(tensor, save.what, sure and kept_itself and self.saves_are_certain)
+                    Saved(tensor, save.what, sure and kept_itself and self.saves_are_certain, save.noticed)
                 )
 
     def keep_factors(self, grad_node: Node, save: Save, bound: dict[str, Any], sure: bool) -> None:

@@ -122,7 +122,7 @@ class Backward(BackwardFaults):
                     twice = edge
             else:
                 for saved in edge.saved:
-                    if saved.counter.version != saved.version:
+                    if saved.counter.version != saved.version and saved.noticed:
                         self.saved_is_stale(edge, saved, site, how, assumption)
                     elif saved.storage.epoch != saved.epoch:
                         self.saved_is_changed(edge, saved, site, how, assumption)
@@ -275,6 +275,9 @@ class Backward(BackwardFaults):
         for tensor in inputs:
             if not lenient:
                 self.check_in_graph(outputs, tensor, site)
+            elif given.get("materialize_grads", spread) is False and not self.is_reached(outputs, tensor):
+                results.append(self.absent_gradient(outputs))
+                continue
             result = Tensor(site, shape=tensor.shape, dtype=tensor.dtype)
             result.label = ""
             if create is True:
@@ -291,6 +294,18 @@ class Backward(BackwardFaults):
         if not inputs:
             results = [Unknown("gradient of an unknown value")]
         return self.grad_results(wanted, results)
+
+    def is_reached(self, outputs: list[Tensor], wanted: Tensor) -> bool:
+        """Whether the graph of the outputs leads to a tensor."""
+        edges = tuple(edge for output in outputs if (edge := output.edge()) is not None)
+        return wanted.edge() in nodes_and_leaves(edges)
+
+    def absent_gradient(self, outputs: list[Tensor]) -> Any:
+        """None for a tensor that the outputs do not depend on, where all of their graph is known."""
+        edges = tuple(edge for output in outputs if (edge := output.edge()) is not None)
+        nodes = [edge for edge in nodes_and_leaves(edges) if isinstance(edge, Node)]
+        known = all(node.requires is True and not node.open for node in nodes) and not self.gradients_unknown
+        return None if known else Unknown("gradient of a tensor that may be unused")
 
     def grad_results(self, wanted: Any, results: list[Any]) -> Any:
         exact = not isinstance(wanted, Seq) or (wanted.exact and len(results) == len(wanted.items))

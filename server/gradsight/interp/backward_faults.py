@@ -8,7 +8,7 @@ import re
 from gradsight.interp.machine import assumption_of
 from gradsight.interp.regions import overlaps
 from gradsight.interp.sites import Site
-from gradsight.interp.tensors import Cut, Edge, Maybe, Node, Saved, Tensor
+from gradsight.interp.tensors import Cut, Edge, Maybe, Node, Saved, Tensor, Write
 from gradsight.interp.writes import Writer
 from gradsight.model.events import Step
 
@@ -16,6 +16,14 @@ INFERENCE_NAMES = re.compile(
     r"predict|infer|eval|valid|test|generat|sampl|score|metric|embed|encode", re.IGNORECASE
 )
 """Functions with such names run without grad mode on purpose."""
+
+
+KEEPS_THE_OBJECT = frozenset(
+    "sin cos sinh cosh asin acos atan log log2 log10 log1p square erf lgamma digamma gelu silu softplus hardtanh mish hardswish "
+    "pow mul div mm matmul mv addmm addcmul atan2 lerp hypot maximum minimum prod cumprod var std norm logsumexp "
+    "mse_loss smooth_l1_loss".split()
+)
+"""Operators that keep an argument as the object it is; others keep a view that they make of it, `linear` of its weight."""
 
 
 class BackwardFaults(Writer):
@@ -71,10 +79,13 @@ class BackwardFaults(Writer):
         if not saved.certain or is_weak(node) or "running_" in saved.role:
             return
         writes = [
-            write for write in saved.storage.writes
-            if (write.epoch > saved.epoch and write.counter is not saved.counter) or (write.epoch > saved.epoch and write.mode == "silent")
-        ]  # fmt: skip
-        writes = [write for write in writes if overlaps(write.region, saved.region)]
+            write
+            for write in saved.storage.writes
+            if write.epoch > saved.epoch
+            and (write.counter is not saved.counter or write.mode == "silent" or not saved.noticed)
+            and overlaps(write.region, saved.region)
+            and (write.op != "data assignment" or sees_new_data(node, saved, write))
+        ]
         if not writes:
             return
         write = writes[0]
@@ -274,3 +285,15 @@ def leads_to_freed(start: Node) -> bool:
 
 def is_weak(node: Node) -> bool:
     return isinstance(node.requires, Maybe) and node.requires.weak
+
+
+def sees_new_data(node: Node, saved: Saved, write: Write) -> bool:
+    """Whether `x.data = …` reaches what was kept.
+
+    It gives other memory to the object x.  Views of x keep the old one, and so does a result, of which torch keeps an alias.
+    """
+    if write.writer is not saved.tensor or saved.role.startswith("result"):
+        return False
+    if node.op == "matmul" and any(len(operand.shape or ()) != 2 for operand in node.operands):
+        return False
+    return node.op.lower() in KEEPS_THE_OBJECT

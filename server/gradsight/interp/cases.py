@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import Any
 
 from gradsight.interp.builtins import Builtins
@@ -36,21 +37,23 @@ class CaseSelection(Builtins):
     def select_case(
         self, fact: OpFact, bound: dict[str, Any], settings: dict[str, Any] | None = None
     ) -> tuple[Case, bool]:
-        """The first case whose conditions hold; uncertain if a condition before it cannot be told."""
+        """The first case whose conditions hold; uncertain if a condition before it cannot be told.
+
+        A case for a number of dimensions that is not known is passed over, and what it does not keep is not sure to be kept.
+        """
         certain = True
+        passed: list[Case] = []
         for case in fact.cases:
-            verdict: bool | None = True
-            for condition in case.when:
-                held = self.condition_holds(condition, bound, fact, settings)
-                if held is False:
-                    verdict = False
-                    break
-                if held is None:
-                    verdict = None
-            if verdict:
-                return case, certain
-            if verdict is None:
-                certain = False
+            held = {
+                condition: self.condition_holds(condition, bound, fact, settings) for condition in case.when
+            }
+            if all(held.values()):
+                return kept_by_all(case, passed), certain
+            if False not in held.values():
+                if all(condition.kind == "rank" for condition, verdict in held.items() if verdict is None):
+                    passed.append(case)
+                else:
+                    certain = False
         if fact.cases:
             return fact.cases[-1], False
         return PLAIN_CASE, False
@@ -78,7 +81,7 @@ class CaseSelection(Builtins):
             if value.tensor is not None:
                 value = value.tensor
             elif not value.hint:
-                return None if kind != "rank" else False
+                return None
             else:
                 return kind == value.hint or (kind == "number" and value.hint == "bool")
         if kind == "tensor":
@@ -163,10 +166,23 @@ def spelled(value: Any) -> str:
     return repr(value)
 
 
-def rank_fits(shape: Any, wanted: str) -> bool:
-    """Whether the number of dimensions meets a condition; an unknown one does not."""
+def kept_by_all(case: Case, passed: list[Case]) -> Case:
+    """The case, keeping for sure only what those that were passed over keep as well."""
+    unsure = {
+        save.what
+        for save in case.saves
+        if any(save.what not in (other.what for other in unusual.saves) for unusual in passed)
+    }
+    if not unsure:
+        return case
+    saves = (replace(save, when="sometimes") if save.what in unsure else save for save in case.saves)
+    return replace(case, saves=tuple(saves))
+
+
+def rank_fits(shape: Any, wanted: str) -> bool | None:
+    """Whether the number of dimensions meets a condition, or None where it is not known."""
     if shape is None:
-        return False
+        return None
     rank = len(shape)
     if wanted.startswith("<"):
         return rank < int(wanted[1:])

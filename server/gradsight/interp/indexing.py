@@ -21,6 +21,7 @@ from gradsight.interp.values import (
     Instance,
     Mapping,
     Seq,
+    Slice,
     Unknown,
     cuts_of,
     tensors_in,
@@ -200,13 +201,31 @@ class Indexing(TensorAttributes):
             tensor, "index_put_", site, others, recording, cuts, region=region, overlaps=overlaps
         )
         if grad_node is not None:
-            grad_node.holds = "sometimes" if is_basic_index(index) is None else "always"
+            grad_node.holds = self.holds_of_item(tensor, index)
             for part in parts_of(index):
                 if isinstance(part, Tensor):
                     grad_node.saved.append(Saved(part, "index", True))
                     grad_node.holds = "always"
         if not self.grad_mode and any(flag is not False for flag in flags[1:]):
             self.cut_by_write(tensor, "index_put_", site, others)
+
+    def holds_of_item(self, tensor: Tensor, index: Any) -> str:
+        """Whether a second backward through an assigned item is refused.
+
+        `x[...] = y` and `x[:] = y` copy into x itself, which keeps nothing, unless x is a view already.
+        """
+        basic = is_basic_index(index)
+        if basic is None:
+            return "sometimes"
+        parts = parts_of(index)
+        if tensor.base is not None or not all(part is Ellipsis or isinstance(part, Slice) for part in parts):
+            return "always"
+        whole = all(part is Ellipsis or part.start is part.stop is part.step is None for part in parts)
+        shape = index_shape(tensor.shape, index)
+        if whole or (shape is not None and shape == tensor.shape and None not in shape):
+            return "never"
+        known = shape is not None and tensor.shape is not None and None not in (*shape, *tensor.shape)
+        return "always" if known else "sometimes"
 
     def check_item_writable(self, tensor: Tensor, index: Any, site: Site, recording: Any) -> None:
         """Writing an item of a leaf writes a view of it: the same refusal, spoken of as a view."""

@@ -163,7 +163,9 @@ class Protocol(Freezing):
                 if source is not None and source.node is not None and source.requires_grad is True:
                     self.written_without_grad.append((source, write))
         if write.mode == "graph" and target.node is not None and target.requires_grad is True:
-            self.recorded_writes.append((site, op))
+            kept = write.counter.kept
+            if kept is None or kept >= write.version:
+                self.recorded_writes.append((site, op))
 
     recorded_writes: list[Any]
 

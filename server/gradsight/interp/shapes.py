@@ -107,7 +107,7 @@ def index_shape(shape: Shape, index: Any) -> Shape:
     advanced: list[Shape] = []
     position: int | None = None
     rest = list(shape) if shape is not None else None
-    consumed = sum(1 for part in parts if part is not None and part is not Ellipsis)
+    consumed = sum(dimensions_taken(part) for part in parts)
     mixed = any(isinstance(part, (Tensor, Seq, range)) for part in parts)
     """Beside an advanced index a number is an advanced index as well."""
     for part in parts:
@@ -124,8 +124,10 @@ def index_shape(shape: Shape, index: Any) -> Shape:
             continue
         if not rest:
             return None
-        size = rest.pop(0)
-        consumed -= 1
+        taken = dimensions_taken(part)
+        size = rest[0]
+        rest = rest[taken:]
+        consumed -= taken
         if isinstance(part, Slice):
             result.append(_slice_size(size, part))
         elif isinstance(part, int) and not mixed:
@@ -150,10 +152,19 @@ def index_shape(shape: Shape, index: Any) -> Shape:
     return tuple(result + rest)
 
 
+def dimensions_taken(part: Any) -> int:
+    """How many dimensions an entry of an index stands for; a mask stands for its own."""
+    if part is None or part is Ellipsis:
+        return 0
+    return len(part.shape) if isinstance(part, Tensor) and part.dtype == "bool" and part.shape else 1
+
+
 def picked(part: Any) -> Shape:
     """The dimensions that an advanced index brings."""
     if isinstance(part, Tensor):
-        return None if part.dtype == "bool" else part.shape
+        if part.dtype == "bool":
+            return (None,) if part.shape else None
+        return part.shape
     if isinstance(part, range):
         return (len(part),)
     return (len(part.items),) if isinstance(part, Seq) and part.exact else None
@@ -432,6 +443,25 @@ def _narrow(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
     )
 
 
+def _take_along(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    """Along the dimension as many as there are indices, elsewhere both stretched to each other; else one long row."""
+    index = bound["indices"].shape
+    if bound.get("dim") is None:
+        return (numel(index),)
+    axis = bound["dim"] % len(shape)
+    sizes = list(broadcast([shape, index]))
+    sizes[axis] = index[axis]
+    return tuple(sizes)
+
+
+def _halved(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    """Half as many along the dimension."""
+    axis = bound.get("dim", -1) % len(shape)
+    return tuple(
+        size // 2 if index == axis and isinstance(size, int) else size for index, size in enumerate(shape)
+    )
+
+
 def _same(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
     return shape
 
@@ -529,7 +559,7 @@ RULES: dict[str, Any] = {
     **dict.fromkeys(("sum", "mean", "max", "min", "amax", "amin", "prod", "std", "var", "logsumexp", "all", "any", "argmax",
                      "argmin", "median", "nansum", "nanmean", "count_nonzero"), _reduce),
     **dict.fromkeys(("norm", "vector_norm", "matrix_norm"), _norm),
-    "index": _index, "diagonal": _diagonal, "narrow": _narrow, "chunk": _chunk, "split": _split, "unbind": _unbind, "gather": _gather, "outer": _outer,
+    "index": _index, "diagonal": _diagonal, "narrow": _narrow, "chunk": _chunk, "split": _split, "unbind": _unbind, "gather": _gather, "take_along_dim": _take_along, "glu": _halved, "outer": _outer,
     **dict.fromkeys(("add", "sub", "mul", "div", "true_divide", "divide", "multiply", "subtract", "pow", "where", "maximum", "minimum", "remainder", "floor_divide", "lt", "le",
                      "gt", "ge", "eq", "ne", "bitwise_and", "bitwise_or", "atan2", "fmod"), _elementwise),
     **dict.fromkeys(("clone", "detach", "data", "exp", "log", "relu", "sigmoid", "tanh", "softmax", "log_softmax", "dropout",

@@ -84,12 +84,13 @@ class Storage(Numbered):
 
 
 class Counter:
-    """A version counter."""
+    """A version counter.  `kept` is the first version of which backward keeps something, for sure or perhaps."""
 
-    __slots__ = ("version",)
+    __slots__ = ("kept", "version")
 
     def __init__(self) -> None:
         self.version = 0
+        self.kept: int | None = None
 
 
 class Write:
@@ -136,20 +137,28 @@ NO_CUTS: frozenset[Cut] = frozenset()
 
 
 class Saved:
-    """A tensor kept for backward, as it was then.  `certain` is false where the facts say `sometimes`."""
+    """A tensor kept for backward, as it was then.
 
-    __slots__ = ("certain", "counter", "epoch", "label", "region", "role", "storage", "tensor", "version")
+    `certain` is false where the facts say `sometimes`, `noticed` where torch does not compare versions.
+    """
 
-    def __init__(self, tensor: Tensor, role: str, certain: bool) -> None:
+    __slots__ = (
+        "certain", "counter", "epoch", "label", "noticed", "region", "role", "storage", "tensor", "version",
+    )  # fmt: skip
+
+    def __init__(self, tensor: Tensor, role: str, certain: bool, noticed: bool = True) -> None:
         self.tensor = tensor
         self.role = role
         self.certain = certain
+        self.noticed = noticed
         self.counter = tensor.counter
         self.storage = tensor.storage
         self.version = tensor.counter.version
         self.epoch = tensor.storage.epoch
         self.region = tensor.region
         self.label = tensor.label
+        if self.counter.kept is None:
+            self.counter.kept = self.version
 
 
 class Node(Numbered):

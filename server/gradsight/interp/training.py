@@ -61,6 +61,7 @@ class Training(Modes):
         optimizer.state["own options"] = self.options_by_parameter(source)
         optimizer.state["group options"] = options_of_groups(source, len(groups))
         optimizer.state["fused"] = kwargs.get("fused") is True
+        optimizer.state["closure calls"] = closure_calls(path, args, kwargs)
         optimizer.state["stepped"] = 0
         optimizer.state["pre hooks"] = []
         optimizer.state["post hooks"] = []
@@ -135,8 +136,7 @@ class Training(Modes):
             closure = args[0] if args else kwargs.get("closure")
             result = None
             if isinstance(closure, (Function, Method)):
-                rounds = 2 if "LBFGS" in optimizer.path else 1
-                for _ in range(rounds):
+                for _ in range(optimizer.state["closure calls"]):
                     result = self.call(closure, [], {}, node)
                     self.step_parameters(optimizer, site)
             else:
@@ -330,3 +330,15 @@ def options_of_groups(source: Any, count: int) -> list[dict[Any, Any]]:
     items = source.items if isinstance(source, Seq) else []
     options = [options_of(item) for item in items if isinstance(item, Mapping)]
     return [{} for _ in range(count - len(options))] + options
+
+
+def closure_calls(path: str, args: list[Any], kwargs: dict[str, Any]) -> int:
+    """How often a step calls its closure, at least, and no more than twice.
+
+    LBFGS calls it again for every further iteration, and while it searches along a line.
+    """
+    if not path.endswith("LBFGS"):
+        return 1
+    most = kwargs.get("max_iter", args[2] if len(args) > 2 else 20)
+    searches = kwargs.get("line_search_fn", args[7] if len(args) > 7 else None) == "strong_wolfe"
+    return 2 if searches or (isinstance(most, int) and most > 1) else 1

@@ -163,6 +163,8 @@ class Transforms(Library):
             value = result.items[0] if has_aux and isinstance(result, Seq) and result.items else result
             if isinstance(value, Tensor) and not told and self.grad_mode:
                 self.check_reached(value, inputs, made, place, first_parameter(function))
+            if isinstance(value, Tensor):
+                self.check_kept(value, inputs, place)
             site = self.site(place)
             flag = any_requires_grad([tensor.needs_grad() for arg in inner for tensor in tensors_in(arg)])
             edges = [
@@ -182,6 +184,29 @@ class Transforms(Library):
             return Seq("tuple", [gradients, *result.items[1:]]) if value is not result else gradients
 
         return Native("torch.func.grad", run)
+
+    def check_kept(self, value: Tensor, inputs: list[Tensor], place: ast.AST) -> None:
+        """The transform runs backward at once, and meets what was written in the meantime.
+
+        It follows its own inputs alone: an operator keeps nothing for the sake of another tensor that requires grad.  So it is
+        told only of a graph that has no other leaves.
+        """
+        start = value.edge()
+        todo = [start] if start is not None else []
+        seen: set[Any] = set()
+        while todo:
+            edge = todo.pop()
+            if edge in seen:
+                continue
+            seen.add(edge)
+            if isinstance(edge, Node):
+                if edge.open or edge.requires is not True:
+                    return
+                todo.extend(edge.inputs)
+            elif all(edge is not leaf for leaf in inputs):
+                return
+        if start is not None:
+            self.walk([start], value, self.site(place), value.cuts, "torch.func.grad", "")
 
     def check_reached(
         self, value: Tensor, inputs: list[Tensor], made: Site, place: ast.AST, target: str

@@ -27,8 +27,8 @@ class Condition:
     kind `basic`/`indices`: an index made of integers, slices, `...` and None only / one that gathers (a tensor, list or
     boolean anywhere in it; a lone index tensor is kind `tensor`).
     kind `integral`: a tensor of integers or booleans.
-    kind `rank`: the tensor's number of dimensions (value `0`, `1`, `<3`, `>2`, ...); such cases are the unusual ones, and a rank
-    that is not known may be taken as not fitting.
+    kind `rank`: the tensor's number of dimensions (value `0`, `1`, `<3`, `>2`, ...); such cases are the unusual ones: a rank
+    that is not known may be taken as not fitting, as long as what the case does not keep is not taken as kept.
     For a module the argument may also be a constructor option or `training`.
     """
 

@@ -10,7 +10,7 @@ from gradsight_dev.fuzz.compare import Comparison, compare
 from gradsight_dev.fuzz.engine import findings_of
 from gradsight_dev.fuzz.grammar import generate
 from gradsight_dev.fuzz.oracle import Truth, judge
-from gradsight_dev.fuzz.oracle.coverage import lines_run
+from gradsight_dev.fuzz.oracle.coverage import lines_of_uncalled
 from gradsight_dev.fuzz.program import Program
 
 
@@ -47,9 +47,11 @@ def weigh(text: str, path: str, truth: Truth) -> tuple[Comparison | None, str]:
     comparison = compare(truth, findings)
     if comparison.result == "false alarm" and any(finding.certainty == "assumed" for finding in findings):
         # What would go wrong if somebody called it is not refuted by a program in which nobody does.
-        run = lines_run(text, path)
+        uncalled = lines_of_uncalled(text, path)
         refutable = [
-            finding for finding in findings if finding.certainty != "assumed" or finding.span.line in run
+            finding
+            for finding in findings
+            if finding.certainty != "assumed" or finding.span.line not in uncalled
         ]
         comparison = compare(truth, refutable)
     return comparison, ""

@@ -35,12 +35,14 @@ def compare(truth: Truth, findings: Sequence[Finding]) -> Comparison:
         return Comparison("unjudged")
     if truth.verdict == "raises":
         return _compare_failures(truth, findings)
+    silent = _compare_silent(truth.failures[0], findings) if truth.verdict == "silent" else None
     alarms = [finding for finding in findings if is_alarm(finding) and not _is_forgiven(finding, truth)]
+    if silent is not None and silent.result == "silent wrong line":
+        # The right story on the wrong line is counted as that, once.
+        alarms = [finding for finding in alarms if not explains(finding, truth.failures[0])]
     if alarms:
         return Comparison("false alarm", alarms[0].code, "; ".join(map(_said, alarms)))
-    if truth.verdict == "silent":
-        return _compare_silent(truth.failures[0], findings)
-    return Comparison("agrees")
+    return silent or Comparison("agrees")
 
 
 def is_alarm(finding: Finding) -> bool:
@@ -94,7 +96,7 @@ def _is_forgiven(finding: Finding, truth: Truth) -> bool:
     if truth.verdict == "cut":
         return finding.code.startswith("GS2")
     if truth.verdict in ("silent", "masked"):
-        return finding.code.startswith(BY_NAME["silent"].codes)
+        return finding.code.startswith(BY_NAME["silent"].codes) and finding.span.line in truth.unseen
     return False
 
 

@@ -20,13 +20,10 @@ import torch
 
 from gradsight_dev.fuzz.oracle.execution import run
 from gradsight_dev.fuzz.oracle.passes import Node, nodes_behind, watched_passes
-from gradsight_dev.fuzz.oracle.reference import same_values
+from gradsight_dev.fuzz.oracle.reference import is_elsewhere, same_values
 from gradsight_dev.fuzz.oracle.steering import Steering
 
 INPLACE_MODULES = ("nn/modules/activation.py", "nn/modules/dropout.py")
-
-DATA_REPLACED = re.compile(r"\.data = ")
-"""`y.data = …` gives the tensor another storage: backward sees the new one, and no alias of the old one shows it."""
 
 
 class Found(BaseException):
@@ -35,8 +32,12 @@ class Found(BaseException):
 
 @dataclass
 class Watched:
-    """A saved tensor: an alias that shares its version counter, its version when saved, and who moved it since."""
+    """A saved tensor: an alias that shares its version counter, its version when saved, and who moved it since.
 
+    `y.data = …` gives the saved tensor other memory: backward sees the new one, and no alias of the old one shows it.
+    """
+
+    tensor: torch.Tensor
     alias: torch.Tensor
     value: torch.Tensor
     saved_version: int
@@ -60,10 +61,7 @@ def writers_of_stale_saves(
             pass
         finally:
             sys.settrace(None)
-    causes = set(watch.causes)
-    if unseen:
-        causes |= {number for number, line in enumerate(text.splitlines(), 1) if DATA_REPLACED.search(line)}
-    return frozenset(causes)
+    return frozenset(watch.causes)
 
 
 def earlier_passes(code: CodeType, text: str, steering: Steering) -> tuple[frozenset[int], frozenset[int]]:
@@ -150,7 +148,7 @@ class _SaveWatch(_LineWatch):
     def pack(self, tensor: torch.Tensor) -> Watched:
         value = tensor.detach().clone()
         version = tensor._version
-        saved = Watched(tensor.detach(), value, version, version, seen=value if self.unseen else None)
+        saved = Watched(tensor, tensor.detach(), value, version, version, seen=value if self.unseen else None)
         self.saves.append(saved)
         return saved
 
@@ -169,8 +167,9 @@ class _SaveWatch(_LineWatch):
     def look(self, line: int, frame: FrameType | None) -> None:
         for saved in self.saves:
             if saved.seen is not None:
-                if not same_values(saved.alias, saved.seen):
-                    saved.seen = saved.alias.clone()
+                now = saved.tensor.detach()
+                if is_elsewhere(now, saved.alias) or not same_values(now, saved.seen):
+                    saved.alias, saved.seen = now, now.clone()
                     saved.writers.add(line)
             elif saved.alias._version != saved.version:
                 saved.version = saved.alias._version

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import dataclass
 from types import CodeType
 
 from gradsight_dev.fuzz.oracle.blame import (
-    DATA_REPLACED,
     earlier_passes,
     writers_behind_broken_views,
     writers_of_stale_saves,
@@ -29,11 +29,20 @@ MOST_EXPLAINED = 8
 WORST_FIRST: tuple[Verdict, ...] = ("silent", "masked", "cut", "exact")
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one path that ended has shown; `unseen` as in the truth."""
+
+    verdict: Verdict
+    note: str = ""
+    unseen: frozenset[int] = frozenset()
+
+
 def judge(text: str, path: str = "<program>") -> Truth:
     """What torch does with the program, on all its paths."""
     code = compile(text, path, "exec")
     failures: list[Failure] = []
-    seen: list[tuple[Verdict, str, tuple[bool, ...]]] = []
+    seen: list[Seen] = []
     paths = 0
     try:
         for steering in every_path(text, path):
@@ -53,41 +62,45 @@ def judge(text: str, path: str = "<program>") -> Truth:
                     if failure not in failures:
                         failures.append(failure)
             else:
-                seen.append((*_examine(code, text, path, script, outcome), script))
+                seen.append(_examine(code, text, path, script, outcome))
     except TooManyPaths:
         return Truth("foreign", paths=paths, note="more paths than are worth running")
     if failures:
         return Truth("raises", tuple(failures), paths)
-    verdict, note, script = min(seen, key=lambda one: WORST_FIRST.index(one[0]))
-    if verdict == "silent":
-        writers = writers_of_stale_saves(code, text, Steering(text, path, script), unseen=True)
-        failures.append(Failure("silent", "", f"{note} is wrong", 0, writers))
-    return Truth(verdict, tuple(failures), paths, note)
+    worst = min(seen, key=lambda one: WORST_FIRST.index(one.verdict))
+    if worst.verdict == "silent":
+        writers = frozenset[int]().union(*(one.unseen for one in seen if one.verdict == "silent"))
+        failures.append(Failure("silent", "", f"{worst.note} is wrong", 0, writers))
+    unseen = frozenset[int]().union(*(one.unseen for one in seen))
+    return Truth(worst.verdict, tuple(failures), paths, worst.note, unseen)
 
 
-def _examine(
-    code: CodeType, text: str, path: str, script: tuple[bool, ...], plain: Ended
-) -> tuple[Verdict, str]:
+def _examine(code: CodeType, text: str, path: str, script: tuple[bool, ...], plain: Ended) -> Seen:
     """Whether the gradients of a run that ended are right."""
-    saves = ClonedSaves()
+    saves = ClonedSaves(path)
     cloned = run(code, Steering(text, path, script), saves)
     if isinstance(cloned, Raised):
         if REFUSES_HOOKS in cloned.message and not UNSEEN_WRITES.search(text):
-            return "exact", ""
-        return "masked", f"the reference run raises {cloned.error}: {cloned.message.splitlines()[0][:80]}"
+            return Seen("exact")
+        suspects = {number for number, line in enumerate(text.splitlines(), 1) if UNSEEN_WRITES.search(line)}
+        note = f"the reference run raises {cloned.error}: {cloned.message.splitlines()[0][:80]}"
+        return Seen("masked", note, frozenset(suspects))
     difference = differs(plain, cloned)
-    if difference:
-        return "silent", difference
-    if saves.changed - running_statistics(cloned) or DATA_REPLACED.search(text):
-        return "masked", "a saved tensor was changed unseen"
+    written = saves.changed.keys() - running_statistics(cloned)
+    if difference or written:
+        unseen = writers_of_stale_saves(code, text, Steering(text, path, script), unseen=True)
+        unseen = unseen.union(*(saves.changed[storage] for storage in written))
+        if difference:
+            return Seen("silent", difference, unseen)
+        return Seen("masked", "a saved tensor was changed unseen", unseen)
     if CUTTING.search(text) and any(
         wants_gradient(tensor) and gradient_of(tensor) is None for _, tensor in tensors_of(plain.names)
     ):
         story = follow(code, text, Steering(text, path, script))
         starved = [leaf for leaf in story.leaves if leaf.grad is None]
         if starved:
-            return "cut", f"cut at lines {sorted(story.cut_lines | story.escapes)}"
-    return "exact", ""
+            return Seen("cut", f"cut at lines {sorted(story.cut_lines | story.escapes)}")
+    return Seen("exact")
 
 
 def _explain(

@@ -19,6 +19,7 @@ from gradsight_dev.fuzz.oracle.execution import run, wants_gradient
 from gradsight_dev.fuzz.oracle.passes import leaves_behind, program_line, program_stack, watched_passes
 from gradsight_dev.fuzz.oracle.reference import has_memory
 from gradsight_dev.fuzz.oracle.steering import Steering
+from gradsight_dev.fuzz.oracle.switches import SWITCH, Switches
 
 ESCAPES = ("item", "tolist", "numpy", "__float__", "__int__", "__array__")
 MODE_NAMES = ("no_grad", "inference_mode", "set_grad_enabled")
@@ -48,11 +49,12 @@ def follow(code: CodeType, text: str, steering: Steering) -> Story:
             story.cut_leaves |= (sources | shadow.escaped) - reached
             story.cut_lines |= cuts
 
-    with watched_passes(code.co_filename, before):
+    with watched_passes(code.co_filename, before), shadow.switches.watching_inference():
         run(code, steering, shadow)
     story.escapes = shadow.escapes
-    story.inference_lines = _with_headers(text, shadow.inference_lines)
-    story.cut_lines = _with_headers(text, story.cut_lines)
+    switching = shadow.switches.innermost
+    story.inference_lines = _with_decorators(text, shadow.inference_lines, switching)
+    story.cut_lines = _with_decorators(text, story.cut_lines, switching)
     story.leaves = [leaf for leaf in shadow.alive if id(leaf) in story.cut_leaves and wants_gradient(leaf)]
     return story
 
@@ -61,6 +63,7 @@ class _Shadow(TorchFunctionMode):
     def __init__(self, path: str) -> None:
         super().__init__()
         self.path = path
+        self.switches = Switches(path)
         self.alive: list[torch.Tensor] = []
         self.escapes: set[int] = set()
         self.escaped: set[int] = set()
@@ -81,11 +84,14 @@ class _Shadow(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if getattr(func, "__name__", "") == SWITCH:
+            self.switches.switched(bool(args[0]))
+            return func(*args, **kwargs)
         given = [tensor for tensor in _tensors((args, kwargs)) if has_memory(tensor)]
         recorded = any(tensor.requires_grad for tensor in given)
         result = func(*args, **kwargs)
         if torch.is_inference_mode_enabled():
-            self.inference_lines.update(program_stack(self.path))
+            self.inference_lines.update(program_stack(self.path), self.switches.lines)
         sources: set[int] = set()
         cuts: set[int] = set()
         for tensor in given:
@@ -106,9 +112,9 @@ class _Shadow(TorchFunctionMode):
             self._sources.setdefault(place, set()).update(sources)
             own = set(cuts)
             if recorded and not tensor.requires_grad:
-                # Where grad mode is off, every call on the way into it is part of the story.
+                # Where grad mode is off, what switched it off and every call on the way are part of the story.
                 stack = program_stack(self.path)
-                own.update(stack[:1] if torch.is_grad_enabled() else stack)
+                own.update(stack[:1] if torch.is_grad_enabled() else (*stack, *self.switches.lines))
             self._cuts.setdefault(place, set()).update(own)
         return result
 
@@ -128,41 +134,27 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
             yield from _tensors(item)
 
 
-def _with_headers(text: str, lines: set[int]) -> set[int]:
-    """The lines, and what switches grad mode off around them: headers of blocks, decorators, managers of the program's own."""
+def _with_decorators(text: str, lines: set[int], switching: set[int]) -> set[int]:
+    """The lines, and the decorators that switched grad mode off around one of them.
+
+    No frame runs on the line of a decorator.  It counts above a function in which one of the lines lies if it is torch's
+    own, or is called by the name of a function or class of the program in which one of the lines is a switch.
+    """
     found = set(lines)
     tree = ast.parse(text)
-    managers = _own_managers(tree)
+    managers = {
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and _covers(node, lines & switching)
+    }
     for node in ast.walk(tree):
-        headers: list[ast.expr] = []
-        end = getattr(node, "end_lineno", 0)
-        if isinstance(node, ast.With):
-            headers = [item.context_expr for item in node.items]
-        elif isinstance(node, ast.FunctionDef):
-            headers = node.decorator_list
-        for header in headers:
-            if not any(header.lineno <= line <= end for line in lines):
-                continue
-            called = (
-                header.func.id if isinstance(header, ast.Call) and isinstance(header.func, ast.Name) else ""
-            )
-            if called in managers:
-                found |= {header.lineno, *managers[called]}
-            elif any(name in ast.unparse(header) for name in MODE_NAMES):
-                found.add(header.lineno)
-        if isinstance(node, ast.Expr) and "set_grad_enabled" in ast.unparse(node.value) and lines:
-            found.add(node.lineno)
+        if isinstance(node, ast.FunctionDef) and _covers(node, lines):
+            for decorator in node.decorator_list:
+                name = ast.unparse(decorator.func if isinstance(decorator, ast.Call) else decorator)
+                if name.endswith(MODE_NAMES) or name in managers:
+                    found.add(decorator.lineno)
     return found
 
 
-def _own_managers(tree: ast.Module) -> dict[str, set[int]]:
-    """The functions and classes of the program that switch grad mode, each with the lines that do."""
-    return {
-        node.name: {
-            part.lineno
-            for part in ast.walk(node)
-            if isinstance(part, ast.Call) and any(name in ast.unparse(part.func) for name in MODE_NAMES)
-        }
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef | ast.ClassDef)
-    }
+def _covers(node: ast.FunctionDef | ast.ClassDef, lines: set[int]) -> bool:
+    return any(node.lineno <= line <= (node.end_lineno or 0) for line in lines)

@@ -1,0 +1,116 @@
+"""Changes that no version counter shows: which of them backward sees.  Each program runs on torch."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.interp.checking import check
+from tests.interp.running import refused, run, safe
+
+REPLACED = """
+    x = (torch.rand(3, 3) / 2 + 0.3).requires_grad_()
+    w = (torch.rand(3, 3) / 2 + 0.3).requires_grad_()
+    value = {value}
+    loss = ({call}).sum()
+    wanted = torch.autograd.grad(loss, [x, w], retain_graph=True, allow_unused=True)
+    value.data = value.data * 0.5 + torch.eye(3) / 9{said}
+    loss.backward()
+    given = [x.grad, w.grad]
+    assert {claim}(torch.allclose(a, b) for a, b in zip(wanted, given) if a is not None)
+"""
+SEEN = [
+    *(
+        f"torch.{name}(value)"
+        for name in "sin cos sinh cosh asin acos atan log log2 log10 log1p square erf lgamma digamma norm prod".split()
+    ),
+    *(f"F.{name}(value)" for name in "gelu silu softplus mish hardswish".split()),
+    *(f"torch.{name}(value, w)" for name in "mul mm matmul maximum minimum".split()),
+    "w / value",
+    "value ** 3",
+    "value @ w",
+    "torch.mm(w, value)",
+    "torch.mv(value, w[0])",
+    "torch.addmm(w, value, w)",
+    "torch.addcmul(w, value, w)",
+    "torch.atan2(value, w)",
+    "torch.lerp(w, w * 2, value)",
+    "torch.hypot(value, w)",
+    "torch.cumprod(value, 0)",
+    "torch.var(value)",
+    "torch.std(value)",
+    "torch.logsumexp(value, 0)",
+    "F.mse_loss(value, w)",
+    "F.smooth_l1_loss(value, w)",
+    "nn.GELU()(value)",
+]
+NOT_SEEN = [
+    "value.exp()",
+    "torch.sigmoid(value)",
+    "F.linear(w, value)",
+    "F.linear(w, value, w[0])",
+    "value[None] @ w[None]",
+    "torch.bmm(value[None], w[None])",
+    "torch.baddbmm(w, value[None], w[None])",
+    "torch.einsum('ij,jk->ik', value, w)",
+    "torch.outer(value[0], w[0])",
+    "value[1:] * w[1:]",
+    "value.t() * w",
+    "value.detach() * w",
+]
+
+
+@pytest.mark.parametrize("call", SEEN)
+@pytest.mark.parametrize("value", ["x", "x * 1"])
+def test_other_data_is_seen_where_the_object_was_kept(call: str, value: str) -> None:
+    program = REPLACED.format(value=value, call=call, said="  # GS104", claim="not all")
+    check(program)
+    run(program)
+
+
+@pytest.mark.parametrize("call", NOT_SEEN)
+@pytest.mark.parametrize("value", ["x", "x * 1"])
+def test_other_data_is_not_seen_where_a_view_or_a_result_was_kept(call: str, value: str) -> None:
+    safe(REPLACED.format(value=value, call=call, said="", claim="all"))
+
+
+@pytest.mark.parametrize("product", ["torch.kron(left, right)", "left.kron(right)"])
+def test_a_write_that_torch_does_not_compare_changes_the_gradient(product: str) -> None:
+    program = f"""
+        x = torch.ones(2, requires_grad=True)
+        left, right = x * 2, x * 3
+        out = {product}.sum()
+        right.mul_(5)  # GS104
+        out.backward()
+        assert x.grad.tolist() == [36 * 2, 36 * 2]
+    """
+    check(program)
+    run(program)
+
+
+WHOLE = """
+    source = torch.ones(2, requires_grad=True)
+    owner = torch.zeros({size})
+    table = owner{part}
+    {write}
+    table.sum().backward()
+    table.sum().backward(){said}
+"""
+
+
+@pytest.mark.parametrize("index", ["...", ":", "0:2", ":,", "..., :", "()", "0:5"])
+def test_an_assignment_to_the_whole_keeps_nothing(index: str) -> None:
+    safe(WHOLE.format(size=2, part="", write=f"table[{index}] = source", said=""))
+
+
+@pytest.mark.parametrize(
+    ("size", "part", "write"),
+    [
+        (3, "", "table[0:2] = source"),
+        (2, "", "table[None] = source"),
+        (2, "", "table[torch.tensor([0, 1])] = source"),
+        (3, "[:2]", "table[...] = source"),
+        (2, "", "table[0] = source[0]"),
+    ],
+)
+def test_an_assignment_to_a_part_keeps_where_it_went(size: int, part: str, write: str) -> None:
+    refused(WHOLE.format(size=size, part=part, write=write, said="  # GS402"), "second time")
