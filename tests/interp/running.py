@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 import traceback
 from textwrap import dedent
@@ -12,6 +13,14 @@ import pytest
 from gradsight.analysis import analyze
 from gradsight.model import Source
 from tests.interp.checking import PREAMBLE, announced, check
+
+
+def seed() -> None:
+    """Every program draws the same numbers in every run."""
+    import torch
+
+    random.seed(0)
+    torch.manual_seed(0)
 
 
 def safe(program: str) -> None:
@@ -36,6 +45,7 @@ def codes(program: str) -> set[str]:
 
 def run(program: str) -> None:
     text = PREAMBLE + dedent(program)
+    seed()
     module = ModuleType("program")
     sys.modules["program"] = module
     try:

@@ -10,6 +10,7 @@ from textwrap import dedent
 import pytest
 
 from tests.interp.checking import PREAMBLE, check
+from tests.interp.running import seed
 
 TRAINING = """
         net = nn.Linear(2, 1)
@@ -25,6 +26,7 @@ ROUND = """
 
 def runs_in_silence(program: str) -> None:
     """The program runs on torch, and GradSight says nothing about it."""
+    seed()
     exec(compile(PREAMBLE + dedent(program), "program.py", "exec"), {"__name__": "__main__"})
     check(program)
 
