@@ -82,10 +82,12 @@ class Training:
         self.ever_missing: Mask = 0
         self.ever_reached: Mask = 0
         self.saw_cut = False
+        self.loss_events: Mask = 0
         self._grad_owner: dict[int, int] = {}
         # Cuts that somebody wrote down as cuts: a fault only when the leaves do not train later either.
         self._suspected: dict[int, list[tuple[Fault, Mask, int]]] = {}
         self.unasked = Unasked(shadow)
+        self._uncalled: dict[int, tuple[Any, Stack]] = {}
         self.on_frozen_move: Callable[[torch.Tensor, Stack], None] | None = None
 
     # Backward.
@@ -96,6 +98,7 @@ class Training:
         self.reaches.append(reach)
         del self.reaches[:-_KEPT_REACHES]
         self.ever_missing |= reach.missing
+        self.loss_events |= reach.events
         for event in self.shadow.events_in(reach.events) if reach.events else ():
             if event.kind in CODES:
                 self.saw_cut = True
@@ -167,6 +170,23 @@ class Training:
             gains.dropped = gains.since_clear[-1]
             gains.drops += 1
         gains.since_clear = []
+
+    @quietly
+    def uncalled(self, owner: Any, stack: Stack) -> None:
+        """A statement names `zero_grad` and does not call it."""
+        if isinstance(owner, (torch.nn.Module, torch.optim.Optimizer)) and stack:
+            self._uncalled[id(owner)] = (owner, stack)
+
+    def _left_uncalled(self, leaf: Leaf) -> Stack:
+        """The statement that names the `zero_grad` of whoever has this leaf."""
+        for owner, stack in self._uncalled.values():
+            if isinstance(owner, torch.nn.Module):
+                own = list(owner.parameters())
+            else:
+                own = [each for group in owner.param_groups for each in group["params"]]
+            if any(each is leaf.tensor() for each in own):
+                return stack
+        return ()
 
     # Stepping.
 
@@ -382,6 +402,11 @@ class Training:
             f"nothing clears `{label(leaf)}.grad` between the steps"
         )
         steps = step_at("read", "the step uses old and new gradients together", stack)
+        uncalled = self._left_uncalled(leaf) if self._uncalled else ()
+        if uncalled:
+            place = place_of(uncalled[0])
+            message = f"`{text_of(place)}` is named and not called: nothing clears `{label(leaf)}.grad` between the steps"
+            steps = (*step_at("needed", "this backward adds to gradients already used", reach.stack), *steps)
         evidence = {"backwards_in_grad": len(gains.since_clear)}
         self.ledger.add(Fault("GS501", message, place, steps, "warning", evidence))
         return True
