@@ -135,6 +135,10 @@ class Aliases:
         bound = self._bound.get(id(tensor))
         return bound.names if bound is not None and bound.reference() is tensor else {}
 
+    def bound_at(self, tensor: torch.Tensor) -> Stack:
+        """Where this very tensor first got a name."""
+        return min(self.names_of(tensor).values(), key=lambda bound: bound[0], default=(0, ()))[1]
+
     def _names_of_whole(self, tensor: torch.Tensor) -> dict[str, tuple[int, Stack]]:
         """The names of a tensor, or of the one that it shows in another shape."""
         own = self.names_of(tensor)

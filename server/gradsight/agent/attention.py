@@ -114,6 +114,7 @@ class FullInstruments(Instruments):
         self.situation.grad_writes = self.training.written
         self.situation.gradient_edits = self._gradient_edited
         self.recorder.builder = self.modules.builder
+        self.blame.bound_at = self.aliases.bound_at
         self.blame.was_visited = self.visits.was_seen
         self.blame.unwaited = lambda: self.threads.active
         self.shadow.adopt = self._adopt
@@ -236,10 +237,12 @@ class FullInstruments(Instruments):
             key = (stack[0].code.co_filename, stack[0].offset, target)
             self.retention.bind(key, value, lambda: stack)
 
-    def _hold(self, holder: Any, name: str) -> Any:
-        """A statement of the user is about to change an entry of this in place; hands it through."""
-        if type(holder) in (list, dict):
+    def _hold(self, holder: Any, name: str, in_place: bool) -> Any:
+        """A statement of the user is about to change an entry of this, or to replace it; hands it through."""
+        if in_place and type(holder) in (list, dict):
             self.aliases.changed_entry(name, holder, capture(2))
+        elif hasattr(holder, "__array_interface__") and not name.isidentifier():
+            self.aliases.array_written(holder, capture(2))
         return holder
 
     def _named(self, value: Any) -> Any:
@@ -290,6 +293,7 @@ class FullInstruments(Instruments):
 
     @quietly
     def _gradient_read(self, owner: torch.Tensor) -> None:
+        self.training.grad_read(owner)
         if self.threads.active:
             leaf = self.shadow.leaf(owner) if owner.requires_grad else None
             if leaf is not None:

@@ -146,6 +146,9 @@ class Backwards:
         limit = self._mask_of(inputs) if inputs and accumulates else None
         self.training.backwards += 1
         reach = reach_of(self.training.backwards, roots, nodes, self.shadow, stack, limit)
+        if inputs and not accumulates:
+            # `autograd.grad` says whose gradient it wants: nobody else misses one.
+            reach = replace(reach, missing=reach.missing & self._mask_of(inputs))
         if self.count < _NAMED_BACKWARDS:
             name_leaves(self.shadow)
         if not inputs:

@@ -18,7 +18,7 @@ import torch
 from gradsight.agent.backwards import Backwards, attached
 from gradsight.agent.custom import last_statement
 from gradsight.agent.cuts import cut_fault, cut_place, cutting_events, no_grad_scope
-from gradsight.agent.definitions import earlier_readers
+from gradsight.agent.definitions import builds_a_tensor, earlier_readers
 from gradsight.agent.faults import Fault, Step, calls_of, step_at
 from gradsight.agent.gradwatch import GradWatch
 from gradsight.agent.graph import leaf_of, untracked, walk
@@ -95,6 +95,7 @@ class Blame:
         self.modules = modules
         self.grad_enabled = True
         self.unwaited: Callable[[], bool] | None = None
+        self.bound_at: Callable[[torch.Tensor], Stack] = lambda _: ()
         self.was_visited: Callable[[str, int], bool] = lambda filename, line: True
         self._explanations: tuple[tuple[str, Callable[[Scene], Fault | None]], ...] = (
             (r"a (view of a )?leaf Variable that requires grad", self._leaf_write),
@@ -239,6 +240,15 @@ class Blame:
         """No leaf that requires grad ever took part: say where the value comes from."""
         name = variable_name_in(scene, root)
         what = f"`{name}`" if name else "the tensor"
+        made = self.bound_at(root) if isinstance(root, torch.Tensor) else ()
+        if made and builds_a_tensor(statement_of(made[0])):
+            place = place_of(made[0])
+            message = f"`{text_of(place)}` makes {what} of plain numbers: it has no graph for backward"
+            steps = (
+                *step_at("cut", "a new tensor begins here", made),
+                *step_at("needed", "backward fails here", scene.stack),
+            )
+            return Fault("GS201", message, place, steps, "error", {"torch": scene.message})
         message = f"backward starts from {what}, which was computed without any tensor that requires grad"
         return self._at_error("GS204", message, scene)
 

@@ -60,6 +60,21 @@ def named_elsewhere(key: FrameKey, operator: str) -> Place | None:
     return place_of_expression(key, found[0]) if len(found) == 1 else None
 
 
+_CONSTRUCTORS = frozenset(
+    ("tensor", "as_tensor", "asarray", "from_numpy", "new_tensor", "Tensor", "FloatTensor")
+)
+
+
+def builds_a_tensor(statement: ast.stmt | None) -> bool:
+    """Whether a statement makes a tensor of something that is not written down there: `torch.tensor(score(x))`."""
+    for node in ast.walk(statement) if isinstance(statement, ast.Assign) else ():
+        if isinstance(node, ast.Call) and node.args and not isinstance(node.args[0], ast.Constant):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if name in _CONSTRUCTORS:
+                return True
+    return False
+
+
 def step_named(role: str, message: str, stack: Stack, operator: str) -> tuple[Step, ...]:
     """The step of a trail where an operator is named, though another line runs it."""
     place = named_elsewhere(stack[0], operator) if stack else None

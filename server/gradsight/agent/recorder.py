@@ -16,7 +16,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gradsight.agent.faults import Ledger, quietly
-from gradsight.agent.graph import Witness, geometry_of, storage_key
+from gradsight.agent.graph import Witness, geometry_of, is_own_leaf, storage_key
 from gradsight.agent.numbering import IS_NATIVE, next_number, number_of
 from gradsight.agent.oplog import Operation, OpLog, Write
 from gradsight.agent.origins import Origins
@@ -192,7 +192,7 @@ class Recorder(TorchDispatchMode):
                     0 if is_inference else tensor._version,
                     geometry_of(tensor),
                     node_name,
-                    tensor.is_leaf and tensor.requires_grad,
+                    is_own_leaf(tensor),
                     witness=Witness(tensor.detach()) if trait.name.startswith("c10d::") else None,
                 ),
             )
@@ -226,7 +226,7 @@ class Recorder(TorchDispatchMode):
         assert shadow is not None
         inputs, numbers = self._inputs(args, kwargs)
         targets = list(written_tensors(trait, args, kwargs)) if trait.writes else []
-        if targets and not grad_enabled and targets[0].is_leaf and targets[0].requires_grad:
+        if targets and not grad_enabled and is_own_leaf(targets[0]):
             # An initialisation or a manual update of a parameter: its new value starts a new life.
             return None
         deps, events = numbers

@@ -39,7 +39,8 @@ class Event:
     source_number: int = -1
     passed: int = 0
     live: Mask = 0
-    """Of a dead part: the leaves of what it was added to.  Of a constant gradient: those it was taken with respect to."""
+    """Of a dead part: the leaves of what it was added to.  Of a constant gradient: those it was taken with respect to.
+    Of a new leaf: the leaf."""
     sources: set[int] = field(default_factory=set)
     """Of a constant gradient: the storages it was taken with respect to."""
 
@@ -129,7 +130,9 @@ class Shadow:
         if tensor.layout is not torch.strided:
             return 0, 0, 0
         needs_grad = tensor.requires_grad
-        if needs_grad and tensor.is_leaf and not tensor._is_view():
+        # Of a view made without grad mode, whose base was written since, torch does not even say whether it is a leaf.
+        is_leaf = not tensor._is_view() and tensor.is_leaf
+        if needs_grad and is_leaf:
             leaf = self._bits.get(id(tensor))
             if leaf is None or leaf.reference() is not tensor:
                 self.leaf(tensor)
@@ -142,7 +145,7 @@ class Shadow:
             own = self._aliases.get(id(tensor)) if self._aliases else None
             events |= own[1] if own is not None and own[0]() is tensor else entry.alias_events
             return entry.deps, 0, events
-        if entry.dirty and not views and not tensor.is_leaf:
+        if entry.dirty and not views and not is_leaf:
             here = geometry_of(tensor)
             for event, written in entry.dirty:
                 if overlaps(here, written):

@@ -253,6 +253,7 @@ class Surface(TorchFunctionMode):
             return
         event = self.shadow.event(kind, kind, stack, origin)
         event.inner |= events
+        event.live |= 1 << leaf.bit
         self.shadow.write(tensor, 0, 1 << event.bit, 0)
 
     def _escape(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

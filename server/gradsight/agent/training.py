@@ -15,7 +15,7 @@ from torch.nn.parameter import is_lazy
 
 from gradsight.agent.cuts import CODES, UNINTENDED, Reach, cut_fault, cutting_events, label
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
-from gradsight.agent.graph import geometry_of, storage_key
+from gradsight.agent.graph import geometry_of, is_own_leaf, storage_key
 from gradsight.agent.naming import name_leaves
 from gradsight.agent.oplog import OpLog, Write
 from gradsight.agent.recorder import Situation
@@ -38,6 +38,8 @@ class Gains:
     dropped_at: Stack = ()
     dropped: int = 0
     drops: int = 0
+    read: int = 0
+    """The last backward whose gradient the program looked at by itself."""
 
 
 @dataclass
@@ -83,6 +85,7 @@ class Training:
         self.ever_reached: Mask = 0
         self.saw_cut = False
         self.loss_events: Mask = 0
+        self._looked_at: Mask = 0
         self._grad_owner: dict[int, int] = {}
         # Cuts that somebody wrote down as cuts: a fault only when the leaves do not train later either.
         self._suspected: dict[int, list[tuple[Fault, Mask, int]]] = {}
@@ -139,7 +142,7 @@ class Training:
         """Somebody wrote to a storage: a gradient may have been cleared, a leaf updated by hand."""
         if not self._grad_owner or node:
             return
-        if tensor.is_leaf and tensor.requires_grad and not trait.overwrites:
+        if is_own_leaf(tensor) and not trait.overwrites:
             self._updated_by_hand(tensor, stack)
             return
         bit = self._grad_owner.get(storage_key(tensor))
@@ -168,8 +171,17 @@ class Training:
         if gains.since_clear and gains.since_clear[-1] > gains.consumed:
             gains.dropped_at = stack
             gains.dropped = gains.since_clear[-1]
-            gains.drops += 1
+            gains.drops += gains.read < gains.dropped
         gains.since_clear = []
+
+    @quietly
+    def grad_read(self, tensor: torch.Tensor) -> None:
+        """The program takes the gradient of this leaf: whatever becomes of the leaf's own, it is not lost."""
+        leaf = self.shadow.known_leaf(tensor)
+        gains = self.gains.get(leaf.bit) if leaf is not None else None
+        if leaf is not None and gains is not None and gains.since_clear:
+            gains.read = gains.since_clear[-1]
+            self._looked_at |= 1 << leaf.bit
 
     @quietly
     def uncalled(self, owner: Any, stack: Stack) -> None:
@@ -497,7 +509,9 @@ class Training:
             if not missing:
                 continue
             for event, mask in cutting_events(self.shadow, missing, reach.events):
-                chosen = mask if event.kind in UNINTENDED else mask & wanted
+                # A new leaf whose own gradient the program looks at was made for that.
+                is_meant = event.kind not in UNINTENDED or bool(event.live & self._looked_at)
+                chosen = mask & wanted if is_meant else mask
                 if chosen:
                     leaves = self.shadow.leaves_in(chosen)
                     self.ledger.add(cut_fault(event, leaves, reach.stack, self.shadow))

@@ -251,7 +251,7 @@ def _with_marks(statement: ast.stmt) -> ast.stmt:
     if isinstance(statement, ast.Assign):
         return _with_kept(statement)
     if isinstance(statement, ast.AugAssign):
-        _hold(statement.target, statement)
+        _hold(statement.target, statement, True)
         return statement
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Attribute):
         statement.value = _wrapped(NAMED, [statement.value], statement.value)
@@ -262,7 +262,7 @@ def _with_marks(statement: ast.stmt) -> ast.stmt:
     if not isinstance(call.func, ast.Attribute):
         return statement
     if call.func.attr.endswith("_"):
-        _hold(call.func.value, statement)
+        _hold(call.func.value, statement, True)
     if call.func.attr in ("append", "appendleft") and len(call.args) == 1 and not call.keywords:
         if not isinstance(call.args[0], ast.Starred):
             call.args = [_wrapped(STORE, [call.args[0]], call.args[0])]
@@ -274,11 +274,11 @@ def _with_marks(statement: ast.stmt) -> ast.stmt:
     return statement
 
 
-def _hold(changed: ast.expr, statement: ast.stmt) -> None:
-    """Of `self.items[i]`, which the statement changes in place, `self.items` goes through a function of ours."""
-    if isinstance(changed, ast.Subscript):
-        name = ast.Constant(value=ast.unparse(changed.value))
-        changed.value = _wrapped(HOLD, [changed.value, name], statement)
+def _hold(changed: ast.expr, statement: ast.stmt, in_place: bool) -> None:
+    """Of `self.items[i]`, which the statement changes or replaces, `self.items` goes through a function of ours."""
+    if isinstance(changed, ast.Subscript) and (in_place or not isinstance(changed.value, ast.Name)):
+        name, is_changed = ast.Constant(value=ast.unparse(changed.value)), ast.Constant(value=in_place)
+        changed.value = _wrapped(HOLD, [changed.value, name, is_changed], statement)
 
 
 def _with_kept(statement: ast.Assign) -> ast.stmt:
@@ -289,6 +289,7 @@ def _with_kept(statement: ast.Assign) -> ast.stmt:
             name = ast.Constant(value=ast.unparse(target))
             is_entry = ast.Constant(value=isinstance(target, ast.Subscript))
             statement.value = _wrapped(KEEP, [statement.value, name, is_entry], statement)
+        _hold(target, statement, False)
     return statement
 
 
