@@ -35,6 +35,7 @@ from gradsight.agent.sites import (
 )
 
 _MOST_NAMES = 6000
+_MOST_HELD = 64
 _LARGEST_EXPOSED = 1 << 22
 _ARRAY_METHODS = frozenset(("fill", "sort", "put", "partition", "itemset", "resize"))
 
@@ -68,6 +69,7 @@ class Aliases:
         self._bound: dict[int, _Bound] = {}
         self._shared: dict[int, _Shared] = {}
         self._repeated: dict[int, int] = {}
+        self._held: dict[int, tuple[weakref.ref[torch.Tensor], str, int, Stack]] = {}
         # The code, the instruction and the beginning of the stores of the statement that stored last.
         self._stores: tuple[Any, int, int] = (None, 0, 0)
         self.changed: dict[int, _Bound] = {}
@@ -135,6 +137,23 @@ class Aliases:
         bound = self._bound.get(id(tensor))
         return bound.names if bound is not None and bound.reference() is tensor else {}
 
+    @quietly
+    def hold(self, name: str, values: Any, stack: Stack) -> None:
+        """A statement bound a name to a list or a dictionary: its tensors can be reached by that name."""
+        entries = list(values.values() if isinstance(values, dict) else values)
+        if not stack or len(entries) > _MOST_HELD:
+            return
+        if len(self._held) > _MOST_NAMES:
+            self._held = {key: item for key, item in self._held.items() if item[0]() is not None}
+        for entry in entries:
+            if isinstance(entry, torch.Tensor):
+                self._held[id(entry)] = (weakref.ref(entry), name, self.log.clock, stack)
+
+    def held_since(self, tensor: torch.Tensor) -> tuple[int, Stack] | None:
+        """When and where the collection that holds this very tensor was bound."""
+        held = self._held.get(id(tensor))
+        return held[2:] if held is not None and held[0]() is tensor else None
+
     def bound_at(self, tensor: torch.Tensor) -> Stack:
         """Where this very tensor first got a name."""
         return min(self.names_of(tensor).values(), key=lambda bound: bound[0], default=(0, ()))[1]
@@ -142,6 +161,9 @@ class Aliases:
     def _names_of_whole(self, tensor: torch.Tensor) -> dict[str, tuple[int, Stack]]:
         """The names of a tensor, or of the one that it shows in another shape."""
         own = self.names_of(tensor)
+        held = self._held.get(id(tensor))
+        if held is not None and held[0]() is tensor:
+            own = {**own, held[1]: held[2:]}
         base = tensor._base if not own and tensor._is_view() else None
         return self.names_of(base) if base is not None and base.numel() == tensor.numel() else own
 

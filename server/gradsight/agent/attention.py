@@ -144,6 +144,7 @@ class FullInstruments(Instruments):
         self.snapshots.on_call = self.aliases.called
         self.aliases.is_gradient = self.grads.is_gradient
         self.aliases.on_memory_written = self.shadow.soil_memory
+        self.snapshots.held_since = self.aliases.held_since
         self.snapshots.names_of = self.aliases.names_of
         surface.has_trained = self.backwards.has_trained
         surface.suspects = self.snapshots.suspects
@@ -216,15 +217,19 @@ class FullInstruments(Instruments):
         elif changed:
             if hasattr(value, "__array_interface__"):
                 self.aliases.array_written(value, capture(2))
-        elif type(value) in (list, tuple) and len(value) > 1 and value[0] is value[-1]:
-            if isinstance(value[0], torch.Tensor):
-                self.snapshots.bound_list(value[0], capture(2))
+        elif type(value) in (list, tuple, dict):
+            stack = capture(2)
+            self.aliases.hold(name, value, stack)
+            if not isinstance(value, dict) and len(value) > 1:
+                self.snapshots.bound_list(value[0], value[-1], stack)
 
     def _keep(self, value: Any, target: str, is_entry: bool) -> Any:
         """Called by `self.table[key] = value` of the user's code; hands the value through."""
         if isinstance(value, torch.Tensor):
             with untracked():
                 self._kept(value, target, is_entry)
+        elif type(value) in (list, dict):
+            self.aliases.hold(target, value, capture(2))
         return value
 
     @quietly

@@ -46,6 +46,7 @@ class Snapshots:
         self._searches = 0
         # Tensors that lie in a collection many times, and were changed between; read by any other name they lie.
         self.suspects: dict[int, _Stored] = {}
+        self.held_since: Callable[[torch.Tensor], tuple[int, Stack] | None] = lambda _: None
         self.names_of: Callable[[torch.Tensor], Collection[str]] = lambda _: ()
         self.on_store: Callable[[torch.Tensor, Stack], None] | None = None
         self.on_call: Callable[[Any, str, Stack], None] | None = None
@@ -131,11 +132,15 @@ class Snapshots:
 
     # Collections that are read as a whole.
 
-    def bound_list(self, tensor: torch.Tensor, stack: Stack) -> None:
-        """A statement bound a list that begins and ends with this tensor."""
-        key = storage_key(tensor)
-        if key and stack and len(self._lists) < _MOST_STORED:
-            self._lists.setdefault(key, []).append(stack)
+    @quietly
+    def bound_list(self, first: Any, last: Any, stack: Stack) -> None:
+        """A statement bound a list with these ends: they may be one tensor, or rows that have one in common."""
+        ends = zip(first, last) if type(first) is tuple and type(last) is tuple else ((first, last),)
+        for left, right in ends:
+            if left is right and isinstance(left, torch.Tensor) and stack:
+                key = storage_key(left)
+                if key and len(self._lists) < _MOST_STORED:
+                    self._lists.setdefault(key, []).append(stack)
 
     @quietly
     def collected(self, tensors: Any, reader: Stack) -> None:
@@ -261,7 +266,7 @@ class Snapshots:
                 continue
             if storage_key(value) != storage_key(tensor):
                 continue
-            taken = self._states.get(id(value))
+            taken = self._states.get(id(value)) or self.held_since(value)
             if taken is None or not taken[1]:
                 continue
             writes = [
