@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import sys
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -75,20 +74,37 @@ def test_a_safe_program_comes_out_clean(standby: Standby, path: Path, label: dic
     assert (document["outcome"], document["faults"]) == ("clean", [])
 
 
+# fixme: silent faults that a run does not tell on their line.
+UNSEEN = {
+    # Only the author knows that this value was to be a constant, or that one was to carry a gradient.
+    "advantage_keeps_critic_graph",
+    "divisor_norm_float",
+    "queue_value_bootstrap",
+    "self_distillation_both_sides",
+    "td_error_both_sides",
+    "translation_memory_cache",
+    # One tensor under two names, and both are read where no function of torch sees it.
+    "byol_target_shares_weights",
+    "federated_average_in_place",
+    "logged_part_swallows_total",
+    # A question (`if x.grad is not None`) is no use.
+    "integrated_gradients_alpha",
+    # The mask is applied once, and momentum moves the weights as it should.
+    "pruned_weights_return",
+    # Told on a neighbouring line: where the layers are built, where the code is detached.
+    "lora_optimizer_before_inject",
+    "vq_vae_missing_ste",
+}
+
+
 @pytest.mark.parametrize(("path", "label"), labelled("silent-wrong"))
-def test_a_silent_fault_is_never_refuted(standby: Standby, path: Path, label: dict[str, Any]) -> None:
+def test_a_silent_fault_is_found_on_its_line(standby: Standby, path: Path, label: dict[str, Any]) -> None:
     document = check(standby, path, label)
     seen = {fault["location"]["row"] for fault in document["faults"]}
-    found_silent().append(bool(seen & set(label["hazard_lines"])))
+    assert bool(seen & set(label["hazard_lines"])) == (path.stem not in UNSEEN), seen
 
 
 def test_most_silent_faults_are_found() -> None:
-    """Runs after the programs; a run of a selection has nothing to say."""
-    found = found_silent()
-    assert not found or sum(found) >= 0.85 * len(found)
-
-
-@cache
-def found_silent() -> list[bool]:
-    """Whether each silent fault was found on its line."""
-    return []
+    programs = {parameter.id for parameter in labelled("silent-wrong")}
+    assert programs >= UNSEEN
+    assert len(UNSEEN) <= 0.08 * len(programs)

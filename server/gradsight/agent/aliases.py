@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import math
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,9 +23,19 @@ from gradsight.agent.graph import (
     untracked,
 )
 from gradsight.agent.oplog import NUMPY, OpLog, Write, operator_label
-from gradsight.agent.sites import Stack, feeds_itself, names_read, place_of, statement_of, text_of
+from gradsight.agent.sites import (
+    FrameKey,
+    Stack,
+    feeds_itself,
+    names_read,
+    place_of,
+    same_line,
+    statement_of,
+    text_of,
+)
 
 _MOST_NAMES = 6000
+_MOST_HELD = 64
 _LARGEST_EXPOSED = 1 << 22
 _ARRAY_METHODS = frozenset(("fill", "sort", "put", "partition", "itemset", "resize"))
 
@@ -57,7 +69,12 @@ class Aliases:
         self._bound: dict[int, _Bound] = {}
         self._shared: dict[int, _Shared] = {}
         self._repeated: dict[int, int] = {}
+        self._held: dict[int, tuple[weakref.ref[torch.Tensor], str, int, Stack]] = {}
+        # The code, the instruction and the beginning of the stores of the statement that stored last.
+        self._stores: tuple[Any, int, int] = (None, 0, 0)
         self.changed: dict[int, _Bound] = {}
+        self.is_gradient: Callable[[torch.Tensor], bool] = lambda _: False
+        self.on_memory_written: Callable[[int, Geometry, Stack], None] | None = None
 
     # Names.
 
@@ -115,9 +132,40 @@ class Aliases:
         self.ledger.add(Fault("GS107", message, place, steps, "warning", {"name": name}))
         self.changed.pop(id(bound.reference()), None)
 
-    def _names_of(self, tensor: torch.Tensor) -> dict[str, tuple[int, Stack]]:
+    def names_of(self, tensor: torch.Tensor) -> dict[str, tuple[int, Stack]]:
+        """The names that were bound to this very tensor: when and where."""
         bound = self._bound.get(id(tensor))
         return bound.names if bound is not None and bound.reference() is tensor else {}
+
+    @quietly
+    def hold(self, name: str, values: Any, stack: Stack) -> None:
+        """A statement bound a name to a list or a dictionary: its tensors can be reached by that name."""
+        entries = list(values.values() if isinstance(values, dict) else values)
+        if not stack or len(entries) > _MOST_HELD:
+            return
+        if len(self._held) > _MOST_NAMES:
+            self._held = {key: item for key, item in self._held.items() if item[0]() is not None}
+        for entry in entries:
+            if isinstance(entry, torch.Tensor):
+                self._held[id(entry)] = (weakref.ref(entry), name, self.log.clock, stack)
+
+    def held_since(self, tensor: torch.Tensor) -> tuple[int, Stack] | None:
+        """When and where the collection that holds this very tensor was bound."""
+        held = self._held.get(id(tensor))
+        return held[2:] if held is not None and held[0]() is tensor else None
+
+    def bound_at(self, tensor: torch.Tensor) -> Stack:
+        """Where this very tensor first got a name."""
+        return min(self.names_of(tensor).values(), key=lambda bound: bound[0], default=(0, ()))[1]
+
+    def _names_of_whole(self, tensor: torch.Tensor) -> dict[str, tuple[int, Stack]]:
+        """The names of a tensor, or of the one that it shows in another shape."""
+        own = self.names_of(tensor)
+        held = self._held.get(id(tensor))
+        if held is not None and held[0]() is tensor:
+            own = {**own, held[1]: held[2:]}
+        base = tensor._base if not own and tensor._is_view() else None
+        return self.names_of(base) if base is not None and base.numel() == tensor.numel() else own
 
     @quietly
     def compared(self, left: Any, right: Any, reader: Stack) -> None:
@@ -134,41 +182,46 @@ class Aliases:
             key = storage_key(left)
             if not key or key != storage_key(right) or geometry_of(left) != geometry_of(right):
                 return
-        names = {**self._names_of(right), **self._names_of(left)}
+        names = {**self._names_of_whole(right), **self._names_of_whole(left)}
         if not names or (left is right and len(names) < 2):
             return
         writes = self.log.writes_to(left) or ()
         for name, (clock, stack) in sorted(names.items(), key=lambda item: item[1][0]):
             since = [write for write in writes if write.clock > clock and write.stack]
             if since and stack:
-                self._report_same(name, stack, since[0], reader)
+                self._report_same(name, stack, since[0], reader, self.is_gradient(left))
                 return
 
-    def _report_same(self, name: str, made: Stack, write: Write, reader: Stack) -> None:
-        is_step = write.by_optimizer or write.to_leaf
-        place = place_of(made[0] if is_step else write.stack[0])
+    def _report_same(self, name: str, made: Stack, write: Write, reader: Stack, is_gradient: bool) -> None:
+        # What an optimizer or a backward changes is theirs to change: to take it without a copy is the fault.
+        is_theirs = is_gradient or write.by_optimizer or write.to_leaf
+        place = place_of(made[0] if is_theirs else write.stack[0])
         message = f"`{name}` is another name for the tensor that `{text_of(place_of(write.stack[0]))}` changes, not a copy"
         steps = (
             *step_at("made", f"`{name}` is bound here", made),
             *step_at("written", f"changed here by `{operator_label(write.name)}`", write.stack),
             *step_at("read", "the tensor is compared with itself here", reader),
         )
-        self.ledger.add(Fault("GS107", message, place, steps, "warning", {"name": name}))
+        code = "GS302" if is_gradient else "GS107"
+        self.ledger.add(Fault(code, message, place, steps, "warning", {"name": name}))
 
     @quietly
     def stored_view(self, target: Any, value: Any, writer: Stack) -> None:
         """`x[i] = v` with a view `v` of the same tensor, overwritten since it was taken."""
+        since = self._start_of_stores(writer)
         if (
             not isinstance(target, torch.Tensor)
             or not isinstance(value, torch.Tensor)
             or not value._is_view()
         ):
             return
+        if since >= 0 and self._report_swap(value, since, writer):
+            return
         key = storage_key(value)
         if not key or key != storage_key(target):
             return
         here = geometry_of(value)
-        for name, (clock, stack) in self._names_of(value).items():
+        for name, (clock, stack) in self.names_of(value).items():
             for write in self.log.writes_to(value) or ():
                 if (
                     write.clock > clock
@@ -186,23 +239,57 @@ class Aliases:
                     self.ledger.add(Fault("GS107", message, place, steps, "warning", {"name": name}))
                     return
 
+    def _start_of_stores(self, writer: Stack) -> int:
+        """When the running `x[i], x[j] = …` began to store, -1 for other statements.
+
+        Both sides of such a statement are made before the first store, and its stores lie in rising order in the code.
+        """
+        if not writer:
+            return -1
+        code, offset = writer[0]
+        known, last, since = self._stores
+        if known is not code or offset <= last or not same_line(writer, (FrameKey(code, last),)):
+            since = self.log.clock
+        self._stores = (code, offset, since)
+        statement = statement_of(writer[0])
+        is_swap = (
+            isinstance(statement, ast.Assign)
+            and isinstance(statement.targets[0], (ast.Tuple, ast.List))
+            and isinstance(statement.value, (ast.Tuple, ast.List))
+        )
+        return since if is_swap else -1
+
+    def _report_swap(self, value: torch.Tensor, since: int, writer: Stack) -> bool:
+        """A view on the right side of a swap whose elements the same statement has overwritten already."""
+        here = geometry_of(value)
+        for write in self.log.writes_to(value) or ():
+            if write.clock > since and write.geometry is not None and overlaps(write.geometry, here):
+                place = place_of(write.stack[0]) if write.stack else place_of(writer[0])
+                message = (
+                    f"`{text_of(place)}` is overwritten before the same statement has read it: "
+                    "the right side has views, not copies"
+                )
+                steps = (
+                    *step_at("written", "overwritten first", write.stack),
+                    *step_at("read", "then stored here with the new values", writer),
+                )
+                self.ledger.add(Fault("GS107", message, place, steps, "warning", {}))
+                return True
+        return False
+
     @quietly
-    def changed_list(self, name: str, values: Any, stack: Stack) -> None:
-        """`items[i] += x` on a list whose entries are one tensor."""
-        if len(values) > 1000:
+    def changed_entry(self, name: str, values: Any, stack: Stack) -> None:
+        """`items[i] += x` on a list or a dictionary whose entries are one tensor."""
+        entries = list(values.values() if isinstance(values, dict) else values)
+        if not 1 < len(entries) <= 1000 or not isinstance(entries[0], torch.Tensor):
             return
-        seen: set[int] = set()
-        for item in values:
-            if not isinstance(item, torch.Tensor):
-                return
-            if id(item) in seen:
-                count = self._repeated[id(values)] = self._repeated.get(id(values), 0) + 1
-                if count == 2 and stack:
-                    place = place_of(stack[0])
-                    message = f"`{text_of(place)}` changes every entry of `{name}`: they are one and the same tensor"
-                    self.ledger.add(Fault("GS107", message, place, (), "warning", {"entries": len(values)}))
-                return
-            seen.add(id(item))
+        if any(item is not entries[0] for item in entries):
+            return
+        count = self._repeated[id(values)] = self._repeated.get(id(values), 0) + 1
+        if count == 2 and stack:
+            place = place_of(stack[0])
+            message = f"`{text_of(place)}` changes every entry of `{name}`: they are one and the same tensor"
+            self.ledger.add(Fault("GS107", message, place, (), "warning", {"entries": len(entries)}))
 
     # NumPy.
 
@@ -252,9 +339,26 @@ class Aliases:
                 whole = Geometry(0, ((shared.end - shared.start) // size,), (1,), size)
                 write = Write(self.log.clock, NUMPY, stack, 0, whole, "", False)
                 self.log.note_write_to(key, shared.reference, write)
+                if self.on_memory_written is not None:
+                    self.on_memory_written(key, _geometry_of_array(interface, shared), stack)
 
     @quietly
     def called(self, owner: Any, method: str, stack: Stack) -> None:
         """A method was called as a statement; some of NumPy's change the array."""
         if method in _ARRAY_METHODS and self._shared:
             self.array_written(owner, stack)
+
+
+def _geometry_of_array(interface: dict[str, Any], shared: _Shared) -> Geometry:
+    """The elements of a shared storage that an array covers; the whole storage when its layout is another one."""
+    size = shared.item_size
+    shape: tuple[int, ...] = tuple(interface["shape"])
+    if int(interface["typestr"][2:]) != size:
+        return Geometry(0, ((shared.end - shared.start) // size,), (1,), size)
+    strides = interface.get("strides")
+    if strides is None:
+        strides = tuple(size * math.prod(shape[at + 1 :]) for at in range(len(shape)))
+    if any(stride < 0 for stride in strides):
+        return Geometry(0, ((shared.end - shared.start) // size,), (1,), size)
+    offset = (interface["data"][0] - shared.start) // size
+    return Geometry(offset, shape, tuple(stride // size for stride in strides), size)

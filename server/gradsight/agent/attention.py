@@ -31,6 +31,7 @@ from gradsight.agent.recorder import Recorder
 from gradsight.agent.regime import Regime
 from gradsight.agent.retention import Retention
 from gradsight.agent.shadow import Leaf, Shadow
+from gradsight.agent.shared_state import judge_shared_state
 from gradsight.agent.sites import Stack, capture, library_frames, place_of, text_of, user_frames
 from gradsight.agent.snapshots import Snapshots
 from gradsight.agent.surface import Surface
@@ -41,6 +42,9 @@ from gradsight.agent.transforms import Transforms
 from gradsight.agent.visits import (
     DROP,
     FLOAT,
+    HOLD,
+    KEEP,
+    NAMED,
     NOTE,
     OUTSIDE,
     SEEN,
@@ -110,6 +114,8 @@ class FullInstruments(Instruments):
         self.situation.grad_writes = self.training.written
         self.situation.gradient_edits = self._gradient_edited
         self.recorder.builder = self.modules.builder
+        self.blame.bound_at = self.aliases.bound_at
+        self.blame.was_visited = self.visits.was_seen
         self.blame.unwaited = lambda: self.threads.active
         self.shadow.adopt = self._adopt
         surface = self.surface
@@ -136,6 +142,13 @@ class FullInstruments(Instruments):
         )
         self.snapshots.on_store = self.retention.store
         self.snapshots.on_call = self.aliases.called
+        self.aliases.is_gradient = self.grads.is_gradient
+        self.aliases.on_memory_written = self.shadow.soil_memory
+        self.snapshots.held_since = self.aliases.held_since
+        self.snapshots.names_of = self.aliases.names_of
+        surface.has_trained = self.backwards.has_trained
+        surface.suspects = self.snapshots.suspects
+        surface.on_suspect = self.snapshots.read
         self.backwards.on_gradients = self._gradients
         self.backwards.stored_at = self.snapshots.stored_at
         self.training.on_frozen_move = lambda tensor, step: self.regime.moved_while_frozen(
@@ -156,6 +169,9 @@ class FullInstruments(Instruments):
         self._follow_parameters()
         setattr(builtins, NOTE, self._note)
         setattr(builtins, STORE, self.snapshots.store)
+        setattr(builtins, KEEP, self._keep)
+        setattr(builtins, NAMED, self._named)
+        setattr(builtins, HOLD, self._hold)
         setattr(builtins, DROP, self.snapshots.called)
         setattr(builtins, FLOAT, self.surface.traced_float)
         setattr(builtins, SEEN, self.visits.seen.add)
@@ -199,10 +215,47 @@ class FullInstruments(Instruments):
                     self.training.unasked.bind(key, value, stack)
                     self.retention.bind(key, value, lambda: stack)
         elif changed:
-            if type(value) is list:
-                self.aliases.changed_list(name, value, capture(2))
-            elif hasattr(value, "__array_interface__"):
+            if hasattr(value, "__array_interface__"):
                 self.aliases.array_written(value, capture(2))
+        elif type(value) in (list, tuple, dict):
+            stack = capture(2)
+            self.aliases.hold(name, value, stack)
+            if not isinstance(value, dict) and len(value) > 1:
+                self.snapshots.bound_list(value[0], value[-1], stack)
+
+    def _keep(self, value: Any, target: str, is_entry: bool) -> Any:
+        """Called by `self.table[key] = value` of the user's code; hands the value through."""
+        if isinstance(value, torch.Tensor):
+            with untracked():
+                self._kept(value, target, is_entry)
+        elif type(value) in (list, dict):
+            self.aliases.hold(target, value, capture(2))
+        return value
+
+    @quietly
+    def _kept(self, value: torch.Tensor, target: str, is_entry: bool) -> None:
+        stack = capture(4)
+        if not stack or value.is_inference():
+            return
+        self.snapshots.kept(value, stack, is_entry)
+        if value.numel() == 1:
+            key = (stack[0].code.co_filename, stack[0].offset, target)
+            self.retention.bind(key, value, lambda: stack)
+
+    def _hold(self, holder: Any, name: str, in_place: bool) -> Any:
+        """A statement of the user is about to change an entry of this, or to replace it; hands it through."""
+        if in_place and type(holder) in (list, dict):
+            self.aliases.changed_entry(name, holder, capture(2))
+        elif hasattr(holder, "__array_interface__") and not name.isidentifier():
+            self.aliases.array_written(holder, capture(2))
+        return holder
+
+    def _named(self, value: Any) -> Any:
+        """A statement of the user names a method and does not call it."""
+        owner = getattr(value, "__self__", None)
+        if getattr(value, "__name__", "") == "zero_grad" and owner is not None:
+            self.training.uncalled(owner, capture(2))
+        return value
 
     @quietly
     def _compared(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -218,6 +271,7 @@ class FullInstruments(Instruments):
     @quietly
     def _item_set(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if len(args) > 2:
+            self.snapshots.stored_in_tensor(args[2])
             self.aliases.stored_view(args[0], args[2], capture(4))
 
     @quietly
@@ -244,6 +298,7 @@ class FullInstruments(Instruments):
 
     @quietly
     def _gradient_read(self, owner: torch.Tensor) -> None:
+        self.training.grad_read(owner)
         if self.threads.active:
             leaf = self.shadow.leaf(owner) if owner.requires_grad else None
             if leaf is not None:
@@ -383,6 +438,7 @@ class FullInstruments(Instruments):
             self.retention.finish()
             self.modules.finish(self.training, self.shadow, self.ledger)
             self.regime.finish()
+            judge_shared_state(self.log, self.shadow, self.training.loss_events, self.ledger)
             self.training.finish(self.grads.none_read_ids)
 
     def parameters(self) -> list[dict[str, Any]]:

@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from gradsight.agent.faults import Fault, Step, calls_of, step_at
+from gradsight.agent.definitions import named_elsewhere, step_named
+from gradsight.agent.faults import Fault, Step, calls_of
 from gradsight.agent.graph import (
     Node,
     Saved,
@@ -199,11 +200,15 @@ def fault_of(clash: Clash, needed: Stack, torch_message: str, named: Named | Non
     if not clash.writes:
         return None
     first = clash.writes[0]
-    place = place_of(first.stack[0])
     saver = base_name(clash.node.name())
     operator = operator_label(first.name)
+    place = named_elsewhere(first.stack[0], operator) or place_of(first.stack[0])
     is_step = first.by_optimizer or first.to_leaf
-    saved_place = place_of(clash.maker.stack[0]) if clash.maker is not None and clash.maker.stack else None
+    saved_place = None
+    if clash.maker is not None and clash.maker.stack:
+        saved_place = named_elsewhere(clash.maker.stack[0], operator_label(clash.maker.name)) or place_of(
+            clash.maker.stack[0]
+        )
     what = f"the {_part(clash.attribute)} that `{_operator_of(saver, clash.maker)}` saved"
     parameter = named(clash.storage) if named is not None and clash.storage and is_step else ""
     if parameter and "." not in clash.attribute:
@@ -221,10 +226,11 @@ def fault_of(clash: Clash, needed: Stack, torch_message: str, named: Named | Non
     message = f"{writer} {verb} {what}{where}{joint} the backward on line {_row(needed)} still needs{end}"
     steps: list[Step] = []
     if clash.maker is not None:
-        steps += step_at(
+        steps += step_named(
             "saved",
             f"{_part(clash.attribute)} saved here by `{_operator_of(saver, clash.maker)}`",
             clash.maker.stack,
+            operator_label(clash.maker.name),
         )
         steps += calls_of(clash.maker.stack)[:1]
     lines = {(place.filename, place.row)}
@@ -236,7 +242,7 @@ def fault_of(clash: Clash, needed: Stack, torch_message: str, named: Named | Non
         if len(lines) > _MOST_WRITERS:
             break
     steps += calls_of(first.stack)
-    steps += step_at("needed", f"`{saver}` needs it in this backward", needed)
+    steps += step_named("needed", f"`{saver}` needs it in this backward", needed, "backward")
     evidence: dict[str, Any] = {
         "operator": operator,
         "saved_by": clash.node.name(),
@@ -282,7 +288,10 @@ def _part(attribute: str) -> str:
 
 
 def _row(stack: Stack) -> int:
-    return line_of(stack[0]) if stack else 0
+    if not stack:
+        return 0
+    named = named_elsewhere(stack[0], "backward")
+    return named.row if named is not None else line_of(stack[0])
 
 
 def hidden_clash(log: OpLog, message: str) -> tuple[Write, ...]:

@@ -10,6 +10,7 @@ import torch
 
 from gradsight.agent import audit
 from gradsight.agent.cuts import Reach, reach_of, zero_path_fault
+from gradsight.agent.definitions import caches, decorator_of
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
 from gradsight.agent.graph import Node, has_hidden_saves, leaf_of, root_nodes, storage_key, untracked, walk
 from gradsight.agent.marks import mark_faults
@@ -20,6 +21,7 @@ from gradsight.agent.recorder import Situation
 from gradsight.agent.shadow import Shadow
 from gradsight.agent.sites import (
     FrameKey,
+    Place,
     Stack,
     capture,
     feeds_itself,
@@ -33,6 +35,7 @@ from gradsight.agent.training import Training
 
 _KEPT_BACKWARDS = 64
 _NAMED_BACKWARDS = 3
+_DEPTH_OF_A_NUMBER = 4
 MODIFIED = "modified by an inplace operation"
 SECOND_TIME = "backward through the graph a second time"
 
@@ -143,6 +146,9 @@ class Backwards:
         limit = self._mask_of(inputs) if inputs and accumulates else None
         self.training.backwards += 1
         reach = reach_of(self.training.backwards, roots, nodes, self.shadow, stack, limit)
+        if inputs and not accumulates:
+            # `autograd.grad` says whose gradient it wants: nobody else misses one.
+            reach = replace(reach, missing=reach.missing & self._mask_of(inputs))
         if self.count < _NAMED_BACKWARDS:
             name_leaves(self.shadow)
         if not inputs:
@@ -177,8 +183,12 @@ class Backwards:
         self.training.unasked.used(numbers)
         if accumulates:
             trained = self.training.trained_by(reach)
-            for fault in mark_faults(reach, nodes, self.shadow, trained, self._is_done):
-                self._add(fault, nodes, None)
+            for fault in mark_faults(
+                reach, nodes, self.shadow, trained, self.training.managed, self._is_done
+            ):
+                # What was saved and overwritten behind torch's back is the worse half of the same story.
+                if not self.ledger.has("GS104", fault.place):
+                    self._add(fault, nodes, None)
             self._done.append(numbers)
             del self._done[:-_KEPT_BACKWARDS]
             zero = zero_path_fault(reach, nodes, self.shadow, self.log, self.training.trained)
@@ -188,12 +198,17 @@ class Backwards:
             if self.on_gradients is not None:
                 self.on_gradients(nodes, numbers)
         elif not (len(args) > 2 and args[2]):
-            self._mark_constant_gradients(result, reach, stack)
+            self._mark_constant_gradients(result, reach, args[3] if len(args) > 3 else (), stack)
 
-    def _mark_constant_gradients(self, result: Any, reach: Any, stack: Stack) -> None:
+    def _mark_constant_gradients(self, result: Any, reach: Any, inputs: Any, stack: Stack) -> None:
         """Gradients taken without `create_graph` depend on the leaves, and autograd does not know it."""
         assert self.shadow is not None
         event = self.shadow.event("create_graph", "autograd.grad", stack, reach.reached)
+        self.shadow.constant_gradients |= 1 << event.bit
+        for tensor in inputs:
+            if isinstance(tensor, torch.Tensor):
+                event.live |= self.shadow.read(tensor)[0]
+                event.sources.add(storage_key(tensor))
         for gradient in result if isinstance(result, (list, tuple)) else (result,):
             if isinstance(gradient, torch.Tensor) and not gradient.requires_grad:
                 self.shadow.write(gradient, reach.reached, 1 << event.bit, 0)
@@ -201,6 +216,15 @@ class Backwards:
     def _is_done(self, number: int) -> bool:
         """Whether an earlier backward ran through this node."""
         return any(number in numbers for numbers in self._done)
+
+    def has_trained(self, tensor: torch.Tensor) -> bool:
+        """Whether a backward has been through the graph of this tensor, or through what lies next below it."""
+        ring = [tensor.grad_fn] if tensor.grad_fn is not None else []
+        for _ in range(_DEPTH_OF_A_NUMBER):
+            if any(self._is_done(number_of(node)) for node in ring if node.next_functions):
+                return True
+            ring = [below for node in ring for below, _ in node.next_functions if below is not None][:16]
+        return False
 
     def _mask_of(self, inputs: Any) -> int:
         assert self.shadow is not None
@@ -306,6 +330,10 @@ class Backwards:
             steps += step_at("call", "the first backward frees it", first.stack)
         steps += step_at("needed", "the second backward needs it again", stack)
         evidence = {"torch": message, "node": node.name() if node is not None else ""}
+        cached = self._cached_by(maker, first)
+        if cached is not None:
+            text = f"`{text_of(cached)}` keeps a result with its graph, which the first backward has freed"
+            return node, Fault("GS403", text, cached, tuple(steps), "error", evidence)
         if first is not None and carried is not None and is_loop_state and same_line(first.stack, stack):
             place = place_of(self._carrying_frame(*carried))
             text = f"`{text_of(place)}` carries the graph of the iteration before, which backward has freed"
@@ -318,6 +346,16 @@ class Backwards:
         )
         text = f"`{text_of(place)}` goes through a graph a second time{where}"
         return node, Fault("GS402", text, place, tuple(steps), "error", evidence)
+
+    def _cached_by(self, maker: Operation | None, first: PastBackward | None) -> Place | None:
+        """The decorator that keeps the result of the function which made a freed part, and has not run since."""
+        if maker is None or first is None or self.log.ran_since(maker.stack, first.clock):
+            return None
+        for key in maker.stack:
+            found = decorator_of(key, caches)
+            if found is not None:
+                return found
+        return None
 
     def _first_backward(self, node: Node | None) -> PastBackward | None:
         if node is None:

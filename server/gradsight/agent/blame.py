@@ -17,7 +17,8 @@ import torch
 
 from gradsight.agent.backwards import Backwards, attached
 from gradsight.agent.custom import last_statement
-from gradsight.agent.cuts import cut_fault, cutting_events, no_grad_scope
+from gradsight.agent.cuts import cut_fault, cut_place, cutting_events, no_grad_scope
+from gradsight.agent.definitions import builds_a_tensor, earlier_readers
 from gradsight.agent.faults import Fault, Step, calls_of, step_at
 from gradsight.agent.gradwatch import GradWatch
 from gradsight.agent.graph import leaf_of, untracked, walk
@@ -94,6 +95,8 @@ class Blame:
         self.modules = modules
         self.grad_enabled = True
         self.unwaited: Callable[[], bool] | None = None
+        self.bound_at: Callable[[torch.Tensor], Stack] = lambda _: ()
+        self.was_visited: Callable[[str, int], bool] = lambda filename, line: True
         self._explanations: tuple[tuple[str, Callable[[Scene], Fault | None]], ...] = (
             (r"a (view of a )?leaf Variable that requires grad", self._leaf_write),
             (r"is a view and (its base or another view|is being modified inplace)", self._view_write),
@@ -237,6 +240,15 @@ class Blame:
         """No leaf that requires grad ever took part: say where the value comes from."""
         name = variable_name_in(scene, root)
         what = f"`{name}`" if name else "the tensor"
+        made = self.bound_at(root) if isinstance(root, torch.Tensor) else ()
+        if made and builds_a_tensor(statement_of(made[0])):
+            place = place_of(made[0])
+            message = f"`{text_of(place)}` makes {what} of plain numbers: it has no graph for backward"
+            steps = (
+                *step_at("cut", "a new tensor begins here", made),
+                *step_at("needed", "backward fails here", scene.stack),
+            )
+            return Fault("GS201", message, place, steps, "error", {"torch": scene.message})
         message = f"backward starts from {what}, which was computed without any tensor that requires grad"
         return self._at_error("GS204", message, scene)
 
@@ -255,29 +267,60 @@ class Blame:
     def _unused_input(self, scene: Scene) -> Fault:
         inputs = scene.local("grad", "inputs")
         outputs = scene.local("grad", "outputs")
-        steps: list[Step] = []
-        name = ""
         tensors = [inputs] if isinstance(inputs, torch.Tensor) else list(inputs or ())
         roots = [outputs] if isinstance(outputs, torch.Tensor) else list(outputs or ())
         unused = [
             item for item in tensors if isinstance(item, torch.Tensor) and not self._is_under(item, roots)
         ]
-        if unused:
-            name = variable_name_in(scene, unused[0])
-            made = self._maker(unused[0])
-            if made is not None:
-                steps += step_at("made", "this tensor is not on the way to the output", made.stack)
-            if self.shadow is not None and roots and isinstance(roots[0], torch.Tensor):
-                deps, _, events = self.shadow.read(roots[0])
-                leaf = self.shadow.known_leaf(unused[0])
-                if leaf is not None and deps >> leaf.bit & 1:
-                    for event, _ in cutting_events(self.shadow, 1 << leaf.bit, events):
-                        steps += step_at(
-                            "cut", f"its path is cut here by `{operator_label(event.operator)}`", event.stack
-                        )
+        if not unused:
+            message = "an input is not part of the graph of the output, so it has no gradient"
+            return self._at_error("GS406", message, scene)
+        name = variable_name_in(scene, unused[0])
         what = f"`{name}`" if name else "an input"
+        fault = self._cut_off(scene, unused[0], roots, what) or self._asked_late(scene, unused[0], what)
+        if fault is not None:
+            return fault
+        made = self._maker(unused[0])
+        steps = (
+            step_at("made", "this tensor is not on the way to the output", made.stack)
+            if made is not None
+            else ()
+        )
         message = f"{what} is not part of the graph of the output, so it has no gradient"
-        return self._at_error("GS406", message, scene, tuple(steps))
+        return self._at_error("GS406", message, scene, steps)
+
+    def _cut_off(self, scene: Scene, unused: torch.Tensor, roots: list[Any], what: str) -> Fault | None:
+        """The output was computed from what this tensor stands for, and the path was cut on the way."""
+        if self.shadow is None or not roots or not isinstance(roots[0], torch.Tensor):
+            return None
+        deps, live, events = self.shadow.read(roots[0])
+        wanted = self.shadow.read(unused)[1]
+        found = cutting_events(self.shadow, deps & wanted & ~live, events)
+        if not found:
+            return None
+        _, place, steps = cut_place(found[0][0], self.shadow)
+        text = f"`{text_of(place)}`" if text_of(place) else f"`{operator_label(found[0][0].operator)}`"
+        message = f"{text} cuts the path from the output to {what}, so it has no gradient"
+        steps += step_at("read", "its gradient is asked for here", scene.stack)
+        return Fault("GS406", message, place, tuple(steps), "error", {"torch": scene.message})
+
+    def _asked_late(self, scene: Scene, unused: torch.Tensor, what: str) -> Fault | None:
+        """A tensor that was used before it asked for a gradient: what was computed from it then does not know."""
+        asked = self.surface.asked_at(unused) if self.surface is not None else None
+        touches = self.log.touches
+        if asked is None or touches is None:
+            return None
+        clock, stack = asked
+        used = touches.read_before(unused, clock)
+        if used is None or not stack:
+            return None
+        place = place_of(stack[0])
+        message = f"`{text_of(place)}` comes too late: {what} was used before, and what was computed then has no graph"
+        steps = (
+            *step_at("made", "used here, before it asked for a gradient", used),
+            *step_at("read", "its gradient is asked for here", scene.stack),
+        )
+        return Fault("GS406", message, place, steps, "error", {"torch": scene.message})
 
     def _is_under(self, tensor: torch.Tensor, roots: list[Any]) -> bool:
         for node in walk(roots):
@@ -321,11 +364,28 @@ class Blame:
     def _empty_optimizer(self, scene: Scene) -> Fault | None:
         entry = self.modules.hidden_container()
         if entry is None:
-            return None
+            return self._used_up(scene)
         place = place_of(entry.stack[0])
         message = f"the parameters in `{entry.attribute}` are not registered: a plain {entry.kind} hides them from `parameters()`"
         steps = step_at("call", "the optimizer finds no parameter", scene.stack)
         return Fault("GS601", message, place, steps, "error", {"torch": scene.message})
+
+    def _used_up(self, scene: Scene) -> Fault | None:
+        """The optimizer is given an iterator that somebody else has read to its end."""
+        if not isinstance(scene.local("__init__", "params"), Iterator):
+            return None
+        found = earlier_readers(scene.stack[0], self.was_visited)
+        if found is None:
+            return None
+        made, reader = found
+        message = (
+            f"`{text_of(made)}` can be read once, and line {reader.row} has: the optimizer finds no parameter"
+        )
+        steps = (
+            Step("read", "read to its end here", reader),
+            *step_at("read", "the optimizer finds it used up", scene.stack),
+        )
+        return Fault("GS510", message, made, steps, "error", {"torch": scene.message})
 
     def _parameter_replaced(self, scene: Scene) -> Fault:
         message = f"`{text_of(scene.place)}` puts a computed tensor where the module keeps a parameter"

@@ -9,11 +9,12 @@ from typing import Any
 
 import torch
 
+from gradsight.agent.definitions import decorator_of, place_of_expression
 from gradsight.agent.faults import Fault, Step, calls_of, step_at
 from gradsight.agent.graph import Node, base_name, leaf_of, walk_nodes
 from gradsight.agent.oplog import OpLog, operator_label
 from gradsight.agent.shadow import Event, Leaf, Mask, Shadow
-from gradsight.agent.sites import FrameKey, Place, Stack, line_of, place_of, statement_at, text_of, tree_of
+from gradsight.agent.sites import FrameKey, Place, Stack, line_of, place_of, text_of, tree_of
 
 # Operators whose derivative is zero everywhere: the graph goes on, the gradient does not.
 ZERO_DERIVATIVE = frozenset(
@@ -24,6 +25,7 @@ ZERO_DERIVATIVE = frozenset(
 CODES = {
     "tensor": "GS201",
     "number": "GS202",
+    "implicit": "GS202",
     "numpy": "GS202",
     "detach": "GS203",
     "data": "GS203",
@@ -37,7 +39,7 @@ CODES = {
 _CUT_KINDS = frozenset(CODES)
 # A cut the author did not write as one: it surprises wherever it stands.
 UNINTENDED = frozenset(
-    ("tensor", "number", "numpy", "non-diff", "requires_grad", "parameter", "create_graph")
+    ("tensor", "number", "implicit", "numpy", "non-diff", "requires_grad", "parameter", "create_graph")
 )
 
 
@@ -104,6 +106,7 @@ _WEIGHT = {
     "create_graph": 3,
     "tensor": 3,
     "number": 3,
+    "implicit": 3,
     "numpy": 3,
     "non-diff": 1,
 }
@@ -182,7 +185,7 @@ def _cut_message(event: Event, place: Place, who: str) -> str:
         return f"{shown} has no gradient (`{_operator(event)}`): the path to {who} ends here"
     if event.kind == "create_graph":
         return f"{shown} has no `create_graph=True`: its result is a constant for {who}"
-    if event.kind in ("number", "numpy"):
+    if event.kind in ("number", "implicit", "numpy"):
         return f"{shown} leaves the graph, and its value comes back into the loss: no gradient reaches {who}"
     return f"{shown} cuts the path from the loss to {who}"
 
@@ -190,7 +193,7 @@ def _cut_message(event: Event, place: Place, who: str) -> str:
 def no_grad_scope(stack: Stack) -> Place | None:
     """The `with torch.no_grad()` or the decorator that switched recording off around these frames."""
     for key in stack:
-        found = _enclosing_with(key) or _decorator(key)
+        found = _enclosing_with(key) or decorator_of(key, _mentions_scope)
         if found is not None:
             return found
     return None
@@ -208,7 +211,7 @@ def _helper_call(stack: Stack, backward: Stack) -> Place | None:
 
 
 def _never_records(key: FrameKey) -> bool:
-    if _decorator(key) is not None:
+    if decorator_of(key, _mentions_scope) is not None:
         return True
     tree = tree_of(key.code.co_filename)
     for node in ast.walk(tree) if tree is not None else ():
@@ -240,28 +243,7 @@ def _enclosing_with(key: FrameKey) -> Place | None:
             for item in node.items:
                 if _mentions_scope(item.context_expr):
                     best = item
-    return _place_of_expression(key, best.context_expr) if best is not None else None
-
-
-def _decorator(key: FrameKey) -> Place | None:
-    statement = statement_at(key.code.co_filename, key.code.co_firstlineno)
-    tree = tree_of(key.code.co_filename)
-    if tree is None:
-        return None
-    for node in ast.walk(tree):
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or node.name != key.code.co_name:
-            continue
-        first = min([node.lineno] + [item.lineno for item in node.decorator_list])
-        if (
-            first != key.code.co_firstlineno
-            and node.lineno != key.code.co_firstlineno
-            and node is not statement
-        ):
-            continue
-        for item in node.decorator_list:
-            if _mentions_scope(item):
-                return _place_of_expression(key, item)
-    return None
+    return place_of_expression(key, best.context_expr) if best is not None else None
 
 
 def _mentions_scope(expression: ast.expr) -> bool:
@@ -269,19 +251,6 @@ def _mentions_scope(expression: ast.expr) -> bool:
         (isinstance(node, ast.Attribute) and node.attr in _SCOPES)
         or (isinstance(node, ast.Name) and node.id in _SCOPES)
         for node in ast.walk(expression)
-    )
-
-
-def _place_of_expression(key: FrameKey, node: ast.expr) -> Place:
-    base = place_of(key)
-    return Place(
-        base.filename,
-        node.lineno,
-        node.col_offset + 1,
-        node.end_lineno or node.lineno,
-        (node.end_col_offset or node.col_offset) + 1,
-        key.code.co_name,
-        base.cell,
     )
 
 

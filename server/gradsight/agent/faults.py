@@ -92,6 +92,10 @@ class Ledger:
         self.faults.append(fault)
         return True
 
+    def has(self, code: str, place: Place) -> bool:
+        """Whether this was said already, on this line."""
+        return (code, place.filename, place.cell, place.row) in self._seen
+
     def sight(self, code: str, stack: Stack) -> None:
         """What this rule predicts was seen at this place; whether it is worth a fault is another question."""
         if stack:

@@ -94,6 +94,12 @@ class GradWatch:
         if len(watched.holds) < _MOST_HOLDS:
             watched.holds.append(Hold(stack, self.log.clock, keeps))
 
+    def is_gradient(self, tensor: torch.Tensor) -> bool:
+        """Whether this is a `.grad` that user code has taken, or shows one in another shape."""
+        whole = tensor._base if tensor._is_view() else tensor
+        watched = self.watched.get(id(whole))
+        return watched is not None and watched.reference() is whole
+
     @quietly
     def used(self, tensor: torch.Tensor, stack: Stack, in_place: bool, directly: bool) -> None:
         """A function was called with a watched tensor.

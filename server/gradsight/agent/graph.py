@@ -29,6 +29,11 @@ def storage_key(tensor: torch.Tensor) -> int:
         return 0
 
 
+def is_own_leaf(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is a leaf that requires grad.  Of some views torch refuses to tell, and none of them is one."""
+    return tensor.requires_grad and not tensor._is_view() and tensor.is_leaf
+
+
 def geometry_of(tensor: torch.Tensor) -> Geometry:
     """The elements this tensor covers."""
     return Geometry(

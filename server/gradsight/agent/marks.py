@@ -12,13 +12,26 @@ from gradsight.agent.oplog import operator_label
 from gradsight.agent.shadow import Event, Mask, Shadow
 from gradsight.agent.sites import place_of, text_of
 
-_DIRTY = {"dirty-alias": "GS107", "dirty-data": "GS104", "dirty-no-grad": "GS105"}
+_DIRTY = {"dirty-alias": "GS107", "dirty-data": "GS104", "dirty-no-grad": "GS105", "dirty-numpy": "GS107"}
+_ALIASES = {
+    "dirty-alias": "a detached alias",
+    "dirty-data": "`.data`",
+    "dirty-numpy": "an array of the same memory",
+}
 
 
 def mark_faults(
-    reach: Reach, nodes: Sequence[Node], shadow: Shadow, trained: Mask, is_done: Callable[[int], bool]
+    reach: Reach,
+    nodes: Sequence[Node],
+    shadow: Shadow,
+    trained: Mask,
+    managed: Mask,
+    is_done: Callable[[int], bool],
 ) -> list[Fault]:
-    """The faults of the marks that reached this loss; `is_done` knows the nodes of earlier backwards."""
+    """The faults of the marks that reached this loss; `is_done` knows the nodes of earlier backwards.
+
+    `trained` are the leaves that somebody trains, `managed` those that an optimizer has.
+    """
     faults = []
     dirty: dict[tuple[str, int], list[Event]] = {}
     for event in shadow.events_in(reach.events):
@@ -26,8 +39,12 @@ def mark_faults(
             continue
         if event.kind in _DIRTY:
             dirty.setdefault((event.kind, id(event.stack[0].code)), []).append(event)
-        elif event.kind == "dead-term":
+        elif event.kind in ("dead-term", "copied-term", "dead-part"):
             fault = _dead_term_fault(event, reach, nodes, shadow, trained, is_done)
+            if fault is not None and _is_meant_to_train(event, shadow, trained, managed):
+                faults.append(fault)
+        elif event.kind == "implicit":
+            fault = _implicit_fault(event, reach, shadow, trained, is_done)
             if fault is not None:
                 faults.append(fault)
     faults.extend(_dirty_fault(events, reach) for events in dirty.values())
@@ -42,10 +59,7 @@ def _dirty_fault(events: list[Event], reach: Reach) -> Fault:
     if first.kind == "dirty-no-grad":
         message = f"`{text}` changes a tensor of the graph without grad mode: the gradient does not know"
     else:
-        alias = "`.data`" if first.kind == "dirty-data" else "a detached alias"
-        message = (
-            f"`{text}` writes through {alias}: the graph tensor behind it changes too, its gradient does not"
-        )
+        message = f"`{text}` writes through {_ALIASES[first.kind]}: the graph tensor behind it changes too, its gradient does not"
     steps = tuple(
         step
         for event in events
@@ -55,6 +69,45 @@ def _dirty_fault(events: list[Event], reach: Reach) -> Fault:
     return Fault(
         _DIRTY[first.kind], message, place, steps, "warning", {"operator": operator_label(first.operator)}
     )
+
+
+def _is_meant_to_train(event: Event, shadow: Shadow, trained: Mask, managed: Mask) -> bool:
+    """Whether the part without gradient was meant to train what the rest of the loss trains.
+
+    A gradient by the parameters themselves, or by something computed from them, is a step of an inner optimization or a
+    weight: first order on purpose.  A copy that an optimizer has is a parameter that starts from these values.
+    """
+    if event.kind == "copied-term":
+        return not event.live & managed
+    if event.kind == "dead-part":
+        taken = 0
+        for inner in shadow.events_in(event.inner):
+            taken |= inner.live
+        return bool(event.live & trained) and not taken & (managed | _trained_parameters(shadow, trained))
+    return True
+
+
+def _trained_parameters(shadow: Shadow, trained: Mask) -> Mask:
+    mask = 0
+    for leaf in shadow.leaves_in(trained):
+        mask |= 1 << leaf.bit if leaf.is_parameter else 0
+    return mask
+
+
+def _implicit_fault(
+    event: Event, reach: Reach, shadow: Shadow, trained: Mask, is_done: Callable[[int], bool]
+) -> Fault | None:
+    """A function of `math` took a tensor for a number, and the number came back into the loss."""
+    if not event.mask & trained or (event.source_number >= 0 and is_done(event.source_number)):
+        return None
+    leaves = shadow.leaves_in(event.mask & trained)
+    code, place, steps = cut_place(event, shadow)
+    message = (
+        f"`{text_of(place)}` makes a plain number of a tensor, and the loss is computed with it: "
+        f"no gradient of it reaches {name_list(leaves)}"
+    )
+    steps += step_at("needed", "the backward of this loss", reach.stack)
+    return Fault(code, message, place, tuple(steps), "warning", {"count": len(leaves)})
 
 
 def _dead_term_fault(
@@ -71,7 +124,9 @@ def _dead_term_fault(
     backward (a moving average) has done its training already.
     """
     for inner in shadow.events_in(event.inner):
-        if inner.kind not in CODES or not inner.stack or not inner.mask & trained:
+        # A gradient is a constant for the leaves behind it, not for what it was taken by.
+        concerned = inner.mask & trained & ~inner.live
+        if inner.kind not in CODES or not inner.stack or not concerned:
             continue
         if inner.source_number >= 0 and is_done(inner.source_number):
             continue
@@ -79,7 +134,7 @@ def _dead_term_fault(
             numbers = {number_of(node) for node in nodes}
             if inner.source_number in numbers:
                 continue
-        leaves = shadow.leaves_in(inner.mask & trained)
+        leaves = shadow.leaves_in(concerned)
         code, place, steps = cut_place(inner, shadow)
         text = text_of(place)
         if inner.kind == "create_graph":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +17,15 @@ from gradsight.agent.naming import reachable_modules
 from gradsight.agent.numbering import is_trainable_leaf
 from gradsight.agent.oplog import OpLog
 from gradsight.agent.shadow import Leaf, Shadow
-from gradsight.agent.sites import FrameKey, Stack, capture, library_frames, place_of, text_of
+from gradsight.agent.sites import (
+    FrameKey,
+    Stack,
+    capture,
+    is_user_file,
+    library_frames,
+    place_of,
+    text_of,
+)
 from gradsight.agent.training import OptimizerRecord, Training
 
 _MOST_ENTRIES = 20_000
@@ -81,7 +90,7 @@ class ModuleRegistry:
 
         def assign(self: torch.nn.Module, name: str, value: Any) -> None:
             original(self, name, value)
-            if isinstance(value, (list, tuple, dict, torch.Tensor)):
+            if isinstance(value, (list, tuple, dict, torch.Tensor)) or _is_users_object(value):
                 registry._note(self, name, value)
             elif value is True and name == "inplace":
                 registry.inplace[id(self)] = (weakref.ref(self), capture(2))
@@ -187,10 +196,10 @@ class ModuleRegistry:
             if not hidden or not trains_rest:
                 continue
             place = place_of(entry.stack[0])
-            holder = f"a plain {entry.kind}" if entry.kind != "tensor" else "a plain tensor attribute"
+            holder = f"a plain `{entry.kind}`" if entry.kind != "tensor" else "a plain tensor attribute"
             message = (
-                f"`{entry.attribute}` is {holder}: {name_list(hidden)} gets gradients but is not registered, "
-                "so no optimizer moves it"
+                f"`{entry.attribute}` is {holder} and registers nothing: {name_list(hidden)} got gradients, "
+                "and no optimizer moves them"
             )
             steps = step_at("call", "the optimizer does not see it", record.made)
             ledger.add(
@@ -264,3 +273,15 @@ def _parameters_in(value: Any, depth: int) -> Iterator[torch.Tensor]:
     elif depth and isinstance(value, dict):
         for item in list(value.values())[:1000]:
             yield from _parameters_in(item, depth - 1)
+    elif depth and _is_users_object(value):
+        for item in list(vars(value).values())[:1000]:
+            yield from _parameters_in(item, depth - 1)
+
+
+def _is_users_object(value: Any) -> bool:
+    """Whether this is an object of a class of the user that is no module: `parameters()` does not look into it."""
+    kind = type(value)
+    if isinstance(value, torch.nn.Module) or not hasattr(value, "__dict__") or isinstance(value, type):
+        return False
+    owner = sys.modules.get(kind.__module__)
+    return is_user_file(getattr(owner, "__file__", None) or "<none>")

@@ -80,7 +80,7 @@ def _of_module(prefix: str, module: torch.nn.Module) -> Iterator[tuple[str, torc
                 continue
             where = ".".join(part for part in (prefix, path, attribute) if part)
             if isinstance(value, (list, tuple, dict, torch.Tensor)):
-                yield from _of_value(where, value, depth=1)
+                yield from _of_value(where, value, depth=2)
 
 
 def _of_value(name: str, value: Any, depth: int) -> Iterator[tuple[str, torch.Tensor]]:

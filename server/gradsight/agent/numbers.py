@@ -41,3 +41,7 @@ def _traced(plain: Callable[..., Any], origins: Origins) -> Callable[..., Any]:
         return origins.traced(result, (leaves, events)) if leaves else result
 
     return traced
+
+
+MATH_CODE = _traced(math.exp, Origins()).__code__
+"""What runs while a function of `math` reads its arguments."""

@@ -16,7 +16,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gradsight.agent.faults import Ledger, quietly
-from gradsight.agent.graph import Witness, geometry_of, storage_key
+from gradsight.agent.graph import Witness, geometry_of, is_own_leaf, storage_key
 from gradsight.agent.numbering import IS_NATIVE, next_number, number_of
 from gradsight.agent.oplog import Operation, OpLog, Write
 from gradsight.agent.origins import Origins
@@ -192,7 +192,7 @@ class Recorder(TorchDispatchMode):
                     0 if is_inference else tensor._version,
                     geometry_of(tensor),
                     node_name,
-                    tensor.is_leaf and tensor.requires_grad,
+                    is_own_leaf(tensor),
                     witness=Witness(tensor.detach()) if trait.name.startswith("c10d::") else None,
                 ),
             )
@@ -226,13 +226,13 @@ class Recorder(TorchDispatchMode):
         assert shadow is not None
         inputs, numbers = self._inputs(args, kwargs)
         targets = list(written_tensors(trait, args, kwargs)) if trait.writes else []
-        if targets and not grad_enabled and targets[0].is_leaf and targets[0].requires_grad:
+        if targets and not grad_enabled and is_own_leaf(targets[0]):
             # An initialisation or a manual update of a parameter: its new value starts a new life.
             return None
         deps, events = numbers
         live: Mask = 0
         for tensor in inputs:
-            more, reached, passed = shadow.read(tensor)
+            more, reached, passed = shadow.read(tensor, trait.views)
             deps |= more
             live |= reached
             events |= passed
@@ -260,6 +260,11 @@ class Recorder(TorchDispatchMode):
             live = 0
         elif trait.adds:
             events |= self._dead_term(shade.inputs, outputs, shade.numbers, stack)
+            if shadow.constant_gradients & events:
+                events |= self._dead_part(shade.inputs, stack)
+        elif trait.mixes and shadow.dead_parts:
+            # What goes through another layer is an input, made with a gradient on purpose.
+            events &= ~shadow.dead_parts
         for output in (*outputs, *shade.targets):
             if live and not (output.is_floating_point() or output.is_complex()):
                 cut = shadow.event("non-diff", trait.name, stack, live)
@@ -353,15 +358,52 @@ class Recorder(TorchDispatchMode):
             return 0
         mask, inner = numbers
         for tensor in inputs:
+            deps, live, events = shadow.read(tensor)
             if not tensor.requires_grad:
-                deps, _, events = shadow.read(tensor)
                 mask |= deps
                 inner |= events
+            elif events and all(leaf.made_from for leaf in shadow.leaves_in(live)):
+                copies = sum(1 << each.bit for each in shadow.events_in(events) if each.kind == "tensor")
+                if copies:
+                    # A leaf made of tensors of the graph: the term asks for a gradient and leads to nobody.
+                    event = shadow.event("copied-term", "add", stack, deps & ~live)
+                    event.inner |= copies
+                    event.live |= live
+                    return 1 << event.bit
+        if inner & shadow.constant_gradients and self._is_step(inputs):
+            inner &= ~shadow.constant_gradients
         if not inner:
             return 0
         event = shadow.event("dead-term", "add", stack, mask)
         event.inner |= inner
         return 1 << event.bit
+
+    def _dead_part(self, inputs: list[torch.Tensor], stack: Stack) -> Mask:
+        """A gradient that is a constant for autograd, added to something alive."""
+        shadow = self.shadow
+        assert shadow is not None
+        mask = inner = alive = 0
+        for tensor in inputs:
+            deps, live, events = shadow.read(tensor)
+            if tensor.requires_grad:
+                alive |= live
+            elif events & shadow.constant_gradients:
+                mask |= deps
+                inner |= events & shadow.constant_gradients
+        if not inner or not alive or self._is_step(inputs):
+            return 0
+        event = shadow.event("dead-part", "add", stack, mask)
+        event.inner |= inner
+        event.live |= alive
+        shadow.dead_parts |= 1 << event.bit
+        return 1 << event.bit
+
+    def _is_step(self, inputs: list[torch.Tensor]) -> bool:
+        """`w - rate * g` with the gradient by `w` is a step, not a term."""
+        shadow = self.shadow
+        assert shadow is not None
+        sources = {key for each in shadow.events_in(shadow.constant_gradients) for key in each.sources}
+        return any(tensor.requires_grad and storage_key(tensor) in sources for tensor in inputs)
 
 
 def _copies_itself(trait: Trait, args: Any) -> bool:

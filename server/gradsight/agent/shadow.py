@@ -38,6 +38,11 @@ class Event:
     inner: Mask = 0
     source_number: int = -1
     passed: int = 0
+    live: Mask = 0
+    """Of a dead part: the leaves of what it was added to.  Of a constant gradient: those it was taken with respect to.
+    Of a new leaf: the leaf."""
+    sources: set[int] = field(default_factory=set)
+    """Of a constant gradient: the storages it was taken with respect to."""
 
 
 @dataclass
@@ -85,6 +90,10 @@ class Shadow:
     _event_keys: dict[tuple[str, Any], Event] = field(default_factory=dict)
     _aliases: dict[int, tuple[weakref.ref[torch.Tensor], Mask]] = field(default_factory=dict)
     latest_alias_cut: Mask = 0
+    constant_gradients: Mask = 0
+    """The events of gradients that were taken without `create_graph`."""
+    dead_parts: Mask = 0
+    """The events of such gradients that were added to something alive."""
     _passages: int = 0
     adopt: Callable[[torch.Tensor], tuple[Mask, Mask]] | None = None
 
@@ -113,12 +122,17 @@ class Shadow:
         leaf = self._bits.get(id(tensor))
         return leaf if leaf is not None and leaf.reference() is tensor else None
 
-    def read(self, tensor: torch.Tensor) -> tuple[Mask, Mask, Mask]:
-        """The leaves this value depends on, those of them that autograd reaches, and the events on the way."""
+    def read(self, tensor: torch.Tensor, views: bool = False) -> tuple[Mask, Mask, Mask]:
+        """The leaves this value depends on, those of them that autograd reaches, and the events on the way.
+
+        Who only makes a view reads no element, so a write to one of them is not on the way.
+        """
         if tensor.layout is not torch.strided:
             return 0, 0, 0
         needs_grad = tensor.requires_grad
-        if needs_grad and tensor.is_leaf and not tensor._is_view():
+        # Of a view made without grad mode, whose base was written since, torch does not even say whether it is a leaf.
+        is_leaf = not tensor._is_view() and tensor.is_leaf
+        if needs_grad and is_leaf:
             leaf = self._bits.get(id(tensor))
             if leaf is None or leaf.reference() is not tensor:
                 self.leaf(tensor)
@@ -131,7 +145,7 @@ class Shadow:
             own = self._aliases.get(id(tensor)) if self._aliases else None
             events |= own[1] if own is not None and own[0]() is tensor else entry.alias_events
             return entry.deps, 0, events
-        if entry.dirty and not tensor.is_leaf:
+        if entry.dirty and not views and not is_leaf:
             here = geometry_of(tensor)
             for event, written in entry.dirty:
                 if overlaps(here, written):
@@ -180,9 +194,19 @@ class Shadow:
         if entry is not None and len(entry.dirty) < _MOST_DIRTY:
             entry.dirty.append((event, geometry_of(tensor)))
 
+    def soil_memory(self, key: int, geometry: Geometry, stack: Stack) -> None:
+        """Notes that NumPy changed these elements of a storage; it matters when a graph value lies there."""
+        if self._holds_graph_value(key):
+            entry = self._entries[key]
+            if len(entry.dirty) < _MOST_DIRTY:
+                entry.dirty.append((self.event("dirty-numpy", "numpy", stack, 0), geometry))
+
     def is_graph_value(self, tensor: torch.Tensor) -> bool:
         """Whether this storage holds a value of the graph that is no leaf."""
-        entry = self._entries.get(storage_key(tensor))
+        return self._holds_graph_value(storage_key(tensor))
+
+    def _holds_graph_value(self, key: int) -> bool:
+        entry = self._entries.get(key)
         return entry is not None and entry.live != 0 and not entry.is_leaf
 
     def alias_kind(self, tensor: torch.Tensor) -> str:

@@ -5,22 +5,25 @@
 
 from __future__ import annotations
 
-import ast
+import gc
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
-from gradsight.agent.graph import storage_key, untracked
+from gradsight.agent.graph import geometry_of, overlaps, storage_key, untracked
 from gradsight.agent.numbering import node_of, number_of
 from gradsight.agent.oplog import OpLog, operator_label
-from gradsight.agent.sites import Stack, capture, place_of, statement_of, text_of
+from gradsight.agent.sites import Stack, capture, names_read, place_of, statement_of, text_of
 
 _MOST_STORED = 10_000
 _MOST_ENTRIES = 10_000
+# Two entries may be meant as one tensor under two names; from three on, each written before the next, they are not.
+_FEWEST_ENTRIES = 3
+_MOST_SEARCHES = 4
 
 
 @dataclass
@@ -38,6 +41,13 @@ class Snapshots:
         self._stored: dict[int, _Stored] = {}
         self._states: dict[int, tuple[int, Stack]] = {}
         self._numbers: dict[int, Stack] = {}
+        self._entries: dict[int, _Stored] = {}
+        self._lists: dict[int, list[Stack]] = {}
+        self._searches = 0
+        # Tensors that lie in a collection many times, and were changed between; read by any other name they lie.
+        self.suspects: dict[int, _Stored] = {}
+        self.held_since: Callable[[torch.Tensor], tuple[int, Stack] | None] = lambda _: None
+        self.names_of: Callable[[torch.Tensor], Collection[str]] = lambda _: ()
         self.on_store: Callable[[torch.Tensor, Stack], None] | None = None
         self.on_call: Callable[[Any, str, Stack], None] | None = None
 
@@ -68,15 +78,74 @@ class Snapshots:
             stored = self._stored[id(tensor)] = _Stored(weakref.ref(tensor))
         if len(stored.times) < 64:
             stored.times.append((self.log.clock, tensor._version, stack))
-        node = node_of(tensor)
-        number = number_of(node)
+        self._note_number(tensor, stack)
+
+    def _note_number(self, tensor: torch.Tensor, stack: Stack) -> None:
+        number = number_of(node_of(tensor))
         if number >= 0 and len(self._numbers) < _MOST_STORED:
             self._numbers[number] = stack
+
+    # Entries that are assigned: `table[key] = x`.
+
+    def kept(self, tensor: torch.Tensor, stack: Stack, is_entry: bool) -> None:
+        """A tensor is assigned to an attribute or to an entry of something."""
+        self._note_number(tensor, stack)
+        if not is_entry:
+            return
+        entry = self._entries.get(id(tensor))
+        if entry is None or entry.reference() is not tensor:
+            if len(self._entries) > _MOST_STORED:
+                self._entries = {
+                    key: item for key, item in self._entries.items() if item.reference() is not None
+                }
+            entry = self._entries[id(tensor)] = _Stored(weakref.ref(tensor))
+        version = tensor._version
+        if entry.times and (entry.times[-1][1] == version or entry.times[-1][2][0] != stack[0]):
+            entry.times.clear()
+        if len(entry.times) < 64:
+            entry.times.append((self.log.clock, version, stack))
+        if len(entry.times) >= _FEWEST_ENTRIES:
+            self.suspects[id(tensor)] = entry
+
+    def stored_in_tensor(self, value: Any) -> None:
+        """What was to be an entry of a collection is written into a tensor, which copies it."""
+        entry = self._entries.get(id(value))
+        if entry is not None and entry.times:
+            entry.times.pop()
+            self.suspects.pop(id(value), None)
+
+    @quietly
+    def read(self, tensor: torch.Tensor, reader: Stack) -> None:
+        """A suspect is used; by a name of its own that is nothing special."""
+        entry = self.suspects.get(id(tensor))
+        if entry is None or entry.reference() is not tensor or not reader:
+            return
+        statement = statement_of(reader[0])
+        if statement is None or names_read(statement) & {*self.names_of(tensor)}:
+            return
+        if self._searches >= _MOST_SEARCHES or statement is statement_of(entry.times[0][2][0]):
+            return
+        del self.suspects[id(tensor)]
+        self._searches += 1
+        if _entries_in_one_collection(tensor) >= _FEWEST_ENTRIES:
+            self._report_stored(tensor, entry, reader)
+
+    # Collections that are read as a whole.
+
+    @quietly
+    def bound_list(self, first: Any, last: Any, stack: Stack) -> None:
+        """A statement bound a list with these ends: they may be one tensor, or rows that have one in common."""
+        ends = zip(first, last) if type(first) is tuple and type(last) is tuple else ((first, last),)
+        for left, right in ends:
+            if left is right and isinstance(left, torch.Tensor) and stack:
+                key = storage_key(left)
+                if key and len(self._lists) < _MOST_STORED:
+                    self._lists.setdefault(key, []).append(stack)
 
     @quietly
     def collected(self, tensors: Any, reader: Stack) -> None:
         """A list of tensors is read as one (`stack`, `cat`): entries that are one and the same tensor."""
-        if not isinstance(tensors, (list, tuple)) or len(tensors) > _MOST_ENTRIES:
+        if not isinstance(tensors, (list, tuple)) or not 1 < len(tensors) <= _MOST_ENTRIES:
             return
         seen: set[int] = set()
         for tensor in tensors:
@@ -84,12 +153,18 @@ class Snapshots:
                 self._judge(tensor, reader, sum(1 for item in tensors if item is tensor))
                 return
             seen.add(id(tensor))
+        first, last = tensors[0], tensors[-1]
+        if isinstance(first, torch.Tensor) and isinstance(last, torch.Tensor) and _is_same(first, last):
+            self._judge_collected(first, reader, sum(1 for item in tensors if _is_same(first, item)))
 
     def _judge(self, tensor: torch.Tensor, reader: Stack, count: int) -> None:
-        stored = self._stored.get(id(tensor))
+        stored = self.suspects.get(id(tensor)) or self._stored.get(id(tensor))
         if stored is None or stored.reference() is not tensor or len(stored.times) < 2:
             self._judge_collected(tensor, reader, count)
-            return
+        else:
+            self._report_stored(tensor, stored, reader)
+
+    def _report_stored(self, tensor: torch.Tensor, stored: _Stored, reader: Stack) -> None:
         first_clock, first_version, first_stack = stored.times[0]
         last_version = stored.times[-1][1]
         if last_version == first_version or not first_stack:
@@ -114,12 +189,26 @@ class Snapshots:
         self.ledger.add(Fault("GS107", message, place, steps, "warning", evidence))
 
     def _judge_collected(self, tensor: torch.Tensor, reader: Stack, count: int) -> None:
-        """Entries that came out of a generator or a comprehension: as many writes as entries tell the same story."""
+        """Entries that came out of a generator or a comprehension: the statement that made the list also wrote to the
+        tensor, as often as it took it."""
+        if count < 2 or not reader:
+            return
+        here = geometry_of(tensor)
         writes = [
-            write for write in self.log.writes_to(tensor) or () if write.stack and not write.by_optimizer
+            write
+            for write in self.log.writes_to(tensor) or ()
+            if write.stack
+            and not write.by_optimizer
+            and (write.geometry is None or overlaps(write.geometry, here))
         ]
-        lines = [write for write in writes if write.stack[:1] == writes[-1].stack[:1]]
-        if count < 2 or len(lines) < count or not reader or _repeats_a_list(statement_of(reader[0])):
+        makers = [statement_of(stack[0]) for stack in (reader, *self._lists.get(storage_key(tensor), ()))]
+        lines = [
+            write
+            for write in writes
+            if write.stack[:1] == writes[-1].stack[:1]
+            and any(statement_of(key) in makers for key in write.stack[1:])
+        ]
+        if len(lines) < max(2, count - 1):
             return
         place = place_of(lines[-1].stack[0])
         message = f"`{text_of(place)}` refills a tensor that was collected {count} times: every entry is the same tensor"
@@ -177,7 +266,7 @@ class Snapshots:
                 continue
             if storage_key(value) != storage_key(tensor):
                 continue
-            taken = self._states.get(id(value))
+            taken = self._states.get(id(value)) or self.held_since(value)
             if taken is None or not taken[1]:
                 continue
             writes = [
@@ -205,11 +294,22 @@ def _tensors_in(value: Any, depth: int) -> list[torch.Tensor]:
     return []
 
 
-def _repeats_a_list(statement: ast.stmt | None) -> bool:
-    """`[x] * 4` asks for one tensor many times."""
-    return statement is not None and any(
-        isinstance(node.op, ast.Mult) and isinstance(side, (ast.List, ast.Tuple))
-        for node in ast.walk(statement)
-        if isinstance(node, ast.BinOp)
-        for side in (node.left, node.right)
-    )
+def _is_same(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Whether two tensors are one and the same, or lie over the same elements of one."""
+    if left is right:
+        return True
+    if left.layout is not torch.strided or right.layout is not torch.strided or left.shape != right.shape:
+        return False
+    key = storage_key(left)
+    return bool(key) and key == storage_key(right) and geometry_of(left) == geometry_of(right)
+
+
+def _entries_in_one_collection(tensor: torch.Tensor) -> int:
+    """How often a tensor lies in one list or dictionary; the variables of a module are no collection."""
+    most = 0
+    for holder in gc.get_referrers(tensor):
+        if isinstance(holder, list):
+            most = max(most, sum(1 for item in holder if item is tensor))
+        elif isinstance(holder, dict) and "__builtins__" not in holder:
+            most = max(most, sum(1 for item in holder.values() if item is tensor))
+    return most

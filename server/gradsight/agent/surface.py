@@ -6,6 +6,7 @@ Below autograd a `.data`, an `item()` or a `requires_grad_()` leaves no trace of
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, cast
@@ -17,12 +18,14 @@ from gradsight.agent.aliases import Aliases
 from gradsight.agent.faults import quietly
 from gradsight.agent.gradwatch import GradWatch, NoneRead
 from gradsight.agent.numbering import IS_NATIVE, give_numbers, next_number, number_of
+from gradsight.agent.numbers import MATH_CODE
 from gradsight.agent.oplog import Operation, OpLog, Write
 from gradsight.agent.origins import Origins
 from gradsight.agent.recorder import Situation
 from gradsight.agent.shadow import Shadow
-from gradsight.agent.sites import Stack, capture, is_user_file, same_line
+from gradsight.agent.sites import Stack, capture, is_user_file, library_frames, same_line
 
+_MOST_ASKED = 10_000
 _Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
 
@@ -50,6 +53,10 @@ class Surface(TorchFunctionMode):
         self.on_shared: Callable[[torch.Tensor, Stack], None] | None = None
         self.follows_library: Callable[[], bool] | None = None
         self.on_collection: Callable[[Any, Stack], None] | None = None
+        self.has_trained: Callable[[torch.Tensor], bool] = lambda _: False
+        self.suspects: dict[int, Any] = {}
+        self.on_suspect: Callable[[torch.Tensor, Stack], None] | None = None
+        self._asked: dict[int, tuple[weakref.ref[torch.Tensor], int, Stack]] = {}
         self._left: tuple[int, int] = (0, 0)
         self._table = self._handlers()
 
@@ -98,12 +105,7 @@ class Surface(TorchFunctionMode):
         if handler is not None:
             result = handler(func, args, kwargs or {})
         else:
-            if self.grads.watched:
-                self._notice_use(func, args)
-            if self.situation.unused:
-                self.situation.unused.difference_update(map(id, args))
-            if self.aliases is not None and self.aliases.changed:
-                self._notice_alias(args)
+            self._notice(func, args)
             result = func(*args, **kwargs) if kwargs else func(*args)
         if not IS_NATIVE and give_numbers(result, args[:1]):
             self.log.clock += 1
@@ -116,16 +118,24 @@ class Surface(TorchFunctionMode):
         before = self._table.get(func)
 
         def handle(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            if self.grads.watched:
-                self._notice_use(function, args, depth=4)
-            if self.situation.unused:
-                self.situation.unused.difference_update(map(id, args))
-            if self.aliases is not None and self.aliases.changed:
-                self._notice_alias(args)
+            self._notice(function, args, depth=5)
             heard(args, kwargs)
             return before(function, args, kwargs) if before is not None else function(*args, **kwargs)
 
         self._table[func] = handle
+
+    def _notice(self, func: Any, args: tuple[Any, ...], depth: int = 4) -> None:
+        """Tells those who watch single tensors that a function gets them."""
+        if self.grads.watched:
+            self._notice_use(func, args, depth)
+        if self.situation.unused:
+            self.situation.unused.difference_update(map(id, args))
+        if self.aliases is not None and self.aliases.changed:
+            self._notice_alias(args)
+        if self.suspects and self.on_suspect is not None:
+            for value in args:
+                if id(value) in self.suspects and not _is_in_place(getattr(func, "__name__", "")):
+                    self.on_suspect(value, capture(depth - 1))
 
     @quietly
     def _notice_alias(self, args: tuple[Any, ...]) -> None:
@@ -218,11 +228,18 @@ class Surface(TorchFunctionMode):
         before = owner.requires_grad
         result = func(*args, **kwargs)
         if not before and owner.requires_grad and owner.is_leaf:
+            if len(self._asked) < _MOST_ASKED:
+                self._asked[id(owner)] = (weakref.ref(owner), self.log.clock, capture(3))
             if is_user_file(sys._getframe(2).f_code.co_filename):
                 self.false_leaf(owner, "requires_grad", capture(3))
         elif before and not owner.requires_grad:
             self.frozen_at[id(owner)] = capture(3)
         return result
+
+    def asked_at(self, tensor: torch.Tensor) -> tuple[int, Stack] | None:
+        """When and where a leaf that existed before began to ask for a gradient."""
+        asked = self._asked.get(id(tensor))
+        return asked[1:] if asked is not None and asked[0]() is tensor else None
 
     @quietly
     def false_leaf(self, tensor: torch.Tensor, kind: str, stack: Stack) -> None:
@@ -236,6 +253,7 @@ class Surface(TorchFunctionMode):
             return
         event = self.shadow.event(kind, kind, stack, origin)
         event.inner |= events
+        event.live |= 1 << leaf.bit
         self.shadow.write(tensor, 0, 1 << event.bit, 0)
 
     def _escape(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -255,6 +273,8 @@ class Surface(TorchFunctionMode):
             return result
         if owner.requires_grad or not events or self._cut_on_this_line(events):
             kind = "numpy" if name in ("numpy", "array") else "number"
+            if name == "float" and owner.requires_grad and self._is_asked_by_math(owner):
+                kind = "implicit"
             cut = self.shadow.event(kind, name, capture(3), deps)
             if owner.grad_fn is not None:
                 cut.source_number = number_of(owner.grad_fn)
@@ -263,6 +283,15 @@ class Surface(TorchFunctionMode):
         traced = self.origins.traced(result, (deps, events))
         # `float()` and `np.asarray()` insist on the exact type; their value is remembered all the same.
         return traced if name in ("item", "tolist", "numpy") else result
+
+    def _is_asked_by_math(self, tensor: torch.Tensor) -> bool:
+        """Whether a function of `math` made a number of the tensor it was given, without anybody saying so.
+
+        A loss that has been through its backward is a number for whoever comes after.
+        """
+        if not torch.is_grad_enabled() or self.has_trained(tensor):
+            return False
+        return any(frame.f_code is MATH_CODE for frame in library_frames())
 
     def _cut_on_this_line(self, events: int) -> bool:
         """`x.detach().numpy()` is one step out of the graph, not two."""
@@ -389,6 +418,10 @@ def _is_users_call(frame: FrameType) -> bool:
     ):
         frame = frame.f_back.f_back
     return is_user_file(frame.f_code.co_filename)
+
+
+def _is_in_place(name: str) -> bool:
+    return name == "__setitem__" or name.startswith("__i") or (name.endswith("_") and not name.endswith("__"))
 
 
 def _plainly(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

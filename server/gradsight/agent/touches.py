@@ -50,6 +50,14 @@ class Touches:
         if memory is not None:
             memory.is_gradient = True
 
+    def read_before(self, tensor: torch.Tensor, clock: int) -> FrameKey | None:
+        """A line that read this tensor before that time."""
+        memory = self._memories.get(storage_key(tensor)) if tensor.layout is torch.strided else None
+        for (frame, wrote), (first, _) in memory.times.items() if memory is not None else ():
+            if not wrote and first < clock:
+                return frame
+        return None
+
     def note_key(self, key: int, stack: Stack, clock: int) -> None:
         """The running lines write to memory that is known already."""
         memory = self._memories.get(key)

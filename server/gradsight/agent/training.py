@@ -15,7 +15,7 @@ from torch.nn.parameter import is_lazy
 
 from gradsight.agent.cuts import CODES, UNINTENDED, Reach, cut_fault, cutting_events, label
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
-from gradsight.agent.graph import geometry_of, storage_key
+from gradsight.agent.graph import geometry_of, is_own_leaf, storage_key
 from gradsight.agent.naming import name_leaves
 from gradsight.agent.oplog import OpLog, Write
 from gradsight.agent.recorder import Situation
@@ -38,6 +38,8 @@ class Gains:
     dropped_at: Stack = ()
     dropped: int = 0
     drops: int = 0
+    read: int = 0
+    """The last backward whose gradient the program looked at by itself."""
 
 
 @dataclass
@@ -82,10 +84,13 @@ class Training:
         self.ever_missing: Mask = 0
         self.ever_reached: Mask = 0
         self.saw_cut = False
+        self.loss_events: Mask = 0
+        self._looked_at: Mask = 0
         self._grad_owner: dict[int, int] = {}
         # Cuts that somebody wrote down as cuts: a fault only when the leaves do not train later either.
         self._suspected: dict[int, list[tuple[Fault, Mask, int]]] = {}
         self.unasked = Unasked(shadow)
+        self._uncalled: dict[int, tuple[Any, Stack]] = {}
         self.on_frozen_move: Callable[[torch.Tensor, Stack], None] | None = None
 
     # Backward.
@@ -96,6 +101,7 @@ class Training:
         self.reaches.append(reach)
         del self.reaches[:-_KEPT_REACHES]
         self.ever_missing |= reach.missing
+        self.loss_events |= reach.events
         for event in self.shadow.events_in(reach.events) if reach.events else ():
             if event.kind in CODES:
                 self.saw_cut = True
@@ -136,7 +142,7 @@ class Training:
         """Somebody wrote to a storage: a gradient may have been cleared, a leaf updated by hand."""
         if not self._grad_owner or node:
             return
-        if tensor.is_leaf and tensor.requires_grad and not trait.overwrites:
+        if is_own_leaf(tensor) and not trait.overwrites:
             self._updated_by_hand(tensor, stack)
             return
         bit = self._grad_owner.get(storage_key(tensor))
@@ -165,8 +171,34 @@ class Training:
         if gains.since_clear and gains.since_clear[-1] > gains.consumed:
             gains.dropped_at = stack
             gains.dropped = gains.since_clear[-1]
-            gains.drops += 1
+            gains.drops += gains.read < gains.dropped
         gains.since_clear = []
+
+    @quietly
+    def grad_read(self, tensor: torch.Tensor) -> None:
+        """The program takes the gradient of this leaf: whatever becomes of the leaf's own, it is not lost."""
+        leaf = self.shadow.known_leaf(tensor)
+        gains = self.gains.get(leaf.bit) if leaf is not None else None
+        if leaf is not None and gains is not None and gains.since_clear:
+            gains.read = gains.since_clear[-1]
+            self._looked_at |= 1 << leaf.bit
+
+    @quietly
+    def uncalled(self, owner: Any, stack: Stack) -> None:
+        """A statement names `zero_grad` and does not call it."""
+        if isinstance(owner, (torch.nn.Module, torch.optim.Optimizer)) and stack:
+            self._uncalled[id(owner)] = (owner, stack)
+
+    def _left_uncalled(self, leaf: Leaf) -> Stack:
+        """The statement that names the `zero_grad` of whoever has this leaf."""
+        for owner, stack in self._uncalled.values():
+            if isinstance(owner, torch.nn.Module):
+                own = list(owner.parameters())
+            else:
+                own = [each for group in owner.param_groups for each in group["params"]]
+            if any(each is leaf.tensor() for each in own):
+                return stack
+        return ()
 
     # Stepping.
 
@@ -382,6 +414,11 @@ class Training:
             f"nothing clears `{label(leaf)}.grad` between the steps"
         )
         steps = step_at("read", "the step uses old and new gradients together", stack)
+        uncalled = self._left_uncalled(leaf) if self._uncalled else ()
+        if uncalled:
+            place = place_of(uncalled[0])
+            message = f"`{text_of(place)}` is named and not called: nothing clears `{label(leaf)}.grad` between the steps"
+            steps = (*step_at("needed", "this backward adds to gradients already used", reach.stack), *steps)
         evidence = {"backwards_in_grad": len(gains.since_clear)}
         self.ledger.add(Fault("GS501", message, place, steps, "warning", evidence))
         return True
@@ -472,7 +509,9 @@ class Training:
             if not missing:
                 continue
             for event, mask in cutting_events(self.shadow, missing, reach.events):
-                chosen = mask if event.kind in UNINTENDED else mask & wanted
+                # A new leaf whose own gradient the program looks at was made for that.
+                is_meant = event.kind not in UNINTENDED or bool(event.live & self._looked_at)
+                chosen = mask & wanted if is_meant else mask
                 if chosen:
                     leaves = self.shadow.leaves_in(chosen)
                     self.ledger.add(cut_fault(event, leaves, reach.stack, self.shadow))

@@ -24,6 +24,11 @@ _OVERWRITES = frozenset(
      "aten::exponential_", "aten::cauchy_", "aten::geometric_", "aten::log_normal_")
 )  # fmt: skip
 _ADDITIONS = frozenset(("aten::add", "aten::sub", "aten::rsub", "aten::add_", "aten::sub_"))
+# Layers: every element of the result is a sum over many of the input.
+_LAYERS = frozenset(
+    ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::mv", "aten::addmv", "aten::linear",
+     "aten::convolution", "aten::embedding", "aten::_trilinear")
+)  # fmt: skip
 
 
 class Trait(NamedTuple):
@@ -36,6 +41,8 @@ class Trait(NamedTuple):
     shape_only: bool
     overwrites: bool
     adds: bool
+    mixes: bool
+    views: bool
 
 
 _KNOWN: dict[Any, Trait] = {}
@@ -52,7 +59,7 @@ def trait_of(func: Any) -> Trait:
 def _learn(func: Any) -> Trait:
     schema = getattr(func, "_schema", None)
     if schema is None:
-        return Trait(str(func), (), False, False, False, False, False)
+        return Trait(str(func), (), False, False, False, False, False, False, False)
     name = str(schema.name)
     writes: tuple[tuple[int, str], ...] = ()
     if name.startswith("c10d::") and name.endswith("_"):
@@ -72,6 +79,8 @@ def _learn(func: Any) -> Trait:
         shape_only=name in _SHAPE_ONLY,
         overwrites=name in _OVERWRITES,
         adds=name in _ADDITIONS,
+        mixes=name in _LAYERS,
+        views=not writes and any(result.alias_info is not None for result in schema.returns),
     )
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
+import inspect
 from typing import Any
 
 import torch
 
-from gradsight.agent.faults import Fault, Ledger, quietly
+from gradsight.agent.definitions import place_of_expression
+from gradsight.agent.faults import Fault, Ledger, Step, quietly, step_at
 from gradsight.agent.recorder import Situation
-from gradsight.agent.sites import Stack, capture, place_of, text_of
+from gradsight.agent.sites import FrameKey, Place, Stack, capture, is_user_file, place_of, text_of, tree_of
 
 _TRANSFORMS = ("grad", "grad_and_value", "jacrev", "jacfwd")
 
@@ -91,17 +94,46 @@ class Transforms:
         finally:
             self.situation.unused = outer
         if unused == given:
-            self._report(calls[-1] if calls else (), getattr(function, "__name__", "the function"))
+            self._report(calls[-1] if calls else (), function)
         return result
 
     @quietly
-    def _report(self, stack: Stack, name: str) -> None:
-        if stack:
-            place = place_of(stack[0])
-            message = (
-                f"`{text_of(place)}` differentiates `{name}`, which never uses the parameters it is given"
-            )
-            self.ledger.add(Fault("GS407", message, place, (), "warning", {"function": name}))
+    def _report(self, stack: Stack, function: Any) -> None:
+        if not stack:
+            return
+        name = getattr(function, "__name__", "the function")
+        place = place_of(stack[0])
+        message = f"`{text_of(place)}` differentiates `{name}`, which never uses the parameters it is given"
+        steps: tuple[Step, ...] = ()
+        own = _call_of_own_module(function)
+        if own is not None:
+            steps = step_at("call", f"the derivative of `{name}` is taken here", stack)
+            place = own
+            message = f"`{text_of(place)}` runs with the module's own parameters: `{name}` never uses those it is given"
+        self.ledger.add(Fault("GS407", message, place, steps, "warning", {"function": name}))
+
+
+def _call_of_own_module(function: Any) -> Place | None:
+    """Where a function of the user calls a module that it finds around it; nothing when there are several such calls."""
+    code = getattr(function, "__code__", None)
+    tree = tree_of(code.co_filename) if code is not None and is_user_file(code.co_filename) else None
+    if code is None or tree is None:
+        return None
+    around = inspect.getclosurevars(function)
+    held = {**around.globals, **around.nonlocals}
+    modules = {name for name, value in held.items() if isinstance(value, torch.nn.Module)}
+    bodies = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)) and node.lineno == code.co_firstlineno
+    ]
+    calls = [
+        node
+        for body in bodies[:1]
+        for node in ast.walk(body)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in modules
+    ]
+    return place_of_expression(FrameKey(code, 0), calls[0]) if len(calls) == 1 else None
 
 
 def _tensors_in(value: Any) -> list[torch.Tensor]:

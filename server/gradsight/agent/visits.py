@@ -23,6 +23,9 @@ from gradsight.agent.sites import is_user_file
 
 NOTE = "__gradsight_note__"
 STORE = "__gradsight_store__"
+KEEP = "__gradsight_keep__"
+NAMED = "__gradsight_named__"
+HOLD = "__gradsight_hold__"
 DROP = "__gradsight_drop__"
 FLOAT = "__gradsight_float__"
 SEEN = "__gradsight_seen__"
@@ -195,12 +198,8 @@ def _bound_names(statement: ast.stmt) -> list[str]:
         return _stored(statement.target)
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         function = statement.value.func
-        if (
-            isinstance(function, ast.Attribute)
-            and function.attr.endswith("_")
-            and isinstance(function.value, ast.Name)
-        ):
-            return [function.value.id]
+        if isinstance(function, ast.Attribute) and function.attr.endswith("_"):
+            return _base(function.value)
     return []
 
 
@@ -247,12 +246,23 @@ def _reports(at: ast.AST, names: Sequence[str], changed: bool = False) -> list[a
 
 
 def _with_marks(statement: ast.stmt) -> ast.stmt:
-    """`items.append(x)` tells when `x` was stored; `x.clamp(0)` as a statement tells that its result is dropped."""
+    """`items.append(x)` and `items[i] = x` tell when `x` was stored, and `items[i] += x` which items are changed;
+    `x.clamp(0)` as a statement tells that its result is dropped; `optimizer.step` that a method is not called."""
+    if isinstance(statement, ast.Assign):
+        return _with_kept(statement)
+    if isinstance(statement, ast.AugAssign):
+        _hold(statement.target, statement, True)
+        return statement
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Attribute):
+        statement.value = _wrapped(NAMED, [statement.value], statement.value)
+        return statement
     if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)):
         return statement
     call = statement.value
     if not isinstance(call.func, ast.Attribute):
         return statement
+    if call.func.attr.endswith("_"):
+        _hold(call.func.value, statement, True)
     if call.func.attr in ("append", "appendleft") and len(call.args) == 1 and not call.keywords:
         if not isinstance(call.args[0], ast.Starred):
             call.args = [_wrapped(STORE, [call.args[0]], call.args[0])]
@@ -264,7 +274,26 @@ def _with_marks(statement: ast.stmt) -> ast.stmt:
     return statement
 
 
-def _wrapped(name: str, arguments: list[ast.expr], at: ast.expr) -> ast.expr:
+def _hold(changed: ast.expr, statement: ast.stmt, in_place: bool) -> None:
+    """Of `self.items[i]`, which the statement changes or replaces, `self.items` goes through a function of ours."""
+    if isinstance(changed, ast.Subscript) and (in_place or not isinstance(changed.value, ast.Name)):
+        name, is_changed = ast.Constant(value=ast.unparse(changed.value)), ast.Constant(value=in_place)
+        changed.value = _wrapped(HOLD, [changed.value, name, is_changed], statement)
+
+
+def _with_kept(statement: ast.Assign) -> ast.stmt:
+    """`self.table[key] = x` and `self.state = x` hand `x` through a function of ours, with the text of the target."""
+    target = statement.targets[0]
+    if len(statement.targets) == 1 and isinstance(target, (ast.Subscript, ast.Attribute)):
+        if not isinstance(statement.value, (ast.Constant, ast.Lambda, ast.JoinedStr)):
+            name = ast.Constant(value=ast.unparse(target))
+            is_entry = ast.Constant(value=isinstance(target, ast.Subscript))
+            statement.value = _wrapped(KEEP, [statement.value, name, is_entry], statement)
+        _hold(target, statement, False)
+    return statement
+
+
+def _wrapped(name: str, arguments: list[ast.expr], at: ast.AST) -> ast.expr:
     return ast.copy_location(
         ast.Call(func=ast.Name(id=name, ctx=ast.Load()), args=arguments, keywords=[]), at
     )
@@ -284,6 +313,10 @@ class Visits:
         for filename, first, last in self.seen:
             rows.setdefault(filename, set()).update(range(first, last + 1))
         return {filename: sorted(found) for filename, found in rows.items()}
+
+    def was_seen(self, filename: str, line: int) -> bool:
+        """Whether the statement on this line ran."""
+        return any(name == filename and first <= line <= last for name, first, last in self.seen)
 
     def note(self, key: tuple[str, int, str], value: torch.Tensor) -> None:
         """A line bound a name to this tensor."""
