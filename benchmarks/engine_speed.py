@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import gc
 import shutil
 import statistics
 import subprocess
@@ -71,14 +72,24 @@ def against_parsing() -> None:
     print(f"1,200-line model file: {full / parse:.1f} x ast.parse (bar 12)")
 
 
-def against_length() -> None:
-    previous = 0.0
-    for lines in (6_250, 12_500, 25_000, 50_000):
-        text = model_file(lines)
-        cost = seconds(lambda text=text: analyze(Source("model.py", text)), 3)  # type: ignore[misc]
-        ratio = f", {cost / previous:.2f} x the half (bar 2.2)" if previous else ""
-        print(f"{lines:>6} lines: {cost * 1e6 / lines:.0f} us per line{ratio}")
-        previous = cost
+def against_length(rounds: int = 5) -> None:
+    """Each round analyses every length once, so that the load of the machine is shared; medians over the rounds."""
+    texts = {lines: model_file(lines) for lines in (6_250, 12_500, 25_000, 50_000)}
+    times: dict[int, list[float]] = {lines: [] for lines in texts}
+    for _ in range(rounds):
+        for lines, text in texts.items():
+            # What the last analysis left behind is not this one's cost.
+            gc.collect()
+            start = time.perf_counter()
+            analyze(Source("model.py", text))
+            times[lines].append(time.perf_counter() - start)
+    for lines, costs in times.items():
+        half = times.get(lines // 2)
+        ratio = ""
+        if half:
+            steps = sorted(cost / before for cost, before in zip(costs, half))
+            ratio = f", {statistics.median(steps):.2f} x the half (bar 2.2; rounds {steps[0]:.2f} to {steps[-1]:.2f})"
+        print(f"{lines:>6} lines: {statistics.median(costs) * 1e6 / lines:.0f} us per line{ratio}")
 
 
 def against_shapes() -> None:

@@ -14,6 +14,8 @@ from tests.interp.running import refused, safe
 
 CALLS = """
     a.repeat(2, 2)
+    b.unfold(0, 2, 1)
+    b.unfold(-1, 2, 2)
     a.repeat(3, 1, 2)
     a.repeat((2, 1))
     a.tile(2)

@@ -114,3 +114,42 @@ def test_an_assignment_to_the_whole_keeps_nothing(index: str) -> None:
 )
 def test_an_assignment_to_a_part_keeps_where_it_went(size: int, part: str, write: str) -> None:
     refused(WHOLE.format(size=size, part=part, write=write, said="  # GS402"), "second time")
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        "hidden[:, 1] = 0",
+        "row = hidden[0]; row.zero_()",
+        "row = hidden[0]; row[1] = 0",
+        "row, _ = hidden.unbind(0); row.zero_()",
+        "flat = hidden.view(-1); flat[1] = 0",
+        "[row.zero_() for row in hidden]",
+    ],
+)
+def test_a_write_without_grad_mode_changes_the_value_and_not_the_gradient(write: str) -> None:
+    program = f"""
+        net = nn.Linear(3, 3)
+        hidden = net(torch.ones(2, 3))
+        with torch.no_grad():
+            {write}  # GS105
+        hidden.sin().sum().backward()
+        blank = hidden.detach() == 0
+        assert blank.any() and net.bias.grad.ne(0).all()
+    """
+    check(program)
+    run(program)
+
+
+def test_rows_without_a_graph_may_be_written() -> None:
+    safe("""
+        data = torch.ones(2, 3)
+        with torch.no_grad():
+            for row in data:
+                row[1] = 0
+        kept = nn.Linear(3, 3)(data)
+        with torch.no_grad():
+            for row in kept.clone():
+                row.zero_()
+        kept.sin().sum().backward()
+    """)

@@ -159,6 +159,8 @@ class Protocol(Freezing):
         super().after_write(target, op, site, write, others)
         if write.mode == "no_grad" and op not in REPLACING:
             source = target.source if target.snapshot == "data" else target
+            if source is target and source.node is None and source.view_made_without_grad:
+                source = source.root()
             if not self.grad_mode or source is not target:
                 if source is not None and source.node is not None and source.requires_grad is True:
                     self.written_without_grad.append((source, write))

@@ -22,7 +22,7 @@ def infer_shape(op: str, output: Output, bound: dict[str, Any], operands: list[t
         shape = first.shape if isinstance(first, Tensor) else None
         try:
             return rule(shape, bound, operands)
-        except (TypeError, IndexError, ValueError, AttributeError, ZeroDivisionError):
+        except (TypeError, LookupError, ValueError, AttributeError, ZeroDivisionError):
             return None
     told = output.shape
     if told == "scalar":
@@ -236,6 +236,18 @@ def _transpose(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
 def _permute(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
     order = sizes_of(list(bound.values())[1:])
     return tuple(shape[axis] for axis in order)
+
+
+def _unfold(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+    """Windows of a dimension: their number takes its place, and their size comes last."""
+    if shape is None:
+        return None
+    dim, size, step = bound["dimension"], bound["size"], bound["step"]
+    if not all(isinstance(each, int) for each in (dim, size, step)):
+        return None
+    windows = [*shape]
+    windows[dim] = (shape[dim] - size) // step + 1 if isinstance(shape[dim], int) else None
+    return (*windows, size)
 
 
 def _unsqueeze(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
@@ -542,7 +554,7 @@ RULES: dict[str, Any] = {
     **dict.fromkeys(("matmul", "mm", "bmm", "mv"), _matmul),
     "T": _transpose_last, "t": _transpose_last, "H": _transpose_last,
     **dict.fromkeys(("transpose", "swapaxes", "swapdims"), _transpose),
-    "permute": _permute, "unsqueeze": _unsqueeze, "squeeze": _squeeze, "flatten": _flatten, "expand": _expand, "broadcast_to": _expand, "expand_as": _expand_as, "view_as": _expand_as, "reshape_as": _expand_as,
+    "permute": _permute, "unsqueeze": _unsqueeze, "unfold": _unfold, "squeeze": _squeeze, "flatten": _flatten, "expand": _expand, "broadcast_to": _expand, "expand_as": _expand_as, "view_as": _expand_as, "reshape_as": _expand_as,
     "stack": _stack, **dict.fromkeys(("cat", "concat", "concatenate"), _cat),
     "linear": _linear, "embedding": _embedding,
     **dict.fromkeys(("ctc_loss", "multi_margin_loss", "multilabel_margin_loss"), _loss),
