@@ -121,7 +121,7 @@ class Containers(Iteration):
             return
         del owner.items[place]
         if place == slice(None, None, None):
-            owner.exact, owner.partial = True, False
+            owner.exact, owner.partial, owner.unlisted = True, False, 0
 
     def sequence_method(
         self, receiver: Seq, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
@@ -161,7 +161,7 @@ class Containers(Iteration):
             return items[-1]
         if name == "clear":
             receiver.items = []
-            receiver.exact, receiver.partial = True, False
+            receiver.exact, receiver.partial, receiver.unlisted = True, False, 0
             return None
         if name == "copy":
             return Seq(receiver.kind, list(items), receiver.exact, self.site(node))

@@ -1,15 +1,17 @@
 """Which later round of a loop is worth executing: the next one in which a condition turns.
 
 A *trail* is a number as it was in each executed round; if it moved in a straight line it is continued.  A *watch* is a
-comparison of two numbers inside the loop with their trails.  It *turns* in the first round in which it has an outcome that
-it never had.  A remainder (`step % 10`) does not move in a straight line, but what is divided does.
+comparison of two numbers inside the loop with their trails.  It *turns* in the next round in which it has an outcome that it
+had less than twice: what is wrong with `if step % 10 == 9: loss.backward()` may show only when it is done again.  A
+remainder (`step % 10`) does not move in a straight line, but what is divided does.
 """
 
 from __future__ import annotations
 
 import ast
 import operator
-from math import ceil, floor
+from itertools import pairwise
+from math import ceil, floor, isclose
 from typing import Any
 
 FARTHEST = 4096
@@ -51,8 +53,8 @@ class Trail:
         points = self.points
         if len(points) < 2:
             return None
-        slopes = [(after[1] - before[1]) / (after[0] - before[0]) for before, after in zip(points, points[1:])]
-        return slopes[-1] if all(one == slopes[-1] for one in slopes) else None
+        slopes = [(after[1] - before[1]) / (after[0] - before[0]) for before, after in pairwise(points)]
+        return slopes[-1] if all(isclose(one, slopes[-1]) for one in slopes) else None
 
     def at(self, number: int) -> float | None:
         """Its value in a later round."""
@@ -66,27 +68,64 @@ class Trail:
 class Watch:
     """A comparison inside a loop."""
 
-    __slots__ = ("comparison", "left", "left_syntax", "options", "outcomes", "right", "right_syntax")
+    __slots__ = (
+        "awaited",
+        "comparison",
+        "left",
+        "left_syntax",
+        "options",
+        "outcomes",
+        "right",
+        "right_syntax",
+    )
 
     def __init__(self, comparison: type, left_syntax: ast.AST, right_syntax: ast.AST) -> None:
         self.comparison = comparison
         self.left, self.right = Trail(), Trail()
         self.left_syntax, self.right_syntax = left_syntax, right_syntax
         self.options: tuple[Any, ...] | None = None
-        self.outcomes: set[bool] = set()
+        self.awaited: list[int] = []
+        """The rounds in which it was to turn."""
+        self.outcomes: dict[bool, set[int]] = {}
+        """The rounds that had each outcome; two of them are enough."""
+
+    def note(self, number: int, outcome: bool) -> bool:
+        """The outcome in this round; says whether there was none like it before."""
+        self.awaited.clear()
+        rounds = self.outcomes.get(outcome)
+        if rounds is None:
+            self.outcomes[outcome] = {number}
+            return True
+        if len(rounds) < 2:
+            rounds.add(number)
+        return False
+
+    def is_given_up(self) -> bool:
+        """Whether nobody asked in the rounds in which it was to turn."""
+        return len(self.awaited) > 2
 
 
 class Foresight:
     """What one execution of a loop compared, and when that turns."""
 
-    __slots__ = ("remainders", "watches")
+    __slots__ = ("is_changed", "remainders", "watches")
 
     def __init__(self) -> None:
+        self.is_changed = False
+        """Whether the last rounds brought an outcome that there never was."""
         self.watches: dict[ast.AST, Watch] = {}
-        self.remainders: dict[ast.AST, tuple[Trail, Trail]] = {}
+        """By the syntax of their right sides."""
+        self.remainders: dict[ast.AST, Watch] = {}
+        """What is divided and by what; the outcome is whether something remains."""
 
     def compared(
-        self, number: int, comparison: type, left_syntax: ast.AST, right_syntax: ast.AST, left: Any, right: Any
+        self,
+        number: int,
+        comparison: type,
+        left_syntax: ast.AST,
+        right_syntax: ast.AST,
+        left: Any,
+        right: Any,
     ) -> None:
         """A comparison of numbers, or of a number with some constants, in this round."""
         watch = self.watches.get(right_syntax)
@@ -99,64 +138,97 @@ class Foresight:
             watch.options = right
         else:
             watch.right.add(number, right, first=True)
-        watch.outcomes.add(OUTCOMES[comparison](left, right))
+        if watch.note(number, bool(OUTCOMES[comparison](left, right))):
+            self.is_changed = True
 
-    def divided(self, number: int, node: ast.AST, dividend: int, divisor: int) -> None:
+    def divided(self, number: int, node: ast.BinOp, dividend: int, divisor: int) -> None:
         """A remainder was computed in this round."""
-        trails = self.remainders.setdefault(node, (Trail(), Trail()))
-        trails[0].add(number, dividend, first=True)
-        trails[1].add(number, divisor, first=True)
+        watch = self.remainders.get(node)
+        if watch is None:
+            watch = self.remainders[node] = Watch(ast.Mod, node.left, node.right)
+        watch.left.add(number, dividend, first=True)
+        watch.right.add(number, divisor, first=True)
+        if watch.note(number, bool(dividend % divisor)):
+            self.is_changed = True
 
     def outcome(self, watch: Watch, number: int) -> bool | None:
         """What a comparison says in a later round."""
+        if watch.comparison is ast.Mod:
+            rest = remainder(watch, number)
+            return None if rest is None else bool(rest)
         left = self._side(watch.left_syntax, watch.left, number)
-        right = watch.options if watch.options is not None else self._side(watch.right_syntax, watch.right, number)
+        right = (
+            watch.options
+            if watch.options is not None
+            else self._side(watch.right_syntax, watch.right, number)
+        )
         return None if left is None or right is None else bool(OUTCOMES[watch.comparison](left, right))
 
     def _side(self, syntax: ast.AST, trail: Trail, number: int) -> float | None:
-        remainder = self.remainders.get(syntax)
-        if remainder is None:
-            return trail.at(number)
-        dividend, divisor = remainder[0].at(number), remainder[1].at(number)
-        return dividend % divisor if dividend is not None and divisor else None
+        divided = self.remainders.get(syntax)
+        return trail.at(number) if divided is None else remainder(divided, number)
+
+    def expect_again(self) -> None:
+        """Something new has happened: what was seen twice before it is worth seeing once more after it."""
+        for watch in (*self.watches.values(), *self.remainders.values()):
+            for rounds in watch.outcomes.values():
+                if len(rounds) > 1:
+                    rounds.discard(max(rounds))
+
+    def is_foreseen(self, test: ast.AST, number: int) -> bool:
+        """Whether the outcome of a condition in a later round is known: it compares numbers and asks nothing else."""
+        comparisons = [part for part in ast.walk(test) if isinstance(part, (ast.Compare, ast.Call))]
+        watches = [
+            self.watches.get(part.comparators[-1]) if isinstance(part, ast.Compare) else None
+            for part in comparisons
+            if not (isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == "len")
+        ]
+        return bool(watches) and all(
+            watch is not None and self.outcome(watch, number) is not None for watch in watches
+        )
 
     def look(self, number: int) -> tuple[bool | None, ...]:
         """The outcomes of all comparisons and remainders in one round."""
-        return tuple(self.outcome(watch, number) for watch in self.watches.values()) + tuple(
-            bool(self._side(node, trails[0], number)) for node, trails in self.remainders.items()
-        )
+        watches = (*self.watches.values(), *self.remainders.values())
+        return tuple(self.outcome(watch, number) for watch in watches)
 
-    def next_turn(self, last: int, end: int | None, ignored: set[ast.AST]) -> int | None:
-        """The next round, before `end`, in which something has an outcome that it never had."""
+    def next_turn(self, last: int, end: int | None, ignored: set[ast.AST]) -> tuple[int, bool] | None:
+        """The next round, before `end`, in which something has a rare outcome, and whether it never had it."""
         end = min(last + FARTHEST, end if end is not None else last + FARTHEST)
-        turns = [
-            turn
-            for node, watch in self.watches.items()
-            if len(watch.outcomes) == 1 and node not in ignored
-            for turn in (self.turn_of(watch, last, end),)
-            if turn is not None
-        ]
         beside = {side for watch in self.watches.values() for side in (watch.left_syntax, watch.right_syntax)}
-        for node, trails in self.remainders.items():
-            if node not in beside and node not in ignored:
-                turn = self._first_other_remainder(node, trails, last, end)
-                turns += [turn] if turn is not None else []
-        return min(turns, default=None)
+        watches = [watch for node, watch in self.watches.items() if node not in ignored]
+        watches += [
+            watch for node, watch in self.remainders.items() if node not in beside and node not in ignored
+        ]
+        turns: dict[int, list[Watch]] = {}
+        for watch in watches:
+            rare = {outcome for outcome in (True, False) if len(watch.outcomes.get(outcome, ())) < 2}
+            turn = self.turn_of(watch, last, end, rare) if rare and not watch.is_given_up() else None
+            if turn is not None:
+                turns.setdefault(turn, []).append(watch)
+        if not turns:
+            return None
+        first = min(turns)
+        for watch in turns[first]:
+            watch.awaited.append(first)
+        return first, any(self.outcome(watch, first) not in watch.outcomes for watch in turns[first])
 
-    def turn_of(self, watch: Watch, last: int, end: int) -> int | None:
-        """The next round in which a comparison has the outcome that it never had."""
-        (seen,) = watch.outcomes
+    def turn_of(self, watch: Watch, last: int, end: int, wanted: set[bool]) -> int | None:
+        """The next round in which a comparison has a wanted outcome."""
         for number in self._candidates(watch, last, end):
-            if last < number < end and self.outcome(watch, number) is (not seen):
+            if last < number < end and self.outcome(watch, number) in wanted:
                 return number
         return None
 
     def _candidates(self, watch: Watch, last: int, end: int) -> list[int] | range:
         sides = (watch.left_syntax, watch.right_syntax)
-        divisors = [self.remainders[side][1].at(last) for side in sides if side in self.remainders]
-        if divisors:
-            farthest = max((int(divisor) for divisor in divisors if divisor), default=0)
-            return range(last + 1, min(end, last + 2 + min(abs(farthest), MOST_REMAINDERS)))
+        divided = [self.remainders[side] for side in sides if side in self.remainders]
+        if watch.comparison is ast.Mod:
+            divided.append(watch)
+        if divided:
+            divisors = [one.right.at(last) for one in divided]
+            farthest = max((abs(int(divisor)) for divisor in divisors if divisor), default=0)
+            return range(last + 1, min(end, last + 2 + min(farthest, MOST_REMAINDERS)))
         slope, value = watch.left.slope(), watch.left.at(last)
         if slope is None or value is None:
             return []
@@ -170,16 +242,8 @@ class Foresight:
         meet = last + (beside - value) / (slope - other)
         return [last + 1, floor(meet), ceil(meet), floor(meet) + 1, ceil(meet) + 1]
 
-    def _first_other_remainder(
-        self, node: ast.AST, trails: tuple[Trail, Trail], last: int, end: int
-    ) -> int | None:
-        seen = {bool(value % divisor) for (_, value), (_, divisor) in zip(trails[0].points, trails[1].points)}
-        if len(seen) != 1:
-            return None
-        divisor = trails[1].at(last)
-        ahead = min(abs(int(divisor)), MOST_REMAINDERS) if divisor else 0
-        for number in range(last + 1, min(end, last + 2 + ahead)):
-            value = self._side(node, trails[0], number)
-            if value is not None and bool(value) not in seen:
-                return number
-        return None
+
+def remainder(watch: Watch, number: int) -> float | None:
+    """What remains of a division in a later round."""
+    dividend, divisor = watch.left.at(number), watch.right.at(number)
+    return dividend % divisor if dividend is not None and divisor else None

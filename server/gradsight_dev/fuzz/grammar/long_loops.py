@@ -100,9 +100,7 @@ def collected_terms(draft: Draft) -> None:
 def _term(draft: Draft, w: str, rounds: Rounds, style: str, sort: str) -> None:
     made = f"{w} * {rounds.item}"
     draft.say(f"out = {draft.pick(SAVING if sort == 'write' or draft.chance(0.4) else PLAIN).format(made)}")
-    if sort == "write":
-        write_value(draft, "out")
-    elif draft.chance(0.2) and "* 2" in draft.body[-1]:
+    if sort == "write" or (draft.chance(0.2) and "* 2" in draft.body[-1]):
         write_value(draft, "out")
     term = scalar_of(draft, "out")
     if sort == "cut":
@@ -129,10 +127,14 @@ def chosen_terms(draft: Draft) -> None:
     form = draft.pick(SAVING if saves else PLAIN).format(f"{w} * t")
     cut = ".detach()" if draft.dares() and draft.chance(0.4) else ""
     period = draft.rng.randint(2, count - 2)
-    condition = draft.pick((f"t >= {start}", f"t % {period} == {period - 1}", f"t == {start}", f"t > {start} and t % 2"))
+    condition = draft.pick(
+        (f"t >= {start}", f"t % {period} == {period - 1}", f"t == {start}", f"t > {start} and t % 2")
+    )
     if style in ("comprehension", "generator"):
         inner = f"({form}).sum(){cut} for t in range({count}) if {condition}"
-        draft.say(f"total = torch.stack([{inner}]).sum()" if style == "comprehension" else f"total = sum({inner})")
+        draft.say(
+            f"total = torch.stack([{inner}]).sum()" if style == "comprehension" else f"total = sum({inner})"
+        )
     elif style == "filter":
         draft.say(f"chosen = [t for t in range({count}) if {condition}]")
         draft.say("total = torch.zeros(())")
@@ -183,7 +185,9 @@ def trained(draft: Draft) -> None:
     draft.say(f"opt = {build_optimizer(draft, f'{model}.parameters()')}")
     header, rounds = plan_rounds(draft)
     plan = draft.pick(("plain", "accumulate", "warmup", "zero_now_and_then", "late_term"))
-    moment = periodic(draft, rounds) if plan in ("accumulate", "zero_now_and_then") else some_moment(draft, rounds)
+    moment = (
+        periodic(draft, rounds) if plan in ("accumulate", "zero_now_and_then") else some_moment(draft, rounds)
+    )
     fault = draft.pick(("write", "twice", "step_between", "leaf")) if draft.dares() else "none"
     when_faulty = some_moment(draft, rounds)
     if draft.chance(0.2):
@@ -204,7 +208,9 @@ def trained(draft: Draft) -> None:
         if fault == "step_between":
             with when(draft, when_faulty):
                 draft.say(f"for p in {model}.parameters():")
-                draft.say(f"    {draft.pick(('p.data.mul_(0.9)', 'torch.nn.init.zeros_(p)', 'p.detach().mul_(0.9)'))}")
+                draft.say(
+                    f"    {draft.pick(('p.data.mul_(0.9)', 'torch.nn.init.zeros_(p)', 'p.detach().mul_(0.9)'))}"
+                )
         if plan not in ("accumulate", "zero_now_and_then"):
             draft.say("opt.zero_grad()")
         draft.say("loss.backward()")
@@ -236,7 +242,9 @@ def trained_by_hand(draft: Draft) -> None:
     warm = late(draft, rounds) if draft.chance(0.3) else None
     with long_loop(draft, header, rounds):
         if fault == "read_early":
-            with when(draft, once(draft, rounds) if draft.chance(0.3) else beginning_of_period(draft, rounds, 7)):
+            with when(
+                draft, once(draft, rounds) if draft.chance(0.3) else beginning_of_period(draft, rounds, 7)
+            ):
                 draft.say(f"size = {w}.grad.norm()")
         if warm is not None:
             with draft.block(f"if {warm.fails}:"):
@@ -269,9 +277,7 @@ def thawed(draft: Draft) -> None:
     width = draft.width
     draft.say(f"body = nn.Linear({width}, {width})")
     draft.say(f"head = nn.Linear({width}, {width})")
-    freeze = draft.pick(
-        ("body.requires_grad_(False)", "for p in body.parameters(): p.requires_grad = False")
-    )
+    freeze = draft.pick(("body.requires_grad_(False)", "for p in body.parameters(): p.requires_grad = False"))
     draft.say(freeze)
     all_frozen = draft.dares() or draft.chance(0.3)
     if all_frozen:
@@ -320,7 +326,10 @@ def synchronised(draft: Draft) -> None:
                 draft.say("target.load_state_dict(online.state_dict())")
                 return
             around = "if True:" if fault == "no_mode" else "with torch.no_grad():"
-            with draft.block(around), draft.block("for old, new in zip(target.parameters(), online.parameters()):"):
+            with (
+                draft.block(around),
+                draft.block("for old, new in zip(target.parameters(), online.parameters()):"),
+            ):
                 draft.say("old.copy_(new)" if update == "copy" else "old.mul_(0.9).add_(new, alpha=0.1)")
 
     with long_loop(draft, header, rounds):
@@ -372,7 +381,9 @@ def trainer_object(draft: Draft) -> None:
     start = draft.rng.randint(1, 20)
     period = draft.rng.randint(2, 16)
     fault = draft.pick(("write", "twice", "leaf", "kept")) if draft.dares() else "none"
-    behind = draft.pick((f"self.steps == {start + 3}", f"self.steps > {start + 2}", f"self.steps % {period} == 0"))
+    behind = draft.pick(
+        (f"self.steps == {start + 3}", f"self.steps > {start + 2}", f"self.steps % {period} == 0")
+    )
     with draft.definition("class Trainer:"):
         with draft.block("def __init__(self):"):
             draft.say(f"self.model = nn.Linear({width}, {width})")

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from gradsight_dev.fuzz.grammar.draft import Draft
-from gradsight_dev.fuzz.grammar.long_parts import PLAIN, SAVING, log_sometimes, long_leaf, long_model, scalar_of
+from gradsight_dev.fuzz.grammar.long_parts import (
+    PLAIN,
+    SAVING,
+    log_sometimes,
+    long_leaf,
+    long_model,
+    scalar_of,
+)
 from gradsight_dev.fuzz.grammar.rounds import (
     Moment,
     beginning_of_period,
@@ -71,7 +78,9 @@ def replayed(draft: Draft) -> None:
                     draft.say("self.items.pop(0)")
             draft.say("")
             with draft.block("def sample(self, count):"):
-                draft.say(draft.pick(("return random.sample(self.items, count)", "return self.items[-count:]")))
+                draft.say(
+                    draft.pick(("return random.sample(self.items, count)", "return self.items[-count:]"))
+                )
             draft.say("")
             with draft.block("def __len__(self):"):
                 draft.say("return len(self.items)")
@@ -127,7 +136,9 @@ def best_so_far(draft: Draft) -> None:
             draft.say("opt.step()")
         with draft.block("if loss.item() < best:"):
             draft.say("best = loss.item()")
-            draft.say(f"kept = {draft.pick(('loss', 'out.sum()')) if graph else draft.pick(('loss.detach()', f'{w}.detach().clone()', 'out.detach()'))}")
+            draft.say(
+                f"kept = {draft.pick(('loss', 'out.sum()')) if graph else draft.pick(('loss.detach()', f'{w}.detach().clone()', 'out.detach()'))}"
+            )
             draft.say("bad = 0")
         with draft.block("else:"):
             draft.say("bad += 1")
@@ -167,7 +178,15 @@ def refreshed_cache(draft: Draft) -> None:
             else:
                 draft.say(f"cache = {model}(inputs){cut}")
         draft.say(f"pred = {model}(inputs)")
-        draft.say(draft.pick(("loss = F.mse_loss(pred, cache)", "loss = (pred - cache).pow(2).mean()", "loss = (pred * cache).sum()")))
+        draft.say(
+            draft.pick(
+                (
+                    "loss = F.mse_loss(pred, cache)",
+                    "loss = (pred - cache).pow(2).mean()",
+                    "loss = (pred * cache).sum()",
+                )
+            )
+        )
         draft.say("opt.zero_grad()")
         draft.say("loss.backward()")
         draft.say("opt.step()")
@@ -221,5 +240,7 @@ def filled_table(draft: Draft) -> None:
                 draft.say(f"total = total + table{'.pow(2)' if saving else ''}.sum()")
         elif draft.chance(0.5):
             with when(draft, moment):
-                draft.say(draft.pick(("shown = table.sum().item()", "total = total + table.clone().pow(2).sum()")))
+                draft.say(
+                    draft.pick(("shown = table.sum().item()", "total = total + table.clone().pow(2).sum()"))
+                )
     draft.say(f"(total + table{draft.pick(('', '.pow(2)', '.exp()'))}.mean()).backward()")

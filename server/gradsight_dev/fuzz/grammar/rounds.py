@@ -41,9 +41,6 @@ class Moment:
     fails: str
 
 
-Shape = tuple[list[str], list[str], str, Rounds]
-
-
 def plan_rounds(draft: Draft, least: int = 13, most: int = 60) -> tuple[str, Rounds]:
     """The header of a long loop and what its rounds have; what must stand before it is written."""
     count = draft.rng.randint(least, most)
@@ -124,7 +121,7 @@ def plan_rounds(draft: Draft, least: int = 13, most: int = 60) -> tuple[str, Rou
     if style == "flattened":
         inner = draft.rng.randint(4, 7)
         outer = max(2, count // inner)
-        draft.say("batches = [(epoch_no, part) for epoch_no in range(%d) for part in range(%d)]" % (outer, inner))
+        draft.say(f"batches = [(epoch_no, part) for epoch_no in range({outer}) for part in range({inner})]")
         header = f"for {name}, (epoch_no, part) in enumerate(batches):"
         return header, Rounds(draft, outer * inner, name, 0, batch)
     return f"for {name} in range({count}):", Rounds(draft, count, name, 0, batch)
@@ -275,7 +272,9 @@ def beginning_of_period(draft: Draft, rounds: Rounds, period: int) -> Moment:
 
 def some_moment(draft: Draft, rounds: Rounds) -> Moment:
     """Late, once, now and then, or in a window."""
-    style = draft.weighted((("late", 4.0), ("once", 1.5), ("periodic", 2.0), ("window", 1.0), ("milestones", 1.0)))
+    style = draft.weighted(
+        (("late", 4.0), ("once", 1.5), ("periodic", 2.0), ("window", 1.0), ("milestones", 1.0))
+    )
     if style == "once":
         return once(draft, rounds)
     if style == "periodic":
