@@ -156,7 +156,11 @@ class BackwardFaults(Writer):
                 if inner.freed is not None or (
                     not self.from_earlier_round(edge, site) and leads_to_freed(inner)
                 ):
-                    if old is None or inner.tick > old.tick:
+                    # What was freed itself came over the border; what only leads there is part of this window.
+                    if old is None or (inner.freed is not None, inner.tick) > (
+                        old.freed is not None,
+                        old.tick,
+                    ):
                         carried, old = tensor, inner
             for inner_edge in edge.inputs:
                 if isinstance(inner_edge, Node) and inner_edge.freed is not None and old is None:

@@ -236,6 +236,8 @@ class Containers(Iteration):
             return result
         if name in ("get", "pop", "setdefault", "__getitem__"):
             key = self.mapping_key(args[0]) if args else MISSING
+            if type(key) is int and self.frame.loops:
+                self.note_comparison(ast.In, node, node, key, receiver)
             if key is not MISSING and key in items:
                 return items.pop(key) if name == "pop" else items[key]
             default = args[1] if len(args) > 1 else kwargs.get("default")

@@ -192,13 +192,13 @@ class Foresight:
         watches = (*self.watches.values(), *self.remainders.values())
         return tuple(self.outcome(watch, number) for watch in watches)
 
-    def next_turn(self, last: int, end: int | None, ignored: set[ast.AST]) -> tuple[int, bool] | None:
+    def next_turn(self, last: int, end: int | None) -> tuple[int, bool] | None:
         """The next round, before `end`, in which something has a rare outcome, and whether it never had it."""
         end = min(last + FARTHEST, end if end is not None else last + FARTHEST)
         beside = {side for watch in self.watches.values() for side in (watch.left_syntax, watch.right_syntax)}
-        watches = [watch for node, watch in self.watches.items() if node not in ignored]
-        watches += [
-            watch for node, watch in self.remainders.items() if node not in beside and node not in ignored
+        watches = [
+            *self.watches.values(),
+            *(watch for node, watch in self.remainders.items() if node not in beside),
         ]
         turns: dict[int, list[Watch]] = {}
         for watch in watches:
@@ -211,7 +211,12 @@ class Foresight:
         first = min(turns)
         for watch in turns[first]:
             watch.awaited.append(first)
-        return first, any(self.outcome(watch, first) not in watch.outcomes for watch in turns[first])
+        # Each of several numbers that are waited for may bring something of its own.
+        is_new = any(
+            watch.options is not None or self.outcome(watch, first) not in watch.outcomes
+            for watch in turns[first]
+        )
+        return first, is_new
 
     def turn_of(self, watch: Watch, last: int, end: int, wanted: set[bool]) -> int | None:
         """The next round in which a comparison has a wanted outcome."""

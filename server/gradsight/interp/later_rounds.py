@@ -86,7 +86,7 @@ class LaterRounds(Assignment):
         if run.foreseen >= FORESEEN_ROUNDS or not (run.foresight.watches or run.foresight.remainders):
             return None
         last, end = run.number - 1, self.end_of(run)
-        found = run.foresight.next_turn(last, end, idle_tests(run))
+        found = run.foresight.next_turn(last, end)
         if found is None:
             return None
         turn, is_new = found
@@ -215,7 +215,7 @@ class LaterRounds(Assignment):
         """Two values were compared in a loop."""
         if type(left) not in (int, float):
             return
-        if isinstance(right, Seq) and right.exact and all(map(is_constant, right.items)):
+        if isinstance(right, (Seq, Mapping)) and right.exact and all(map(is_constant, right.items)):
             right = tuple(right.items)
         elif type(right) not in (int, float) or node in (ast.In, ast.NotIn):
             return
@@ -276,16 +276,6 @@ def is_plain(item: Any) -> bool:
     if isinstance(item, Seq):
         return item.exact and all(map(is_plain, item.items))
     return is_constant(item) or isinstance(item, Number)
-
-
-def idle_tests(run: LoopRun) -> set[ast.AST]:
-    """What is asked by conditions behind which nothing else is done where they turn."""
-    return {
-        part
-        for condition, ways in run.chosen.items()
-        if ways == {True} and not has_other_way(condition)
-        for part in ast.walk(condition.test)
-    }
 
 
 def asks_for_count(test: ast.expr, counted: set[str]) -> bool:

@@ -106,7 +106,7 @@ def _term(draft: Draft, w: str, rounds: Rounds, style: str, sort: str) -> None:
     if sort == "cut":
         term = draft.pick((f"{term}.detach()", f"{term}.data"))
     elif sort == "number":
-        term = f"{term}.item()" if style in ("sum", "number") else f"{term}.detach()"
+        term = f"{term}.item()" if style == "sum" else f"{term}.detach()"
     add = {
         "sum": draft.pick((f"total = total + {term}", f"total += {term}")),
         "number": f"total = total + {term}",
