@@ -229,7 +229,9 @@ PROGRAMS = {
             if count <= 25:
                 return torch.zeros(())
             return net(batch).mean()
-        total = sum(term(batch) for batch in torch.randn(40, 4, 3))
+        total = torch.zeros(())
+        for batch in torch.randn(40, 4, 3):
+            total = total + term(batch)
         total.backward()
         """,
     "a stream of batches": """

@@ -220,6 +220,10 @@ class Foresight:
 
     def turn_of(self, watch: Watch, last: int, end: int, wanted: set[bool]) -> int | None:
         """The next round in which a comparison has a wanted outcome."""
+        if watch.awaited or (watch.left.points and watch.left.points[-1][0] < last):
+            # It is not asked in every round: perhaps in every so many.
+            beat = on_beat(watch.left, last)
+            return beat if beat is not None and beat < end and self.outcome(watch, beat) in wanted else None
         for number in self._candidates(watch, last, end):
             if last < number < end and self.outcome(watch, number) in wanted:
                 return number
@@ -246,6 +250,15 @@ class Foresight:
             return []
         meet = last + (beside - value) / (slope - other)
         return [last + 1, floor(meet), ceil(meet), floor(meet) + 1, ceil(meet) + 1]
+
+
+def on_beat(trail: Trail, last: int) -> int | None:
+    """The next round after `last` that keeps the distance between the rounds in which a number was asked for."""
+    gaps = [after[0] - before[0] for before, after in pairwise(trail.points)]
+    if not gaps:
+        return None
+    latest, gap = trail.points[-1][0], min(gaps)
+    return latest + ((last - latest) // gap + 1) * gap
 
 
 def remainder(watch: Watch, number: int) -> float | None:

@@ -94,7 +94,7 @@ def collected_terms(draft: Draft) -> None:
     }
     draft.say(f"{total[style]}.backward()")
     if draft.chance(0.5):
-        draft.say(f"print({w}.grad.norm())")
+        draft.say(f"size = {w}.grad.norm()")
 
 
 def _term(draft: Draft, w: str, rounds: Rounds, style: str, sort: str) -> None:
@@ -488,7 +488,7 @@ def nested_rounds(draft: Draft) -> None:
                 draft.say("epoch_loss.backward()")
         elif draft.chance(0.5):
             with draft.block(f"if epoch % {draft.rng.randint(2, 6)} == 0:"):
-                draft.say("print(epoch, epoch_loss)")
+                draft.say("logged = (epoch, epoch_loss)")
 
 
 def attack(draft: Draft) -> None:

@@ -148,7 +148,7 @@ def best_so_far(draft: Draft) -> None:
         with draft.block("if kept is not None:") if draft.chance(0.6) else draft.block("if True:"):
             draft.say("kept.backward()")
     else:
-        draft.say("print(best, kept)")
+        draft.say("result = (best, kept)")
 
 
 def refreshed_cache(draft: Draft) -> None:

@@ -57,9 +57,9 @@ def log_sometimes(draft: Draft, rounds: Rounds, value: str) -> None:
         draft.say(
             draft.pick(
                 (
-                    f"print({rounds.counter}, {value}.item())",
+                    f"logged = ({rounds.counter}, {value}.item())",
                     f"logged = float({value})",
-                    f"print(f'{{{value}.item():.3f}}')",
+                    f"line = f'{{{value}.item():.3f}}'",
                     f"shown = {value}.detach()",
                 )
             )
