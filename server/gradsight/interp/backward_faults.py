@@ -144,6 +144,9 @@ class BackwardFaults(Writer):
         seen: set[Node] = set()
         carried: Tensor | None = None
         old: Node | None = None
+        # What was made after the last backward came over no border itself.
+        earlier = [run.tick for run in self.backwards if run.site is not site]
+        last_pass = max(earlier, default=self.tick)
         while todo:
             edge = todo.pop()
             if not isinstance(edge, Node) or edge in seen or edge.freed is not None:
@@ -154,13 +157,11 @@ class BackwardFaults(Writer):
                 if inner is None or not self.from_earlier_round(inner, site):
                     continue
                 if inner.freed is not None or (
-                    not self.from_earlier_round(edge, site) and leads_to_freed(inner)
+                    inner.tick <= last_pass
+                    and not self.from_earlier_round(edge, site)
+                    and leads_to_freed(inner)
                 ):
-                    # What was freed itself came over the border; what only leads there is part of this window.
-                    if old is None or (inner.freed is not None, inner.tick) > (
-                        old.freed is not None,
-                        old.tick,
-                    ):
+                    if old is None or inner.tick > old.tick:
                         carried, old = tensor, inner
             for inner_edge in edge.inputs:
                 if isinstance(inner_edge, Node) and inner_edge.freed is not None and old is None:

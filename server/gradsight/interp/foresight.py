@@ -177,12 +177,14 @@ class Foresight:
 
     def is_foreseen(self, test: ast.AST, number: int) -> bool:
         """Whether the outcome of a condition in a later round is known: it compares numbers and asks nothing else."""
-        comparisons = [part for part in ast.walk(test) if isinstance(part, (ast.Compare, ast.Call))]
-        watches = [
-            self.watches.get(part.comparators[-1]) if isinstance(part, ast.Compare) else None
-            for part in comparisons
-            if not (isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == "len")
-        ]
+        watches: list[Watch | None] = []
+        for part in ast.walk(test):
+            if isinstance(part, ast.Compare):
+                watches.append(self.watches.get(part.comparators[-1]))
+            elif isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod):
+                watches.append(self.remainders.get(part))
+            elif isinstance(part, ast.Call) and getattr(part.func, "id", "") != "len":
+                watches.append(None)
         return bool(watches) and all(
             watch is not None and self.outcome(watch, number) is not None for watch in watches
         )

@@ -51,11 +51,7 @@ class Loops(LaterRounds):
         cut_short = self.cut_short
         try:
             while True:
-                item = rows.take()
-                if item is NO_MORE and length == MANY and self.cut_short != cut_short:
-                    # A generator that was left before its end has more to give.
-                    item = rows.go_on()
-                    run.length = self.cut_length
+                item = self.take_row(rows, run, cut_short)
                 if item is NO_MORE:
                     break
                 number = run.number
@@ -66,8 +62,10 @@ class Loops(LaterRounds):
                     if target is not None:
                         if target > number:
                             self.skip(run, target - number)
-                            item = rows.take(target - number)
+                            item = self.take_row(rows, run, cut_short, target - number)
                             number = target
+                            if item is NO_MORE:
+                                break
                         end = number + 1
                     elif foreseeing:
                         foreseeing = False
@@ -103,6 +101,14 @@ class Loops(LaterRounds):
 
     truncated: bool = False
     """A loop over distinct tensors or modules was left before all of them had their round."""
+
+    def take_row(self, rows: Rows, run: LoopRun, cut_short: int, count: int = 1) -> Any:
+        """The next item; a generator that was left before its end has more to give than it gave."""
+        item = rows.take(count)
+        if item is NO_MORE and rows.is_generator and self.cut_short != cut_short:
+            item = rows.go_on()
+            run.length = self.cut_length
+        return item
 
     def rounds_allowed(self, length: int | None) -> int:
         """How often the body is executed: all rounds of a short loop, the first ones of a long or unknown one."""
@@ -171,6 +177,7 @@ class Rows:
     def __init__(self, items: Iterator[Any], length: int | None, goes_on: bool) -> None:
         self.items = items
         self.left = MANY if length is None else length
+        self.is_generator = length == MANY
         self.goes_on = goes_on if length is None else length != MANY
         self.listed: list[Any] = []
         self.beyond = 0
