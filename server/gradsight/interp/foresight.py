@@ -180,7 +180,7 @@ class Foresight:
         watches: list[Watch | None] = []
         for part in ast.walk(test):
             if isinstance(part, ast.Compare):
-                watches.append(self.watches.get(part.comparators[-1]))
+                watches.append(self.watches.get(part.comparators[0]))
             elif isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod):
                 watches.append(self.remainders.get(part))
             elif isinstance(part, ast.Call) and getattr(part.func, "id", "") != "len":

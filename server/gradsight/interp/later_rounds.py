@@ -110,12 +110,13 @@ class LaterRounds(Assignment):
 
     def later_rounds(self, run: LoopRun) -> int:
         """How many rounds follow in which what the loop counts is not known."""
-        if run.foreseen >= FORESEEN_ROUNDS:
+        if run.foreseen:
+            # Numbers that are not known would bring conditions together that hold in different rounds.
             return 0
         waits = bool(self.passed_by(run))
         if waits:
             self.forget_counts(run)
-        return LATER_ROUNDS if waits else 0 if run.length is None or run.foreseen else 1
+        return LATER_ROUNDS if waits else 0 if run.length is None else 1
 
     def passed_by(self, run: LoopRun) -> set[Arm]:
         """The branches that were never taken because of what the loop counts or collects."""
