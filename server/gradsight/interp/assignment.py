@@ -49,6 +49,14 @@ class Assignment(MachineState):
                 scope = scope.outer
         frame.namespace[name] = value
 
+    def namespace_of(self, name: str) -> dict[str, Any]:
+        """The names among which a name is bound that the running frame assigns to."""
+        names: dict[str, Any] = self.frame.namespace
+        scope = self.frame.scope
+        while name not in names and scope is not None:
+            names, scope = scope.names, scope.outer
+        return names
+
     def bind_global(self, name: str, value: Any) -> None:
         """Bind a name of the module that the running code belongs to."""
         outermost = self.frame.scope

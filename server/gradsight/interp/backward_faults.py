@@ -164,7 +164,9 @@ class BackwardFaults(Writer):
                 if inner is None or not self.from_earlier_round(inner, site):
                     continue
                 if inner.freed is not None or (
-                    not self.from_earlier_round(edge, site) and leads_to_freed(inner)
+                    not self.from_earlier_round(edge, site)
+                    and leads_to_freed(inner)
+                    and self.is_freed_in_its_round(inner)
                 ):
                     if old is None or inner.tick > old.tick:
                         carried, old = tensor, inner
@@ -179,6 +181,20 @@ class BackwardFaults(Writer):
         if old.op.endswith("_") or old.op == "CopySlices":
             return old.site
         return self.outermost(old.site, site)
+
+    def is_freed_in_its_round(self, node: Node) -> bool:
+        """Whether a freed part that a node leads to was recorded in the same round: it is what is carried on."""
+        todo: list[Edge] = [node]
+        seen: set[Edge] = set()
+        while todo:
+            edge = todo.pop()
+            if not isinstance(edge, Node) or edge in seen or self.from_earlier_round(edge, node.site):
+                continue
+            if edge.freed is not None:
+                return True
+            seen.add(edge)
+            todo.extend(edge.inputs)
+        return False
 
     def outermost(self, inner: Site, outer: Site) -> Site:
         """The place in the frame of `outer` through which `inner` was reached."""

@@ -190,6 +190,8 @@ class Builtins(Objects):
         if "key" in kwargs:
             return values[0] if values else Unknown(f"{name} of nothing")
         if values and all(isinstance(value, (int, float, str)) for value in values):
+            if self.frame.loops and len(args) == 2 and isinstance(node, ast.Call) and len(node.args) == 2:
+                self.note_comparison(ast.Lt, node.args[0], node.args[1], *args)
             try:
                 return (min if name == "min" else max)(values)
             except TypeError:
@@ -280,6 +282,7 @@ class Builtins(Objects):
                 self.store_in_list(result, item, node)
             result.exact = length is not None and len(result.items) < 64
             result.partial = self.cut_short != cut_short
+            result.unlisted = None
             return result
         items, exact = self.collect(args[0])
         if kind == "set" and all(is_constant(item) for item in items):

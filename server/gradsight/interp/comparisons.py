@@ -52,6 +52,14 @@ class Comparisons(NameReading):
         for position, (op, comparator) in enumerate(zip(node.ops, node.comparators)):
             right = self.evaluate(comparator)
             kind = type(op)
+            if self.frame.loops:
+                self.note_comparison(
+                    kind,
+                    node.left if position == 0 else node.comparators[position - 1],
+                    comparator,
+                    left,
+                    right,
+                )
             if kind is ast.Is:
                 outcome = self.compare_values("is", left, right, node)
             elif kind is ast.IsNot:

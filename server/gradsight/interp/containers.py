@@ -121,7 +121,7 @@ class Containers(Iteration):
             return
         del owner.items[place]
         if place == slice(None, None, None):
-            owner.exact, owner.partial = True, False
+            owner.exact, owner.partial, owner.unlisted = True, False, 0
 
     def sequence_method(
         self, receiver: Seq, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
@@ -161,7 +161,7 @@ class Containers(Iteration):
             return items[-1]
         if name == "clear":
             receiver.items = []
-            receiver.exact, receiver.partial = True, False
+            receiver.exact, receiver.partial, receiver.unlisted = True, False, 0
             return None
         if name == "copy":
             return Seq(receiver.kind, list(items), receiver.exact, self.site(node))
@@ -236,6 +236,8 @@ class Containers(Iteration):
             return result
         if name in ("get", "pop", "setdefault", "__getitem__"):
             key = self.mapping_key(args[0]) if args else MISSING
+            if type(key) is int and self.frame.loops:
+                self.note_comparison(ast.In, node, node, key, receiver)
             if key is not MISSING and key in items:
                 return items.pop(key) if name == "pop" else items[key]
             default = args[1] if len(args) > 1 else kwargs.get("default")

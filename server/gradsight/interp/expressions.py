@@ -160,7 +160,10 @@ class Expressions(Comparisons):
     def binary(self, node: ast.BinOp) -> Any:
         left = self.evaluate(node.left)
         right = self.evaluate(node.right)
-        return self.binary_values(type(node.op), left, right, node)
+        kind = type(node.op)
+        if kind is ast.Mod and self.frame.loops:
+            self.note_remainder(node, left, right)
+        return self.binary_values(kind, left, right, node)
 
     def binary_values(self, kind: type, left: Any, right: Any, node: ast.AST) -> Any:
         name, function = BINARY[kind]

@@ -155,8 +155,9 @@ class Iteration(Contexts):
         """`len(value)`: known, or a number."""
         if isinstance(value, (str, bytes, range)):
             return len(value)
-        if isinstance(value, Seq) and value.exact and not value.partial:
-            return len(value.items)
+        if isinstance(value, Seq) and value.exact and (not value.partial or value.unlisted is not None):
+            count = len(value.items) + (value.unlisted or 0)
+            return count if value.maxlen is None else min(count, value.maxlen)
         if isinstance(value, Mapping) and value.exact:
             return len(value.items)
         if isinstance(value, Tensor) and value.shape:

@@ -9,48 +9,29 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Generator, Iterator
-from itertools import repeat
 from typing import Any
 
-from gradsight.interp.absence import Arm
-from gradsight.interp.assignment import Assignment
+from gradsight.interp.later_rounds import (
+    FULL_UNROLL,
+    MANY,
+    ROUNDS_OF_A_LOOP,
+    UNKNOWN_ROUNDS,
+    LaterRounds,
+    LoopRun,
+    leaves_block,
+)
 from gradsight.interp.tensors import Tensor
 from gradsight.interp.values import Instance, Layer, Number, Seq
 
+__all__ = ["BREAK", "CONTINUE", "MANY", "ROUNDS_OF_A_LOOP", "Flow", "LoopRun", "Loops", "leaves_block"]
+
 BREAK = "break"
 CONTINUE = "continue"
-UNKNOWN_ROUNDS = 2
-FULL_UNROLL = 12
-LATER_ROUNDS = 2
-MOST_ROUNDS = FULL_UNROLL + LATER_ROUNDS
-ROUNDS_OF_A_LOOP = UNKNOWN_ROUNDS + LATER_ROUNDS
-"""How many items a loop over a row of unknown length may ask for."""
-MANY = 10**6
-"""The length given for an iterator that ends where the real one ends, but was not counted."""
-
+NO_MORE = object()
 Flow = Generator[Any, Any, Any]
 
 
-class LoopRun:
-    """One execution of a loop statement, for what happens between its rounds."""
-
-    __slots__ = ("chosen", "counted", "grown", "length", "node", "number", "site")
-
-    def __init__(self, node: ast.AST, site: Any, length: int | None = None) -> None:
-        self.node = node
-        self.number = 0
-        self.site = site
-        self.length = length
-        """How many rounds the program makes, where that is known."""
-        self.grown: dict[int, tuple[Seq, set[int]]] = {}
-        """Lists that were appended to, and the rounds that did it."""
-        self.counted: dict[tuple[int, str], tuple[Any, set[int]]] = {}
-        """Whole numbers that were counted up, by their holder and name, and the rounds that did it."""
-        self.chosen: dict[ast.If | ast.IfExp, set[bool]] = {}
-        """The ways that were taken at conditions whose outcome was known."""
-
-
-class Loops(Assignment):
+class Loops(LaterRounds):
     """Loops, round by round."""
 
     def do_for(self, node: Any) -> Flow:
@@ -65,18 +46,35 @@ class Loops(Assignment):
         spent_before = self.budget
         end = limit
         """The round that is not executed any more."""
+        foreseeing = limit >= UNKNOWN_ROUNDS
+        rows = Rows(items, length, goes_on(iterable))
+        cut_short = self.cut_short
         try:
-            for item in all_rounds(items, length):
+            while True:
+                item = self.take_row(rows, run, cut_short)
+                if item is NO_MORE:
+                    break
                 number = run.number
                 if number >= limit:
                     if holds_objects(item):
                         self.truncated = True
-                    if number == limit and limit >= UNKNOWN_ROUNDS:
-                        end = limit + self.later_rounds(run)
+                    target = self.next_round(run) if foreseeing else None
+                    if target is not None:
+                        if target > number:
+                            self.skip(run, target - number)
+                            item = self.take_row(rows, run, cut_short, target - number)
+                            number = target
+                            if item is NO_MORE:
+                                break
+                        end = number + 1
+                    elif foreseeing:
+                        foreseeing = False
+                        end = number + self.later_rounds(run)
                     if number >= end:
                         self.cut_off(run)
                         break
-                    item = self.some_item(iterable, item)
+                    if not foreseeing:
+                        item = self.some_item(iterable, item)
                 run.number += 1
                 frame.loops = (*outer, (run, number))
                 self.assign(node.target, item)
@@ -101,83 +99,16 @@ class Loops(Assignment):
             return (yield from self.block(node.orelse))
         return None
 
-    def later_rounds(self, run: LoopRun) -> int:
-        """How many rounds follow in which the loop is past its beginning."""
-        waits = bool(self.passed_by(run))
-        if waits:
-            self.forget_counts(run)
-        return LATER_ROUNDS if waits else 0 if run.length is None else 1
-
-    def passed_by(self, run: LoopRun) -> set[Arm]:
-        """The branches that were never taken because of what the loop counts or collects."""
-        names = {name for _, name in run.counted}
-        if isinstance(run.node, (ast.For, ast.AsyncFor)):
-            names |= {part.id for part in ast.walk(run.node.target) if isinstance(part, ast.Name)}
-        return {
-            (condition, True not in ways)
-            for condition, ways in run.chosen.items()
-            if len(ways) == 1
-            and (False in ways or has_other_way(condition))
-            and asks_for_count(condition.test, names)
-        }
-
-    def cut_off(self, run: LoopRun) -> None:
-        """The loop is left, and goes on in the program."""
-        self.waiting |= self.passed_by(run)
-        self.forget_counts(run)
-        self.cut_short += 1
-
-    def forget_counts(self, run: LoopRun) -> None:
-        """What was counted or collected in several rounds is larger than it looks."""
-        for items, rounds in run.grown.values():
-            items.partial = items.partial or len(rounds) > 1
-        for (_, name), (holder, rounds) in run.counted.items():
-            names = holder.attributes if isinstance(holder, Instance) else holder
-            if len(rounds) > 1 and type(names.get(name)) in (int, float):
-                names[name] = Number()
-
-    def arm_chosen(self, node: ast.If | ast.IfExp, outcome: bool) -> None:
-        """A condition with a known outcome, inside a loop."""
-        self.arms.add((node, outcome))
-        for run, _ in self.frame.loops:
-            run.chosen.setdefault(node, set()).add(outcome)
-
-    def note_count(self, holder: Any, name: str, before: Any, after: Any) -> None:
-        """A number was counted up in a loop."""
-        if (
-            type(after) in (int, float)
-            and type(before) in (int, float)
-            and isinstance(holder, (dict, Instance))
-        ):
-            for run, number in self.frame.loops:
-                run.counted.setdefault((id(holder), name), (holder, set()))[1].add(number)
-
-    def note_recount(self, node: ast.Assign, value: int) -> None:
-        """`self.size = min(self.size + 1, limit)`: a number that is made of what it was before."""
-        target = node.targets[0]
-        if isinstance(target, ast.Name):
-            holder: Any = self.frame.namespace
-            name = target.id
-            own = any(isinstance(inner, ast.Name) and inner.id == name for inner in ast.walk(node.value))
-        elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
-            holder, name = self.frame.namespace.get(target.value.id), target.attr
-            own = any(
-                isinstance(inner, ast.Attribute) and inner.attr == name for inner in ast.walk(node.value)
-            )
-        else:
-            return
-        if own:
-            self.note_count(holder, name, 0, value)
-
-    def note_growth(self, items: Seq) -> None:
-        """A list was appended to."""
-        for run, number in self.frame.loops:
-            run.grown.setdefault(id(items), (items, set()))[1].add(number)
-
-    cut_short: int = 0
-    """How many loops were left before their end."""
     truncated: bool = False
     """A loop over distinct tensors or modules was left before all of them had their round."""
+
+    def take_row(self, rows: Rows, run: LoopRun, cut_short: int, count: int = 1) -> Any:
+        """The next item; a generator that was left before its end has more to give than it gave."""
+        item = rows.take(count)
+        if item is NO_MORE and rows.is_generator and self.cut_short != cut_short:
+            item = rows.go_on()
+            run.length = self.cut_length
+        return item
 
     def rounds_allowed(self, length: int | None) -> int:
         """How often the body is executed: all rounds of a short loop, the first ones of a long or unknown one."""
@@ -198,23 +129,31 @@ class Loops(Assignment):
         outer = frame.loops
         run = LoopRun(node, self.site(node))
         ended_by_break = False
-        end = MOST_ROUNDS
+        end = limit = FULL_UNROLL
+        foreseeing = True
         try:
             while True:
                 number = run.number
+                frame.loops = (*outer, (run, number))
                 known = self.truth(self.evaluate(node.test))
                 if known is False:
                     break
-                limit = (
-                    FULL_UNROLL if known and not isinstance(node.test, ast.Constant) else UNKNOWN_ROUNDS + 1
-                )
-                if number >= limit and end == MOST_ROUNDS:
-                    end = number + self.later_rounds(run)
-                if number >= end:
-                    self.cut_off(run)
-                    break
-                run.number += 1
-                frame.loops = (*outer, (run, number))
+                if not known or isinstance(node.test, ast.Constant):
+                    limit = UNKNOWN_ROUNDS + 1
+                if number >= limit:
+                    target = self.next_round(run) if foreseeing else None
+                    if target is not None:
+                        self.skip(run, target - number)
+                        number = target
+                        end = number + 1
+                        frame.loops = (*outer, (run, number))
+                    elif foreseeing:
+                        foreseeing = False
+                        end = number + self.later_rounds(run)
+                    if number >= end:
+                        self.cut_off(run)
+                        break
+                run.number = number + 1
                 status = yield from self.block(node.body)
                 if status is BREAK:
                     ended_by_break = True
@@ -232,15 +171,57 @@ class Loops(Assignment):
         """Hook: a loop is over."""
 
 
-def all_rounds(items: Iterator[Any], length: int | None) -> Iterator[Any]:
-    """The items of a loop; of a long row only the first may be there, and the last of them stands for the others."""
-    count = 0
-    item: Any = None
-    for item in items:
-        count += 1
-        yield item
-    if count and length is not None and length != MANY:
-        yield from repeat(item, length - count)
+class Rows:
+    """The items of a loop; where only the first of them are listed, the others are like the last one."""
+
+    def __init__(self, items: Iterator[Any], length: int | None, goes_on: bool) -> None:
+        self.items = items
+        self.left = MANY if length is None else length
+        self.is_generator = length == MANY
+        self.goes_on = goes_on if length is None else length != MANY
+        self.listed: list[Any] = []
+        self.beyond = 0
+
+    def take(self, count: int = 1) -> Any:
+        """The next item, or the one `count` further on; what is skipped is gone."""
+        item: Any = NO_MORE
+        self.left -= count
+        for _ in range(count):
+            item = next(self.items, NO_MORE)
+            if item is NO_MORE or (self.listed and is_blurred(self.listed[-1], item)):
+                self.beyond += 1
+            else:
+                self.listed = [*self.listed[-1:], item]
+        if not self.beyond or (item is NO_MORE and (self.left < 0 or not self.goes_on)) or not self.listed:
+            return item
+        return continued(self.listed[0], self.listed[-1], self.beyond)
+
+    def go_on(self) -> Any:
+        """There are more items after all."""
+        self.goes_on = True
+        return continued(self.listed[0], self.listed[-1], self.beyond) if self.listed else NO_MORE
+
+
+def is_blurred(before: Any, item: Any) -> bool:
+    """Whether a number is no longer known that was known in the item before."""
+    if isinstance(before, Seq) and isinstance(item, Seq):
+        return any(is_blurred(one, other) for one, other in zip(before.items, item.items))
+    return type(before) is int and isinstance(item, Number)
+
+
+def continued(before: Any, last: Any, distance: int) -> Any:
+    """The item some places after the last one: whole numbers go on counting."""
+    if type(before) is int and type(last) is int:
+        return last + (last - before) * distance
+    if isinstance(last, Seq) and last.kind == "tuple" and isinstance(before, Seq):
+        pairs = zip(before.items, last.items)
+        return Seq("tuple", [continued(one, other, distance) for one, other in pairs])
+    return last
+
+
+def goes_on(iterable: Any) -> bool:
+    """Whether a row of unknown length may have more items than are listed: modules list their parts."""
+    return not isinstance(iterable, (Instance, Layer))
 
 
 def holds_objects(item: Any) -> bool:
@@ -250,24 +231,3 @@ def holds_objects(item: Any) -> bool:
     if isinstance(item, Tensor):
         return item.is_leaf and item.requires_grad is not False
     return isinstance(item, (Layer, Instance))
-
-
-def asks_for_count(test: ast.expr, counted: set[str]) -> bool:
-    """Whether a condition calls something (`len`, `memory.is_full()`) or names what is counted."""
-    return any(
-        isinstance(inner, ast.Call)
-        or (isinstance(inner, ast.Name) and inner.id in counted)
-        or (isinstance(inner, ast.Attribute) and inner.attr in counted)
-        for inner in ast.walk(test)
-    )
-
-
-def has_other_way(condition: ast.If | ast.IfExp) -> bool:
-    """Whether something else is done where a condition does not hold: an `else`, or what follows a guard clause."""
-    return isinstance(condition, ast.IfExp) or bool(condition.orelse) or leaves_block(condition.body)
-
-
-def leaves_block(body: list[ast.stmt]) -> bool:
-    """Whether a block ends by leaving: a guard clause."""
-    last = body[-1] if body else None
-    return isinstance(last, (ast.Return, ast.Raise, ast.Continue, ast.Break))

@@ -74,6 +74,8 @@ class Objects(FunctionObjects):
             return Unknown("attribute of None")
         if kind is Opaque:
             return self.opaque_attribute(owner, name, node)
+        if kind is Seq and name == "maxlen" and owner.maxlen is not None:
+            return owner.maxlen
         if kind is Seq and owner.fields is not None and name in owner.fields:
             position = owner.fields.index(name)
             if position < len(owner.items):

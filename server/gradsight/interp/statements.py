@@ -156,7 +156,7 @@ class Statements(Loops):
             current = self.load_name(target)
             result = self.augment(node, current, operand)
             self.assign(target, result)
-            self.note_count(self.frame.namespace, target.id, current, result)
+            self.note_count(self.namespace_of(target.id), target.id, current, result)
         elif isinstance(target, ast.Attribute):
             owner = self.evaluate(target.value)
             current = self.get_attribute(owner, target.attr, target)
@@ -173,6 +173,8 @@ class Statements(Loops):
                 result = self.augment(node, current, operand)
                 if not isinstance(owner, Array):
                     self.set_item(owner, index, result, target)
+                if isinstance(owner, Mapping):
+                    self.note_count(owner, index, current, result)
         return None
 
     def do_delete(self, node: ast.Delete) -> Any:
@@ -315,7 +317,10 @@ class Statements(Loops):
     def match_pattern(self, pattern: ast.pattern, subject: Any) -> Any:
         """True, False or an unknown condition; names in the pattern are bound."""
         if isinstance(pattern, ast.MatchValue):
-            return self.compare_values("==", subject, self.evaluate(pattern.value), pattern)
+            value = self.evaluate(pattern.value)
+            if self.frame.loops:
+                self.note_comparison(ast.Eq, pattern, pattern.value, subject, value)
+            return self.compare_values("==", subject, value, pattern)
         if isinstance(pattern, ast.MatchSingleton):
             return self.compare_values("is", subject, pattern.value, pattern)
         if isinstance(pattern, ast.MatchAs):

@@ -138,7 +138,7 @@ class Array:
 class Seq:
     """A list, tuple, set or deque.  If not `exact`, its items stand for an unknown number of such items."""
 
-    __slots__ = ("exact", "fields", "items", "kind", "maxlen", "once", "partial", "site", "spent")
+    __slots__ = ("exact", "fields", "items", "kind", "maxlen", "once", "partial", "site", "spent", "unlisted")
 
     def __init__(self, kind: str, items: list[Any], exact: bool = True, site: Site | None = None) -> None:
         self.kind = kind
@@ -149,6 +149,8 @@ class Seq:
         self.maxlen: int | None = None
         self.partial = False
         """Whether a loop that was not executed to its end would have put more of the kind into it."""
+        self.unlisted: int | None = 0
+        """How many more, where that is known."""
         self.once = False
         """Whether it is an iterator in truth (`net.parameters()`, `filter(…)`) and can be gone through once."""
         self.spent: Site | None = None

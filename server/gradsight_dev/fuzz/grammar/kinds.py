@@ -14,6 +14,7 @@ from gradsight_dev.fuzz.grammar import (
     functions,
     holders,
     idioms,
+    long_loops,
     modes,
     modules,
     objects,
@@ -43,8 +44,10 @@ IMPORTS = (
     ("copy.deep", "import copy"),
     ("dataclasses.", "import dataclasses"),
     ("functools.", "import functools"),
+    ("itertools.", "import itertools"),
     ("operator.", "import operator"),
     ("random.random", "import random"),
+    ("random.seed", "import random"),
     ("sys.argv", "import sys"),
     ("types.Simple", "import types"),
     ("np.", "import numpy as np"),
@@ -305,6 +308,7 @@ KINDS = (
     ),
     Kind("selecting", {**EVERYDAY, selection.choose: 7.0, selection.place: 6.0, writes.write: 1.5}, 2.0),
     Kind("recipes", {**EVERYDAY}, 2.0, skeleton=recipes.recipe),
+    Kind("long_loops", {**EVERYDAY}, 2.0, skeleton=long_loops.long_loops),
     Kind(
         "mixed",
         {

@@ -217,7 +217,10 @@ def _made_at(node: Node, path: str) -> set[int]:
 
 
 def _stores_of_names_bound_at(text: str, lines: set[int]) -> set[int]:
-    """The lines that put a value made on one of `lines` somewhere else: `self.state = h`, `states.append(h)`."""
+    """The lines that put a value made on one of `lines` somewhere else: `self.state = h`, `states.append(h)`.
+
+    A function that is called on such a line has the value under the names of its parameters.
+    """
     tree = ast.parse(text)
     statements = [node for node in ast.walk(tree) if isinstance(node, ast.Assign | ast.AugAssign | ast.Expr)]
     bound = {
@@ -227,9 +230,24 @@ def _stores_of_names_bound_at(text: str, lines: set[int]) -> set[int]:
         for node in ast.walk(statement)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
+    called = {
+        getattr(node.func, "attr", "") or getattr(node.func, "id", "")
+        for statement in statements
+        if statement.lineno in lines
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Call)
+    }
+    given = {
+        (statement, argument.arg)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.name in called
+        for argument in node.args.args
+        if argument.arg != "self"
+        for statement in ast.walk(node)
+    }
     return {
         statement.lineno
         for statement in statements
         for node in ast.walk(statement.value)
-        if isinstance(node, ast.Name) and node.id in bound
+        if isinstance(node, ast.Name) and (node.id in bound or (statement, node.id) in given)
     }
