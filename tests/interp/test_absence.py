@@ -459,6 +459,41 @@ def test_what_comes_later_is_not_missing(title: str) -> None:
     runs_in_silence(WEIGHT + dedent(PROGRAMS[title]))
 
 
+@pytest.mark.parametrize("many", [3, 12, 13, 17, 70])
+@pytest.mark.parametrize(
+    "program",
+    [
+        """
+        leaves = [torch.ones(2, requires_grad=True) for _ in range(MANY)]
+        total = torch.zeros(())
+        for leaf in leaves:
+            total = total + leaf.pow(2).sum()
+        print(torch.autograd.grad(total, leaves)[-1])
+        """,
+        """
+        parts = nn.ModuleList(nn.Linear(3, 1) for _ in range(MANY))
+        for part, opt in [(part, torch.optim.SGD(part.parameters(), lr=0.1)) for part in parts]:
+            opt.zero_grad()
+            part(torch.ones(2, 3)).sum().backward()
+            opt.step()
+        print(parts[MANY - 1].weight.grad.norm())
+        """,
+        """
+        net = nn.Linear(3, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for number in range(MANY):
+            if number % 3 == 0:
+                opt.zero_grad()
+            net(torch.ones(2, 3)).mean().backward()
+            if number % 3 == 2:
+                opt.step()
+        """,
+    ],
+)
+def test_many_are_treated_as_few_are(program: str, many: int) -> None:
+    runs_in_silence(f"MANY = {many}\n" + dedent(program))
+
+
 MISSING = {
     "no round adds a term": """
         total = torch.zeros(())

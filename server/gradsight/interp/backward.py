@@ -325,7 +325,7 @@ class Backward(BackwardFaults):
         if wanted.needs_grad() is not True:
             return
         target = wanted.edge()
-        if target is None or self.gradients_unknown:
+        if target is None or self.gradients_unknown or self.truncated:
             return
         todo: list[Edge] = [edge for out in outputs if (edge := out.edge()) is not None]
         seen: set[Any] = set()
