@@ -177,7 +177,9 @@ class Recorder(CaseSelection):
                     if tensor.snapshot:
                         self.note_read(tensor, node)
                 cuts = cuts | cuts_of(value)
-                if any(isinstance(item, Unknown) and not item.hint for item in value.items):
+                if not value.exact or any(
+                    isinstance(item, Unknown) and not item.hint for item in value.items
+                ):
                     ignorant = True
             elif kind is Unknown:
                 assumed = self.assumed_tensor(value)

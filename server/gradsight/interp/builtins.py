@@ -178,6 +178,8 @@ class Builtins(Objects):
             total = self.binary_values(ast.Add, total, item, node)
         if length is None and is_constant(total):
             return Number()
+        if length is None and isinstance(total, Tensor) and total.requires_grad is False:
+            return Unknown("sum of more than is listed")
         return total
 
     def extreme(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:

@@ -7,6 +7,7 @@ import operator
 from typing import Any
 
 from gradsight.interp.comparisons import Comparisons
+from gradsight.interp.loops import MANY
 from gradsight.interp.tensors import Tensor
 from gradsight.interp.values import (
     MISSING,
@@ -410,11 +411,13 @@ class Expressions(Comparisons):
         namespace = self.frame.namespace
         names = [inner.id for inner in ast.walk(clause.target) if isinstance(inner, ast.Name)]
         before = {name: namespace.get(name, MISSING) for name in names}
+        produced = 0
         try:
-            for count, item in enumerate(iterator):
-                if count >= MOST_ITEMS:
+            for item in iterator:
+                if produced >= MOST_ITEMS:
                     exact = False
                     break
+                produced += 1
                 self.assign(clause.target, item)
                 wanted = True
                 for test in clause.ifs:
@@ -434,7 +437,7 @@ class Expressions(Comparisons):
                     namespace.pop(name, None)
                 else:
                     namespace[name] = value
-        return exact
+        return exact and (length == MANY or produced == length)
 
 
 def _numeric(value: Any) -> bool:

@@ -122,11 +122,8 @@ class Protocol(Freezing):
             before = [run for run in backwards if run.tick < first.tick]
             if not runs or not before or first.site.key != second.site.key or not first.loops:
                 continue
-            if any(
-                self.was_cleared(parameter, first.tick, second.tick)
-                or self.was_cleared(parameter, before[-1].tick, first.tick)
-                for parameter in parameters
-            ):
+            # Cleared only now and then: a rhythm, which a later round of the loop shows.
+            if any(self.was_cleared(parameter, before[-1].tick, self.tick) for parameter in parameters):
                 continue
             if self.escaped_between(parameters, before[-1].tick, second.tick):
                 continue
