@@ -153,3 +153,44 @@ def test_rows_without_a_graph_may_be_written() -> None:
                 row.zero_()
         kept.sin().sum().backward()
     """)
+
+
+@pytest.mark.parametrize("row", ["state[1]", "state.select(0, 1)", "state.narrow(0, 1, 1)"])
+@pytest.mark.parametrize(("written", "said"), [(0, ""), (1, "  # GS104")])
+def test_a_write_beside_what_was_kept_does_not_touch_it(row: str, written: int, said: str) -> None:
+    program = f"""
+        w = torch.rand(2, 4, requires_grad=True)
+        state = w * 2
+        part = {row}
+        loss = (part * part).sum()
+        state.data[{written}] = 0.5{said}
+        loss.backward()
+        assert torch.allclose(w.grad[1], 8 * w[1]) is {not said}
+    """
+    check(program)
+    run(program)
+
+
+def test_the_base_of_a_view_keeps_its_memory() -> None:
+    safe("""
+        w = torch.rand(4, requires_grad=True)
+        flat = w.view(-1)
+        flat.data = flat.data * 0.1
+        loss = (w * w).sum()
+        flat.data.mul_(10)
+        loss.backward()
+        assert torch.allclose(w.grad, 2 * w)
+    """)
+
+
+@pytest.mark.parametrize(
+    "write",
+    ["fill_(1)", "zero_()", "masked_fill_(rows > 0, 1)", "index_fill_(0, torch.tensor([0]), 1)", "fill_diagonal_(1)", "tril_()", "triu_()"],
+)  # fmt: skip
+def test_some_writes_to_repeated_elements_are_performed(write: str) -> None:
+    safe(f"rows = torch.rand(3).expand(3, 3)\nrows.{write}\n")
+
+
+@pytest.mark.parametrize("write", ["mul_(2)", "copy_(torch.rand(3, 3))", "normal_()", "clamp_(0)", "index_add_(0, torch.tensor([0]), rows[:1])"])  # fmt: skip
+def test_other_writes_to_repeated_elements_are_refused(write: str) -> None:
+    refused(f"rows = torch.rand(3).expand(3, 3)\nrows.{write}  # GS103\n", "single memory location")

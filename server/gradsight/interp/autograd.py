@@ -8,6 +8,7 @@ from typing import Any
 from gradsight.interp.cases import PLAIN, CaseSelection, dtype_name
 from gradsight.interp.einsum import COPIED, KEPT, factors_kept
 from gradsight.interp.layouts import DENSE_VIEWS, KEEPS_LAYOUT, TWISTS, leads, merges
+from gradsight.interp.regions import index_meant, region_of
 from gradsight.interp.shapes import infer_shape, numel
 from gradsight.interp.sites import Site
 from gradsight.interp.tensors import (
@@ -274,6 +275,8 @@ class Recorder(CaseSelection):
                 result.cuts = cuts
                 result.shape = infer_shape(op, output, bound, operands)
                 result.dense = result.dense or (source.dense and leads(op, bound))
+                if source.region is None and (index := index_meant(op, bound)) is not None:
+                    result.region = region_of(index, source.shape)
                 if output.overlapping and repeats(source.shape, result.shape):
                     result.overlapping = op
                 if not flows and wants is not False and source.needs_grad() is not False:

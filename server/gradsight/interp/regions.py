@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradsight.interp.cases import parts_of
-from gradsight.interp.values import Slice
+from gradsight.interp.values import Seq, Slice
 
 
 def region_of(index: Any, shape: Any = None) -> Any:
@@ -35,6 +35,17 @@ def region_of(index: Any, shape: Any = None) -> Any:
         else:
             return None
     return ("index", tuple(parts))
+
+
+def index_meant(op: str, bound: dict[str, Any]) -> Any:
+    """The index that says the same as `select` or `narrow`, where all of it is known."""
+    names = {"select": ("dim", "index"), "narrow": ("dim", "start", "length")}.get(op, ())
+    values = [value for name in names if type(value := bound.get(name)) is int and value >= 0]
+    if not values or len(values) < len(names):
+        return None
+    dim, first, *rest = values
+    part = Slice(first, first + rest[0], None) if rest else first
+    return Seq("tuple", [*(Slice(None, None, None) for _ in range(dim)), part])
 
 
 def counted(part: Any, size: int) -> Any:

@@ -158,7 +158,10 @@ class TensorAttributes(LateReads):
         """Hook: an attribute that torch does not know was set."""
 
     def assign_data(self, tensor: Tensor, value: Any, site: Site) -> None:
-        """`tensor.data = value`: other memory, same counter; autograd is not told."""
+        """`tensor.data = value`: other memory, same counter; autograd is not told, and the base of a view keeps its own."""
+        if isinstance(value, Tensor) and tensor.base is not None:
+            tensor.storage, tensor.region = value.storage, None
+            return
         self.write_tensor(tensor, "data assignment", site, [], False, NO_CUTS, mode="silent", bumps=False)
         if isinstance(value, Tensor):
             tensor.cuts = tensor.cuts | value.cuts

@@ -89,7 +89,7 @@ class Writer(Recorder):
     ) -> Node | None:
         """Change the content of a tensor; with grad mode on, its history too.  Returns the new node, if any."""
         if not mode:
-            if target.overlapping and overlaps:
+            if target.overlapping and overlaps and op not in UNCHECKED:
                 self.overlap_written(target, op, site)
             for other in others if op not in COPIES else ():
                 if other.storage is target.storage and (
@@ -355,6 +355,8 @@ KEEPS_ZERO = {"mul_", "zero_", "NumPy mul=", "relu_", "abs_", "neg_", "tanh_"}
 """Writes that leave zeros as they are."""
 PLACES = frozenset("index_add_ index_copy_ index_reduce_ scatter_ scatter_add_ scatter_reduce_ put_".split())
 """Writes that read their source while they write: it may not even be the target itself."""
+UNCHECKED = frozenset("fill_ zero_ masked_fill_ index_fill_ fill_diagonal_ tril_ triu_ threshold_".split())
+"""Writes that torch performs even where several elements share one memory location."""
 COPIES = {"index_put_"}
 """Writes that torch performs even where source and target overlap."""
 OVERWRITES_ALL = {
