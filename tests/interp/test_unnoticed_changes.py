@@ -194,3 +194,19 @@ def test_some_writes_to_repeated_elements_are_performed(write: str) -> None:
 @pytest.mark.parametrize("write", ["mul_(2)", "copy_(torch.rand(3, 3))", "normal_()", "clamp_(0)", "index_add_(0, torch.tensor([0]), rows[:1])"])  # fmt: skip
 def test_other_writes_to_repeated_elements_are_refused(write: str) -> None:
     refused(f"rows = torch.rand(3).expand(3, 3)\nrows.{write}  # GS103\n", "single memory location")
+
+
+@pytest.mark.parametrize(("made", "refusing"), [("a + b", 0), ("a + b.t()", 0), ("b.t() + a", 1), ("torch.where(b.t() > a, b.t(), a)", 1), ("b.t().sin()", 1), ("b.t().clone()", 1), ("b.t().contiguous()", 0)])  # fmt: skip
+@pytest.mark.parametrize("along", [0, 1])
+def test_overlapping_windows_are_refused_where_they_have_no_gaps(
+    made: str, refusing: int, along: int
+) -> None:
+    write = "out[1:] += out[:-1]" if along == 0 else "out[:, 1:] += out[:, :-1]"
+    program = f"a, b = torch.rand(3, 3), torch.rand(3, 3)\nout = {made}\n{write}"
+    if along != refusing:
+        safe(program)
+    elif refusing == 0 and "t()" not in made:
+        refused(program + "  # GS103", "single memory location")
+    else:
+        with pytest.raises(RuntimeError, match="single memory location"):
+            run(program)

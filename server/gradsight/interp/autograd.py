@@ -7,7 +7,7 @@ from typing import Any
 
 from gradsight.interp.cases import PLAIN, CaseSelection, dtype_name
 from gradsight.interp.einsum import COPIED, KEPT, factors_kept
-from gradsight.interp.layouts import DENSE_VIEWS, KEEPS_LAYOUT, TWISTS, leads, merges
+from gradsight.interp.layouts import DENSE_VIEWS, TWISTS, keeps_layout, leads, merges
 from gradsight.interp.regions import index_meant, region_of
 from gradsight.interp.shapes import infer_shape, numel
 from gradsight.interp.sites import Site
@@ -283,7 +283,7 @@ class Recorder(CaseSelection):
                     result.cuts = cuts | {Cut(cut_kind(op), op, site, source, self.tick)}
                 return result
         result = Tensor(site, requires_grad=flag, dtype=dtype, shape=infer_shape(op, output, bound, operands))
-        result.dense = all(tensor.dense for _, tensor in operands) or op not in KEEPS_LAYOUT
+        result.dense = all(tensor.dense for _, tensor in operands) or not keeps_layout(op, output.shape)
         result.cuts = cuts
         result.storage.zero = op == "mul" and any(tensor.storage.zero for _, tensor in operands)
         if self.inference:

@@ -24,20 +24,6 @@ DENSE_VIEWS = {
 }
 LEADING_VIEWS = {"select", "narrow", "unbind", "split", "chunk", "tensor_split", "split_with_sizes"}
 """Views that take a part along `dim`: contiguous along the first dimension, with gaps along the others."""
-KEEPS_LAYOUT = {
-    "add",
-    "sub",
-    "mul",
-    "div",
-    "clone",
-    "relu",
-    "exp",
-    "tanh",
-    "sigmoid",
-    "dropout",
-    "neg",
-    "abs",
-}
 TWISTS = {"t", "T", "transpose", "swapaxes", "swapdims", "permute", "movedim", "mT", "H", "mH", "moveaxis"}
 
 
@@ -94,3 +80,8 @@ def narrowed_dimensions(tensor: Tensor) -> frozenset[int]:
 def merges(tensor: Tensor, told: Kept) -> bool:
     """Whether the dimensions that a product merges lie next to each other in the memory of a view."""
     return not told.dense and not told.whole & narrowed_dimensions(tensor)
+
+
+def keeps_layout(op: str, shape: str) -> bool:
+    """Whether a result lies in memory as its operands do: element by element, told by the measured shape."""
+    return op in ("clone", "dropout") or shape == "broadcast" or shape.startswith("like:")

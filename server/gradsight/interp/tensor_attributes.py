@@ -158,12 +158,11 @@ class TensorAttributes(LateReads):
         """Hook: an attribute that torch does not know was set."""
 
     def assign_data(self, tensor: Tensor, value: Any, site: Site) -> None:
-        """`tensor.data = value`: other memory, same counter; autograd is not told, and the base of a view keeps its own."""
-        if isinstance(value, Tensor) and tensor.base is not None:
-            tensor.storage, tensor.region = value.storage, None
-            return
-        self.write_tensor(tensor, "data assignment", site, [], False, NO_CUTS, mode="silent", bumps=False)
+        """`tensor.data = value`: other memory, same counter; autograd is not told, and other views keep the old memory."""
+        if tensor.base is None:
+            self.write_tensor(tensor, "data assignment", site, [], False, NO_CUTS, mode="silent", bumps=False)
         if isinstance(value, Tensor):
+            tensor.storage, tensor.region = value.storage, None
             tensor.cuts = tensor.cuts | value.cuts
             if value.needs_grad() is not False:
                 tensor.cuts = tensor.cuts | {Cut("data", "data", site, value, self.tick)}
