@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.interp.checking import check
-from tests.interp.running import refused, safe
+from tests.interp.running import refused, run, safe
 
 
 def test_a_second_backward_is_reported() -> None:
@@ -433,3 +435,22 @@ def test_the_gradient_of_an_unused_tensor_is_none_where_that_is_allowed() -> Non
 
 def test_the_gradient_of_an_unused_tensor_is_zero_where_that_is_asked_for() -> None:
     refused(UNUSED.format(option="materialize_grads", said="  # GS102"), "leaf Variable")
+
+
+@pytest.mark.parametrize("operator", ["add_", "sub_", "mul_", "div_"])
+@pytest.mark.parametrize(("other", "refused"), [("2.0", False), ("[2.0]", False), ("[q]", True)])
+def test_foreach_keeps_numbers_as_numbers(operator: str, other: str, refused: bool) -> None:
+    is_freed = refused and operator in ("mul_", "div_")
+    program = f"""
+        p, q = torch.full((2,), 0.5, requires_grad=True), torch.ones(2, requires_grad=True)
+        out = p.clone()
+        torch._foreach_{operator}([out], {other})
+        out.sum().backward()
+        out.sum().backward(){"  # GS402" if is_freed else ""}
+    """
+    check(program)
+    if is_freed:
+        with pytest.raises(RuntimeError, match="second time"):
+            run(program)
+    else:
+        run(program)

@@ -53,6 +53,14 @@ NOT_TENSORS = {
 }  # fmt: skip
 
 
+KEEPS_NUMBERS = {"add_", "sub_", "mul_", "div_"}
+"""Where `_foreach_` keeps a number as a number, and its node can be gone through twice."""
+
+
+def is_tensor(value: Any) -> bool:
+    return isinstance(value, Tensor)
+
+
 class TorchFunctions(Training):
     """Calls of `torch.*`."""
 
@@ -137,7 +145,11 @@ class TorchFunctions(Training):
                 items[index] if items is not None and index < len(items) else arg
                 for items, arg in zip(rows, args)
             ]
-            results.append(self.apply_operator(f"Tensor.{name}", row, kwargs, node))
+            result = self.apply_operator(f"Tensor.{name}", row, kwargs, node)
+            if name in KEEPS_NUMBERS and is_tensor(row[0]) and not any(map(is_tensor, row[1:])):
+                if row[0].node is not None:
+                    row[0].node.holds = "never"
+            results.append(result)
         return None if name.endswith("_") else Seq("list", results, args[0].exact)
 
     def operator_called(
