@@ -184,7 +184,9 @@ def wait_for_version(editor: Editor, uri: str, version: int, known: int) -> None
 
 
 def script(content: str, line: int) -> list:
-    """Edits one after the other: a name typed letter by letter, lines put in and taken out, syntax broken and repaired."""
+    """Edits one after the other: a statement typed letter by letter and deleted again, lines put in and taken out, syntax
+    broken and repaired.  Some of them do nothing yet, some change what the function does.
+    """
 
     def at(offset: int, old: int, new: str):
         def edit(text: str) -> list[tuple[int, int, str]]:
@@ -193,7 +195,7 @@ def script(content: str, line: int) -> list:
 
         return edit
 
-    typed = "    spare = 1\n"
+    typed = "    spare = max(1, 2)\n"
     edits = [at(0, 0, "\n")]
     edits += [at(index, 0, letter) for index, letter in enumerate(typed[:-1])]
     edits += [at(0, 0, "    more = 2\n"), at(0, len("    more = 2\n"), "")]
