@@ -67,7 +67,7 @@ class Machine(Protocol):
         self.used = set()
         self.updates = []
         self.escapes = []
-        self.scaled_nodes = set()
+        self.scaled_nodes = {}
         self.still_moving = {}
         self.stepped_live = set()
 

@@ -31,7 +31,7 @@ from gradsight.model.events import Step
 class GradientRecord:
     """What is known about the `.grad` of one leaf, as of now."""
 
-    __slots__ = ("decisions", "filled_at", "pending", "read", "scaled_at", "site", "state")
+    __slots__ = ("decisions", "filled_at", "pending", "read", "scaled_at", "scaler", "site", "state")
 
     def __init__(self) -> None:
         self.state = ""
@@ -44,6 +44,8 @@ class GradientRecord:
         """Used by an operator since it was filled or cleared."""
         self.scaled_at: Site | None = None
         """The backward of a scaled loss that filled it, until unscale_ or the scaler's step."""
+        self.scaler: Any = None
+        """Who scaled that loss."""
         self.decisions = 0
         """How many undecided branches the path had taken when it was filled."""
 
@@ -68,16 +70,16 @@ class Ledger(Replacement):
 
     def backward_done(self, run: Any, given: dict[str, Any]) -> None:
         super().backward_done(run, given)
-        scaled = self.is_scaled(run.loss)
+        scaler = self.scaler_of(run.loss)
         for leaf in run.leaves:
             record = self.record_of(leaf)
             record.state, record.site, record.filled_at = "filled", run.site, run.site
             record.pending, record.read = True, False
             record.decisions = len(self.decisions)
-            record.scaled_at = run.site if scaled else None
+            record.scaler, record.scaled_at = scaler, run.site if scaler is not None else None
 
-    def is_scaled(self, loss: Tensor) -> bool:
-        """Hook: whether a gradient scaler made the loss."""
+    def scaler_of(self, loss: Tensor) -> Any:
+        """Hook: the gradient scaler that made the loss."""
         return False
 
     # -- read --------------------------------------------------------------------------------------------------------

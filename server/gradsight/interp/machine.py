@@ -79,6 +79,7 @@ class Program:
         self.finder: Any = None
         self.is_unwanted: Callable[[], bool] = lambda: False
         """Asked between entries: whether nobody waits for the outcome any more."""
+        self.machine_facts: dict[str, Unknown] = {}
         self.depends_on: set[str] = set()
         self.parsed: dict[str, list[Unit]] = {}
         self.divisions: dict[str, tuple[list[Unit], dict[str, list[Unit]]]] = {}

@@ -32,15 +32,16 @@ REPLACING = {"zero_", "fill_", "copy_", "index_put_", "masked_fill_"}
 class Scaling(Ledger):
     """torch.amp.GradScaler."""
 
-    scaled_nodes: set[Node]
+    scaled_nodes: dict[Node, Opaque]
+    """What scalers made, and which."""
 
     def scaler_method(
         self, scaler: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
     ) -> Any:
         result = super().scaler_method(scaler, name, args, kwargs, node)
         if name == "scale":
-            if isinstance(result, Tensor) and result.node is not None and scales(scaler):
-                self.scaled_nodes.add(result.node)
+            if isinstance(result, Tensor) and result.node is not None and self.may_scale(scaler):
+                self.scaled_nodes[result.node] = scaler
         elif name in ("unscale_", "step") and args:
             self.unscaled(args[0])
         return result
@@ -52,19 +53,23 @@ class Scaling(Ledger):
             if record is not None:
                 record.scaled_at = None
 
-    def is_scaled(self, loss: Tensor) -> bool:
-        """Whether the loss is a scaled one, possibly divided or summed since."""
+    def may_scale(self, scaler: Opaque) -> bool:
+        """A scaler that is not enabled does nothing; where that hangs on a flag, the path may have decided it since."""
+        return self.truth(scaler.state["enabled"]) is not False
+
+    def scaler_of(self, loss: Tensor) -> Opaque | None:
+        """Who scaled the loss, which may have been divided or summed since."""
         node = loss.node
         todo = [node] if node is not None and self.scaled_nodes else []
         seen: set[Node] = set()
         while todo:
             current = todo.pop()
             if current in self.scaled_nodes:
-                return True
+                return self.scaled_nodes[current]
             if current not in seen and current.op in LINEAR:
                 seen.add(current)
                 todo.extend(edge for edge in current.inputs if isinstance(edge, Node))
-        return False
+        return None
 
     def gradient_used(self, leaf: Tensor, record: GradientRecord, node: ast.AST) -> None:
         super().gradient_used(leaf, record, node)
@@ -99,15 +104,6 @@ class Scaling(Ledger):
         return isinstance(value, ast.Constant)
 
     def scaled_gradient(self, record: GradientRecord, site: Site) -> None:
-        if record.scaled_at is not None:
+        if record.scaled_at is not None and self.may_scale(record.scaler):
             steps = [Step("made", record.scaled_at, "the scaled gradient is computed here")]
             self.emit("scaled-gradients-used", site, [*steps, *self.call_steps(site)])
-
-
-def scales(scaler: Opaque) -> bool:
-    """A scaler made with `enabled=False` does nothing."""
-    made = scaler.site.node if scaler.site is not None else None
-    return not any(
-        keyword.arg == "enabled" and isinstance(keyword.value, ast.Constant) and keyword.value.value is False
-        for keyword in getattr(made, "keywords", [])
-    )

@@ -44,6 +44,8 @@ LIKE_FACTORIES = {
 }
 RANGE_FACTORIES = {"arange", "linspace", "logspace", "eye", "randperm", "hann_window", "hamming_window", "tril_indices", "triu_indices"}  # fmt: skip
 INTEGER_FACTORIES = {"randint", "randperm", "randint_like", "tril_indices", "triu_indices"}
+MACHINE_FACTS = {"is_available", "is_built", "is_bf16_supported"}
+"""Questions about the machine: whoever asks one twice is told the same."""
 NOT_TENSORS = {
     "manual_seed", "device", "set_default_dtype", "is_tensor", "set_num_threads", "save", "load", "compile", "Generator", "Size",
     "is_grad_enabled", "get_default_dtype", "use_deterministic_algorithms", "set_printoptions", "finfo", "iinfo", "dtype", "seed",
@@ -101,14 +103,16 @@ class TorchFunctions(Training):
             return self.tensor_method(args[0], last, args[1:], kwargs, node)
         if path.startswith(("torch.func.", "torch.autograd.functional.", "torch.vmap", "functorch.")):
             return self.transform(last, args, kwargs, node)
-        if path.startswith(("torch.cuda.amp.", "torch.amp.", "torch.autocast")):
+        if path.startswith(("torch.cuda.amp.", "torch.cpu.amp.", "torch.amp.", "torch.autocast")):
             if last == "GradScaler":
-                return Opaque("scaler", path, self.site(node))
+                return self.make_scaler(path, args, kwargs, node)
             return Opaque("ambient", path, self.site(node))
         if path.startswith("torch.utils.data."):
             return self.make_data(last, args, kwargs, node)
         if path.startswith("torch.nn.utils."):
             return self.nn_utility(last, args, kwargs, node)
+        if last in MACHINE_FACTS:
+            return self.program.machine_facts.setdefault(path, Unknown(f"{path} of the machine", "bool"))
         name = fact_name(path)
         if last.startswith("_foreach_") and args and isinstance(args[0], Seq):
             return self.call_foreach(last[9:], args, kwargs, node)

@@ -245,12 +245,29 @@ class Training(Modes):
             return Seq("list", [Number()], True)
         return Unknown(f"{name} of a scheduler")
 
+    def make_scaler(self, path: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """`enabled` comes last; only the scaler of `torch.amp` takes a device in front.
+
+        Where there is no CUDA, a scaler for it switches itself off.
+        """
+        scaler = Opaque("scaler", path, self.site(node))
+        takes_device = path.startswith("torch.amp.")
+        last = 5 if takes_device else 4
+        enabled = kwargs.get("enabled", args[last] if len(args) > last else True)
+        device = kwargs.get("device", args[0] if args else "") if takes_device else path.split(".")[1]
+        if enabled is True and device != "cpu":
+            enabled = Unknown("whether a gradient scaler finds its device", "bool")
+        scaler.state["enabled"] = enabled
+        return scaler
+
     def scaler_method(
         self, scaler: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
     ) -> Any:
         site = self.site(node)
+        if name == "is_enabled":
+            return scaler.state["enabled"]
         if name == "scale" and args:
-            if isinstance(args[0], Tensor):
+            if isinstance(args[0], Tensor) and self.truth(scaler.state["enabled"]) is not False:
                 result = self.apply_operator("Tensor.__mul__", [args[0], Number()], {}, node)
                 scaler.state["scaled"] = True
                 if isinstance(result, Tensor):
