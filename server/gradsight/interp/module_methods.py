@@ -159,10 +159,15 @@ class ModuleMethods(ModuleRegistry):
 
     def module_train(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         value = args[0] if args else kwargs.get("mode", True)
-        _method, _ = module.cls.find("train") if isinstance(module, Instance) else (MISSING, None)
         self.set_training(module, value)
-        self.mode_switched(module, value, self.site(node))
+        self.mode_switched(module, value, self.switching_call(module, node))
         return module
+
+    def switching_call(self, module: Any, node: ast.AST) -> Any:
+        """Where a module was told to switch: a method of its own named `train` only passes it on to nn.Module."""
+        frame = self.frame
+        inside = frame.receiver is module and frame.name == "train"
+        return frame.call_site if inside and frame.call_site is not None else self.site(node)
 
     def module_eval(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         if isinstance(module, Instance):
@@ -322,8 +327,7 @@ class ModuleMethods(ModuleRegistry):
                 return self.call_layer(layer, args, kwargs, node)
             if name in MODULE_METHODS:
                 if name == "train":
-                    self.set_training(target, args[0] if args else kwargs.get("mode", True))
-                    return target
+                    return self.module_train(target, args, kwargs, node)
                 return self.module_method(target, name, args, kwargs, node)
         elif isinstance(target, Instance) and target.held is not None:
             if name == "__init__":

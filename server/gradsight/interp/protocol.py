@@ -276,12 +276,14 @@ class Protocol(Freezing):
                 continue
             if action.verb == "train":
                 return
-            if owned != parameters and self.last_switch(switches, owned) == "train":
-                # A part of a model that was put into train mode as a whole: meant, as for frozen batch norms.
+            stepped = [a.tick for a in self.log if a.verb == "step" and a.subject is optimizer]
+            whole = self.last_switch(switches, owned) if owned != parameters else None
+            if whole is not None and (
+                whole.verb == "train" or not any(whole.tick < tick < action.tick for tick in stepped)
+            ):
+                # A part of a model that was switched as a whole: kept in eval mode on purpose, as frozen batch norms are.
                 continue
-            earlier = any(
-                a.verb == "step" and a.subject is optimizer and a.tick < action.tick for a in self.log
-            )
+            earlier = any(tick < action.tick for tick in stepped)
             sensitive = any(
                 isinstance(inner, Layer) and ("Dropout" in inner.name or "BatchNorm" in inner.name)
                 for _, inner in self.modules_in(action.subject)
@@ -296,12 +298,12 @@ class Protocol(Freezing):
                 )
             return
 
-    def last_switch(self, switches: list[Action], parameters: set[Tensor]) -> str:
-        """`train` or `eval`: the last switch of a module that holds all of these parameters."""
+    def last_switch(self, switches: list[Action], parameters: set[Tensor]) -> Action | None:
+        """The last switch of a module that holds all of these parameters."""
         for action in reversed(switches):
             if parameters <= {tensor for _, tensor in self.tensors_of(action.subject, "parameter")}:
-                return action.verb
-        return ""
+                return action
+        return None
 
     def steps_inside(self, loop: Any) -> bool:
         """Whether an optimizer stepped in some round of this run of a loop."""

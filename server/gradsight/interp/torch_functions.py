@@ -10,6 +10,7 @@ from gradsight.interp.autograd import INTEGRAL
 from gradsight.interp.cases import dtype_name
 from gradsight.interp.layers import CONTAINERS, SIGNATURES
 from gradsight.interp.modes import MODES, SETTERS
+from gradsight.interp.modules import MODULE_METHODS
 from gradsight.interp.shapes import sizes_of
 from gradsight.interp.tensors import Cut, Maybe, Node, Saved, Tensor, any_requires_grad, leaves_of
 from gradsight.interp.training import Training
@@ -85,6 +86,8 @@ class TorchFunctions(Training):
                 return self.factory(last, args, kwargs, node)
             if last in NOT_TENSORS:
                 return self.plain_function(last, args, kwargs, node)
+        if room == "torch.nn.Module" and last in MODULE_METHODS and isinstance((args or [None])[0], Instance):
+            return self.module_method(args[0], last, args[1:], kwargs, node)
         if room == "torch.nn" or room.startswith("torch.nn.modules"):
             if last[:1].isupper():
                 name = f"nn.{last}"
