@@ -45,7 +45,6 @@ class Machine(Protocol):
         self.entry_epochs = {}
         self.derivatives = []
         self.class_functions = []
-        self.group_members = {}
         self.retired = set()
         self.twins = {}
         self.named_methods = []

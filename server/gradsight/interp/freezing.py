@@ -7,6 +7,7 @@ from typing import Any
 from gradsight.interp.scaling import Scaling
 from gradsight.interp.sites import Site
 from gradsight.interp.tensors import Tensor
+from gradsight.interp.training import members_of
 from gradsight.interp.values import Number, Opaque, Unknown
 from gradsight.model.events import Step
 
@@ -105,5 +106,6 @@ class Freezing(Scaling):
 
     def option_of(self, optimizer: Opaque, parameter: Tensor, name: str, default: Any) -> Any:
         """An option of the parameter's group, or of the optimizer."""
-        own = optimizer.state.get("own options", {}).get(parameter, {})
-        return own.get(name, optimizer.state["options"].get(name, default))
+        default = optimizer.state["options"].get(name, default)
+        own = [group.items for group in self.groups_of(optimizer) if parameter in members_of(group)]
+        return own[0].get(name, default) if own else default

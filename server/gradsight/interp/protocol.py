@@ -61,7 +61,7 @@ class Protocol(Freezing):
         return bool(parameters & {tensor for _, tensor in self.tensors_of(action.subject, "parameter")})
 
     def judge_optimizer(self, optimizer: Opaque) -> None:
-        if optimizer.state.get("escaped") or not optimizer.state.get("exact"):
+        if optimizer.state.get("escaped") or not self.knows_all_parameters(optimizer):
             return
         parameters = set(self.parameters_of(optimizer))
         if not parameters:
@@ -212,7 +212,11 @@ class Protocol(Freezing):
 
     def check_order(self, optimizer: Opaque, site: Site) -> None:
         """All gradients that were computed since the last step are gone: zeroed or dropped."""
-        if self.gradients_unknown or optimizer.state.get("escaped") or not optimizer.state.get("exact"):
+        if (
+            self.gradients_unknown
+            or optimizer.state.get("escaped")
+            or not self.knows_all_parameters(optimizer)
+        ):
             return
         records = [self.records[p] for p in self.parameters_of(optimizer) if p in self.records]
         pending = [record for record in records if record.pending]

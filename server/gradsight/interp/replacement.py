@@ -20,8 +20,8 @@ class Replacement(Registration):
 
     def attribute_assigned(self, owner: Any, name: str, value: Any, old: Any, node: ast.AST) -> None:
         super().attribute_assigned(owner, name, value, old, node)
-        if isinstance(old, Tensor) and old.is_parameter and old is not value:
-            self.retired.add(old)
+        self.retired.update(self.parameters_in(old))
+        self.retired.difference_update(self.parameters_in(value))
         if not self.optimizers or old is value:
             return
         lazy = old is None or old is MISSING

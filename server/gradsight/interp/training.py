@@ -55,11 +55,10 @@ class Training(Modes):
         if isinstance(source, (Seq, Stream)) and source.spent is not None:
             self.iterator_used_up(source, node, refused=True)
         groups, exact = self.parameter_groups(source)
-        optimizer.state["groups"] = groups
-        optimizer.state["exact"] = exact
+        options = options_of_groups(source, len(groups))
+        made = [group_of(members, own) for members, own in zip(groups, options)]
+        optimizer.state["param_groups"] = Seq("list", made, exact)
         optimizer.state["options"] = dict(kwargs)
-        optimizer.state["own options"] = self.options_by_parameter(source)
-        optimizer.state["group options"] = options_of_groups(source, len(groups))
         optimizer.state["fused"] = kwargs.get("fused") is True
         optimizer.state["closure calls"] = closure_calls(path, args, kwargs)
         optimizer.state["stepped"] = 0
@@ -109,18 +108,33 @@ class Training(Modes):
             groups.insert(0, plain)
         return groups, exact
 
-    def options_by_parameter(self, source: Any) -> dict[Tensor, dict[Any, Any]]:
-        """What parameter groups set for their members."""
-        found: dict[Tensor, dict[Any, Any]] = {}
-        for item in source.items if isinstance(source, Seq) else []:
-            if isinstance(item, Mapping):
-                options = options_of(item)
-                for tensor in tensors_in(item.items.get("params")):
-                    found[tensor] = options
-        return found
-
     def parameters_of(self, optimizer: Opaque) -> list[Tensor]:
-        return [tensor for group in optimizer.state.get("groups", []) for tensor in group]
+        return [tensor for group in self.groups_of(optimizer) for tensor in members_of(group)]
+
+    def groups_of(self, optimizer: Opaque) -> list[Mapping]:
+        """The groups as they are now: programs clear, extend and replace the list and the dicts in it."""
+        listed = optimizer.state["param_groups"]
+        return (
+            [group for group in listed.items if isinstance(group, Mapping)] if isinstance(listed, Seq) else []
+        )
+
+    def knows_all_parameters(self, optimizer: Opaque) -> bool:
+        """Whether every group is known, with all of its members."""
+        groups = optimizer.state["param_groups"]
+        return (
+            isinstance(groups, Seq)
+            and groups.exact
+            and all(
+                isinstance(group, Mapping)
+                and isinstance(members := group.items.get("params"), (Seq, Tensor))
+                and (isinstance(members, Tensor) or members.exact)
+                for group in groups.items
+            )
+        )
+
+    def is_lent(self, optimizer: Opaque) -> bool:
+        """Whether the optimizer belongs to a module of which this entry works on a copy."""
+        return self.isolated and not any(optimizer is own for own in self.optimizers)
 
     def optimizer_method(
         self, optimizer: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
@@ -146,10 +160,10 @@ class Training(Modes):
             return result
         if name == "add_param_group" and args and isinstance(args[0], Mapping):
             groups, exact = self.parameter_groups(Seq("list", [args[0]]))
-            optimizer.state["groups"].extend(groups)
-            optimizer.state["own options"].update(self.options_by_parameter(Seq("list", [args[0]])))
-            optimizer.state["group options"].append(options_of(args[0]))
-            optimizer.state["exact"] = optimizer.state["exact"] and exact
+            listed = self.optimizer_attribute(optimizer, "param_groups")
+            if isinstance(listed, Seq):
+                listed.items.extend(group_of(members, options_of(args[0])) for members in groups)
+                listed.exact = listed.exact and exact
             return None
         if name in ("state_dict", "load_state_dict"):
             return Mapping({}, False)
@@ -185,29 +199,17 @@ class Training(Modes):
 
     def optimizer_attribute(self, optimizer: Opaque, name: str) -> Any:
         if name == "param_groups":
-            groups = []
-            for group, own in zip(optimizer.state.get("groups", []), optimizer.state["group options"]):
-                members = Seq("list", [])
-                members.items = group
-                entry = Mapping({"lr": Number(), **own, "params": members}, False)
-                self.group_members[id(entry)] = (optimizer, group)
-                self.kept_alive.append(entry)
-                groups.append(entry)
-            return Seq("list", groups, optimizer.state.get("exact", False))
+            groups = optimizer.state["param_groups"]
+            if self.is_lent(optimizer) and isinstance(groups, Seq):
+                return Seq(
+                    "list",
+                    [Mapping(dict(group.items), False) for group in self.groups_of(optimizer)],
+                    groups.exact,
+                )
+            return groups
         if name in ("state", "defaults"):
             return Unknown(f"{name} of an optimizer")
         return Bound(optimizer, name)
-
-    group_members: dict[int, tuple[Opaque, list[Tensor]]]
-    """For the dicts that `param_groups` has given out: whose group it is, and its members."""
-
-    def set_item(self, owner: Any, index: Any, value: Any, node: ast.AST) -> None:
-        super().set_item(owner, index, value, node)
-        if type(owner) is Mapping and index == "params" and id(owner) in self.group_members:
-            optimizer, members = self.group_members[id(owner)]
-            items, exact = self.collect(value)
-            members[:] = [item for item in items if isinstance(item, Tensor)]
-            optimizer.state["exact"] = optimizer.state["exact"] and exact
 
     # -- the protocol ------------------------------------------------------------------------------------------------
 
@@ -335,6 +337,20 @@ def carries_graph(value: Any, depth: int = 0) -> bool:
     if isinstance(value, Mapping):
         return depth < 3 and any(carries_graph(item, depth + 1) for item in list(value.items.values())[:16])
     return isinstance(value, (Instance, Layer, Function, Method, Opaque, Bound))
+
+
+def group_of(members: list[Tensor], options: dict[Any, Any]) -> Mapping:
+    """A parameter group as the optimizer keeps it: it has defaults for what it was not told."""
+    return Mapping({"lr": Number(), **options, "params": Seq("list", list(members))}, False)
+
+
+def members_of(group: Mapping) -> list[Tensor]:
+    members = group.items.get("params")
+    return (
+        [member for member in members.items if isinstance(member, Tensor)]
+        if isinstance(members, Seq)
+        else tensors_in(members)
+    )
 
 
 def options_of(group: Mapping) -> dict[Any, Any]:

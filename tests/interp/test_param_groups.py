@@ -1,0 +1,81 @@
+"""Optimizers whose parameter groups are changed while they are used: a step moves what is in the groups then."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.interp.checking import check
+from tests.interp.running import run, safe
+
+GROWING = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 2)
+    def forward(self, x):
+        return self.fc(x)
+    def grow(self):
+        new = nn.Linear(3, 2)
+        with torch.no_grad():
+            new.weight.copy_(self.fc.weight)
+        self.fc = new{mark}
+net = Net()
+opt = torch.optim.SGD(net.parameters(), 0.1)
+for task in range(3):
+    for _ in range(2):
+        opt.zero_grad()
+        before = net.fc.weight.detach().clone()
+        net(torch.randn(4, 3)).pow(2).mean().backward()
+        opt.step()
+        {after}
+    if task < 2:
+        net.grow()
+        {regroup}
+"""
+MOVED = "assert not torch.equal(before, net.fc.weight)"
+STOOD = "assert task == 0 or torch.equal(before, net.fc.weight)"
+GROUP = '{"params": net.parameters(), "lr": 0.1}'
+REGROUPINGS = [
+    f"opt.param_groups.clear(); opt.add_param_group({GROUP})",
+    f"del opt.param_groups[:]; opt.add_param_group({GROUP})",
+    f"opt.param_groups.pop(); opt.state.clear(); opt.add_param_group({GROUP})",
+    f"opt.param_groups = []; opt.add_param_group({GROUP})",
+    "opt.param_groups[0]['params'] = list(net.parameters())",
+    "opt.param_groups[0]['params'][:] = list(net.parameters())",
+    "for group in opt.param_groups: group['params'] = [*net.parameters()]",
+    f"opt.add_param_group({GROUP})",
+]
+
+
+@pytest.mark.parametrize("regroup", REGROUPINGS)
+def test_new_parameters_that_are_put_into_the_groups_are_moved(regroup: str) -> None:
+    safe(GROWING.format(mark="", after=MOVED, regroup=regroup))
+
+
+@pytest.mark.parametrize(
+    "regroup", ["pass", "opt.state.clear()", "groups = list(opt.param_groups); groups.clear()"]
+)
+def test_new_parameters_outside_of_the_groups_are_told(regroup: str) -> None:
+    check(GROWING.format(mark="  # GS504", after=STOOD, regroup=regroup))
+    run(GROWING.format(mark="", after=STOOD, regroup=regroup))
+
+
+FROZEN = """
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD([{{"params": net.parameters(), "weight_decay": 0.5}}], 0.1)
+{change}
+for _ in range(3):
+    opt.zero_grad()
+    net(torch.randn(4, 3)).pow(2).mean().backward()
+    {zero}
+    opt.step()
+"""
+
+
+def test_an_option_that_is_set_in_the_group_holds() -> None:
+    zero = "net.weight.grad.zero_()"
+    check(FROZEN.format(change="pass", zero=f"{zero}  # GS509"))
+    text = FROZEN.format(
+        change="opt.param_groups[0]['weight_decay'] = 0.0; start = net.weight.detach().clone()", zero=zero
+    )
+    safe(text + "assert torch.equal(start, net.weight)\n")
