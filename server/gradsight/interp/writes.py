@@ -119,6 +119,7 @@ class Writer(Recorder):
         write.tick = self.tick
         storage.writes.append(write)
         if cuts:
+            cuts = self.without_initialisation(target, cuts, site)
             target.cuts = target.cuts | cuts
             if target.base is not None:
                 target.base.cuts = target.base.cuts | cuts
@@ -163,7 +164,25 @@ class Writer(Recorder):
             self.mode_cut(op, [("", tensor) for tensor in others], site) if not self.grad_mode else NO_CUTS
         )
         if found:
-            target.cuts = target.cuts | found
+            target.cuts = target.cuts | self.without_initialisation(target, found, site)
+
+    def without_initialisation(self, target: Tensor, cuts: frozenset[Cut], site: Site) -> frozenset[Cut]:
+        """The cuts that count when data is written: a leaf that is set from the data of leaves begins anew there.
+
+        It is trained by itself from then on, and the others by their own losses.  A forward pass that writes a leaf which
+        others were to learn through gives them no gradient from the first round on.
+        """
+        written = leaf_behind(target.source if target.snapshot in DATA and target.source else target)
+        if written is None:
+            return cuts
+        begins = not is_in_forward(site)
+        repeated = bool(site.loops)
+        return frozenset(
+            cut
+            for cut in cuts
+            if (source := leaf_behind(cut.source)) is None
+            or not (source in self.gradient_ticks or (begins and (cut.op in MOVES or not repeated)))
+        )
 
     def check_writable(self, target: Tensor, op: str, site: Site, recording: RequiresGrad) -> None:
         """What torch refuses at once."""
@@ -286,10 +305,16 @@ def leaf_behind(target: Tensor) -> Tensor | None:
     return None
 
 
+def is_in_forward(site: Site) -> bool:
+    """Whether a place is reached from the forward method of a module."""
+    frames = [site.frame, *(caller.frame for caller in site.callers())]
+    return any(frame.function is not None and frame.function.name == "forward" for frame in frames)
+
+
 def has_own_counter(view: Tensor) -> bool:
     """Whether it was taken out of the graph in a way that lets its writes be counted apart from its source's."""
     source = view.source
-    return view.snapshot in ("detach", "data") and source is not None and source.counter is not view.counter
+    return view.snapshot in DATA and source is not None and source.counter is not view.counter
 
 
 def is_namespace(receiver: ast.expr) -> bool:
@@ -352,6 +377,12 @@ def clash(target: Tensor, other: Tensor) -> bool:
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 ENTERED = "taken to be called from elsewhere"
 
+DATA = ("detach", "data")
+MOVES = frozenset(
+    "copy_ index_put_ clone detach data index select slice narrow view reshape flatten t transpose permute squeeze unsqueeze "
+    "expand repeat flip cat stack split chunk unbind to float double numpy copy".split()
+)
+"""What passes values on and computes nothing."""
 KEEPS_ZERO = {"mul_", "zero_", "NumPy mul=", "relu_", "abs_", "neg_", "tanh_"}
 """Writes that leave zeros as they are."""
 PLACES = frozenset("index_add_ index_copy_ index_reduce_ scatter_ scatter_add_ scatter_reduce_ put_".split())
