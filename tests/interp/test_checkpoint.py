@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tests.interp.running import refused, safe
+import pytest
+
+from tests.interp.checking import check
+from tests.interp.running import refused, run, safe
 
 STALE = "modified by an inplace operation"
 OPENING = """
@@ -92,3 +95,95 @@ def test_a_product_is_assigned_out_of_place() -> None:
 
 def test_a_product_with_a_part_of_a_table_is_written_into_the_table() -> None:
     refused(PRODUCTS.format(into="@= weight  # GS101"), STALE)
+
+
+DUMMY = """
+        from torch.utils.checkpoint import checkpoint
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a = nn.Linear(3, 3)
+                self.dummy = torch.ones(3, requires_grad=True){said}
+            def stem(self, x, dummy):
+                return {result}
+            def forward(self, x):
+                return {forward}
+        def build():
+            return Net()
+        net = build()
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        for _ in range(2):
+            opt.zero_grad()
+            net(torch.randn(3)).pow(2).mean().backward()
+            opt.step()
+        assert net.a.weight.grad is not None and net.dummy.grad is {grad}None
+"""
+CHECKPOINTS = [
+    "checkpoint(self.stem, x, self.dummy, use_reentrant=True)",
+    "checkpoint(self.stem, x, self.dummy, use_reentrant=False)",
+    "checkpoint(self.stem, x, self.dummy, use_reentrant=True) if self.training else self.stem(x, self.dummy)",
+]
+
+
+@pytest.mark.parametrize("forward", CHECKPOINTS)
+def test_an_input_that_a_checkpoint_makes_nothing_of_need_not_be_registered(forward: str) -> None:
+    safe(DUMMY.format(said="", result="self.a(x).relu()", forward=forward, grad=""))
+
+
+@pytest.mark.parametrize("forward", [*CHECKPOINTS, "self.stem(x, self.dummy)", "self.a(self.dummy)"])
+def test_an_input_that_a_checkpoint_computes_with_is_to_be_registered(forward: str) -> None:
+    program = DUMMY.format(said="  # GS601", result="self.a(x * dummy)", forward=forward, grad="not ")
+    check(program)
+    run(program)
+
+
+MUTATED = """
+        from torch.autograd import graph
+        a = torch.ones(2, 3, requires_grad=True)
+        b = a.clone()
+        {before}
+        with graph.{context}:
+            {inside}
+            out = ({operator}).sum()
+            {written}
+            out.backward()
+        assert torch.equal(a.grad, torch.full((2, 3), 2.0))
+"""
+COPYING = ["allow_mutation_on_saved_tensors()", "saved_tensors_hooks(lambda t: t.clone(), lambda t: t)"]
+
+
+@pytest.mark.parametrize("context", COPYING)
+@pytest.mark.parametrize("written", ["b.sin_()", "b[0] = 5", "b.data.zero_()", "b += 1"])
+def test_what_is_kept_as_a_copy_may_be_written(context: str, written: str) -> None:
+    safe(MUTATED.format(before="", context=context, inside="", operator="b ** 2", written=written))
+    custom = """
+        class Square(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x * x
+            @staticmethod
+            def backward(ctx, g):
+                return 2 * g * ctx.saved_tensors[0]
+    """
+    applied = MUTATED.format(
+        before="", context=context, inside="", operator="Square.apply(b)", written=written
+    )
+    safe(custom + applied)
+
+
+@pytest.mark.parametrize("context", COPYING)
+def test_what_was_kept_before_or_is_kept_after_may_not_be_written(context: str) -> None:
+    written = "b.sin_()  # GS101"
+    early = MUTATED.format(before="c = b ** 2", context=context, inside="", operator="c", written=written)
+    refused(early, STALE)
+    late = """
+        from torch.autograd import graph
+        a = torch.ones(2, 3, requires_grad=True)
+        with graph.{}:
+            b = a.clone()
+        c = b ** 2
+        b.sin_()  # GS101
+        c.sum().backward()
+    """
+    refused(late.format(context), STALE)

@@ -105,7 +105,7 @@ class CustomFunctions(GradientHooks):
         edges = [edge for tensor in inputs if (edge := tensor.edge()) is not None]
         grad_node = Node(cls.name, site, edges, recording, self.tick)
         for tensor in context.state["saved"]:
-            grad_node.saved.append(Saved(tensor, "input", True))
+            grad_node.saved.append(Saved(tensor, "input", self.saves_are_certain))
             grad_node.holds = "always"
         silent = {id(tensor) for tensor in context.state["non_differentiable"]}
         for tensor in tensors_in(result):

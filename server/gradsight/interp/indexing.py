@@ -204,7 +204,7 @@ class Indexing(TensorAttributes):
             grad_node.holds = self.holds_of_item(tensor, index)
             for part in parts_of(index):
                 if isinstance(part, Tensor):
-                    grad_node.saved.append(Saved(part, "index", True))
+                    grad_node.saved.append(Saved(part, "index", self.saves_are_certain))
                     grad_node.holds = "always"
         if not self.grad_mode and any(flag is not False for flag in flags[1:]):
             self.cut_by_write(tensor, "index_put_", site, others)

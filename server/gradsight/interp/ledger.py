@@ -80,20 +80,24 @@ class Ledger(Replacement):
 
     def scaler_of(self, loss: Tensor) -> Any:
         """Hook: the gradient scaler that made the loss."""
-        return False
+        return None
 
     # -- read --------------------------------------------------------------------------------------------------------
 
     used: set[Tensor]
-    """Parameters that some operator was given."""
+    """Parameters and other leaves to be learned that some operator was given."""
 
     def operands_of(self, bound: dict[str, Any], node: ast.AST) -> Any:
         unseen = False
         for value in bound.values():
             if type(value) is Tensor:
-                if value.is_parameter:
+                if value.is_parameter or (value.requires_grad is True and value.leaf_made):
                     self.used.add(value)
-                elif self.records and (value.source is not None or value.grad_of is not None):
+                if (
+                    self.records
+                    and not value.is_parameter
+                    and (value.source is not None or value.grad_of is not None)
+                ):
                     self.note_gradient_operand(value, node)
             elif type(value) is Seq:
                 unseen = unseen or (not value.items and not value.exact)

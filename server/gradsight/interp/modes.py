@@ -24,6 +24,12 @@ SETTERS = {
     "torch.set_grad_enabled", "torch.autograd.set_grad_enabled", "torch.autograd.grad_mode.set_grad_enabled",
     "torch._C._set_grad_enabled",
 }  # fmt: skip
+SAVING_CONTEXTS = {
+    "torch.autograd.graph.allow_mutation_on_saved_tensors",
+    "torch.autograd.graph.saved_tensors_hooks",
+    "torch.autograd.graph.save_on_cpu",
+}
+"""Contexts that decide what is kept for backward: the tensor itself, or a copy that no write reaches."""
 
 
 class Modes(Modules):

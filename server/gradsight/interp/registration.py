@@ -10,7 +10,7 @@ from gradsight.interp.sites import Frame, Site
 from gradsight.interp.syntax import called_attribute, conditions_around, own_statements, statement_around
 from gradsight.interp.targets import Targets
 from gradsight.interp.tensors import Node, Tensor
-from gradsight.interp.values import Instance, Layer, Mapping, Seq
+from gradsight.interp.values import ClassValue, Instance, Layer, Mapping, Seq
 from gradsight.model.events import Step
 
 SOFTMAX = {"softmax", "Softmax", "softmin"}
@@ -47,7 +47,9 @@ class Registration(Targets):
             if name.startswith("<") or name in module.module.registered:
                 continue
             found = self.hidden_in(value, registered, module)
-            if found is None:
+            if found is None or (
+                found is value and found not in self.used and is_only_handed_on(module, name)
+            ):
                 continue
             place = self.attribute_sites.get((id(module), name))
             if place is None:
@@ -208,6 +210,28 @@ def container_word(value: Any) -> str:
     if isinstance(value, Instance):
         return "object"
     return value.kind if isinstance(value, Seq) else "container"
+
+
+def is_only_handed_on(owner: Instance, name: str) -> bool:
+    """Whether the methods of an object only give an attribute to calls.
+
+    What is called may make nothing of it: a reentrant checkpoint asks for an input that requires grad, and any will do.
+    """
+    texts = [cls.node for cls in owner.cls.lineage() if isinstance(cls, ClassValue) and cls.node is not None]
+    parts = [part for text in texts for part in ast.walk(text)]
+    reads = [part for part in parts if is_read_of(part, name)]
+    handed = [
+        given
+        for part in parts
+        if isinstance(part, ast.Call)
+        for given in part.args
+        if is_read_of(given, name)
+    ]
+    return bool(reads) and len(handed) == len(reads)
+
+
+def is_read_of(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Load)
 
 
 def is_kept(node: ast.AST, frame: Frame) -> bool:

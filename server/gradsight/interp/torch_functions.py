@@ -9,7 +9,7 @@ from typing import Any
 from gradsight.interp.autograd import INTEGRAL
 from gradsight.interp.cases import dtype_name
 from gradsight.interp.layers import CONTAINERS, SIGNATURES
-from gradsight.interp.modes import MODES, SETTERS
+from gradsight.interp.modes import MODES, SAVING_CONTEXTS, SETTERS
 from gradsight.interp.modules import MODULE_METHODS
 from gradsight.interp.shapes import sizes_of
 from gradsight.interp.tensors import Cut, Maybe, Node, Saved, Tensor, any_requires_grad, leaves_of
@@ -106,6 +106,8 @@ class TorchFunctions(Training):
             return self.tensor_method(args[0], last, args[1:], kwargs, node)
         if path.startswith(("torch.func.", "torch.autograd.functional.", "torch.vmap", "functorch.")):
             return self.transform(last, args, kwargs, node)
+        if path in SAVING_CONTEXTS:
+            return Opaque("saved-hooks", path, self.site(node))
         if path.startswith(("torch.cuda.amp.", "torch.cpu.amp.", "torch.amp.", "torch.autocast")):
             if last == "GradScaler":
                 return self.make_scaler(path, args, kwargs, node)
@@ -394,17 +396,23 @@ class TorchFunctions(Training):
         for tensor in tensors_in(result):
             edge = tensor.edge()
             if tensor.node is not None and edge is not None:
+                reached = leaves_list(edge)
+                # An input that the function makes nothing of gets no gradient.
                 given = [
                     inner
                     for value in inputs
                     for given in tensors_in(value)
-                    if (inner := given.edge()) is not None
+                    if (inner := given.edge()) is not None and (isinstance(inner, Node) or inner in reached)
                 ]
-                wrapped = Node("checkpoint", site, given + leaves_list(edge), tensor.requires_grad, self.tick)
+                wrapped = Node("checkpoint", site, given + reached, tensor.requires_grad, self.tick)
                 wrapped.holds = "always"
                 # The inputs are kept to run the function again; where nothing inside was kept, nobody runs it again.
                 if reentrant is True or keeps_inside(edge, given):
-                    wrapped.saved = [Saved(one, "input", True) for one in inputs if isinstance(one, Tensor)]
+                    wrapped.saved = [
+                        Saved(one, "input", self.saves_are_certain)
+                        for one in inputs
+                        if isinstance(one, Tensor)
+                    ]
                 tensor.node = wrapped
         return result
 
