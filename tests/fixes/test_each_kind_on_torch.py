@@ -51,6 +51,13 @@ REPAIRS = [
         z.sum().backward()
         GRADS = {"x": x.grad}
     """, "Give mul a clone of y", "y.clone()", {"x": [8.0, 8.0]}),
+    Repair("an operator that is passed on", "GS101", """
+        from functools import partial, reduce
+        x = torch.ones(2, requires_grad=True)
+        steps = [torch.exp, partial(torch.clamp_, max=5.0), torch.sum, torch.Tensor.backward]
+        reduce(lambda value, step: step(value), steps, x)
+        GRADS = {"x": x.grad.log()}
+    """, "Pass torch.clamp, which", "", {"x": [1.0, 1.0]}, "unsafe"),
     Repair("a gradient that is kept", "GS302", """
         x = torch.ones(2, requires_grad=True)
         (x * 3).sum().backward()

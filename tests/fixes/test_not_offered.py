@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from textwrap import dedent
 
+import pytest
+
 from gradsight.analysis import analyze
 from gradsight.fixing import fixes_for
 from gradsight.model import Source
@@ -63,3 +65,23 @@ def test_a_module_list_takes_modules_only() -> None:
         """,
         "ModuleList",
     )
+
+
+STEPS = """
+        x = torch.ones(2, requires_grad=True)
+        steps = [torch.exp, lambda y: y.mul_(2), torch.sum, torch.Tensor.backward]
+        {}
+"""
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        "for step in steps: x = step(x)",
+        "[x := step(x) for step in steps]",
+        "functools.reduce(lambda value, step: step(value), steps, x)",
+        "run = lambda step: step(x)\n        for one in steps: x = run(one)",
+    ],
+)
+def test_a_call_of_whatever_is_passed_may_give_no_tensor(runs: str) -> None:
+    check("GS101", "        import functools" + STEPS.format(runs), ".clone()")

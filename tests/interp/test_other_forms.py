@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.interp.checking import check
+from tests.interp.running import refused, safe
 
 
 def test_clearing_outside_the_condition_of_an_accumulation_is_reported() -> None:
@@ -419,3 +420,31 @@ def test_a_parameter_made_of_a_layer_result_is_reported() -> None:
         net(torch.randn(4, 3), torch.randn(2)).pow(2).mean().backward()
         opt.step()
     """)
+
+
+def test_a_passed_operator_is_told_where_it_was_given_its_options() -> None:
+    program = """
+        from functools import partial, reduce
+        x = torch.ones(2, requires_grad=True)
+        steps = [
+            torch.exp,
+            partial(torch.{}, max=5.0),{}
+            torch.sum,
+        ]
+        reduce(lambda value, step: step(value), steps, x).backward()
+    """
+    refused(program.format("clamp_", "  # GS101"), "modified by an inplace operation")
+    safe(program.format("clamp", ""))
+
+
+def test_a_passed_function_is_told_where_it_writes() -> None:
+    program = """
+        from functools import partial
+        def shift(y, by):
+            y.add_(by)  # GS101
+            return y
+        x = torch.ones(2, requires_grad=True)
+        moved = partial(shift, by=1.0)
+        moved(x.exp()).sum().backward()
+    """
+    refused(program, "modified by an inplace operation")

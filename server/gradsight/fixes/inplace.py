@@ -9,8 +9,9 @@ from gradsight.fixes.aliases import Standing
 from gradsight.fixes.callers import gives_temporaries
 from gradsight.fixes.draft import Case, Draft, short
 from gradsight.fixes.expressions import appended
+from gradsight.fixes.forms import FUNCTION_TWINS
 from gradsight.fixes.lines import insert_before, move_after, unwrap, wrap
-from gradsight.fixes.names import own_nodes, reach
+from gradsight.fixes.names import FUNCTIONAL, meaning, own_nodes, parameters, reach
 from gradsight.fixes.out_of_place import Rewrite, rewrite
 from gradsight.fixes.sharing import is_inplace_name, roots
 from gradsight.fixes.tree import Patch, Tree
@@ -27,7 +28,23 @@ MODES = ("no_grad", "inference_mode", "set_grad_enabled")
 def saved_overwritten(case: Case) -> Iterator[Draft]:
     """GS101: write a new tensor, or let the reader keep a copy."""
     yield from written_anew(case)
+    yield from twin_passed(case)
     yield from copy_kept(case)
+
+
+def twin_passed(case: Case) -> Iterator[Draft]:
+    """`partial(torch.clamp_, ...)`: the function that makes a new tensor.  Unsafe: others may look at what was written."""
+    node = case.node
+    passed = node.args[0] if isinstance(node, ast.Call) and node.args else None
+    if not isinstance(passed, ast.Attribute) or meaning(case.tree, node.func) != "functools.partial":  # type: ignore[attr-defined]
+        return
+    package, _, last = meaning(case.tree, passed).rpartition(".")
+    if package in ("torch", FUNCTIONAL) and last in FUNCTION_TWINS:
+        end = case.tree.end(passed)
+        twin = case.tree.segment(passed).removesuffix("_")
+        yield Draft(
+            "twin-passed", f"Pass {twin}, which makes a new tensor", "unsafe", (Patch(end - 1, end, ""),)
+        )
 
 
 def leaf_written(case: Case) -> Iterator[Draft]:
@@ -280,9 +297,9 @@ def _hoisted(tree: Tree, statement: ast.stmt, name: str) -> tuple[Patch, ...] | 
 def copy_kept(case: Case) -> Iterator[Draft]:
     """The operation that keeps the tensor for backward is given, or gives, a clone: no other value changes."""
     saved = case.step_node("saved")
-    if not isinstance(saved, ast.expr):
-        return
     op, tree = case.word("op") or "it", case.tree
+    if not isinstance(saved, ast.expr) or _runs_what_it_is_given(tree, saved):
+        return
     if case.word("what") == "result":
         if _is_unpacked(tree, saved) or op in TUPLES:
             return
@@ -304,6 +321,28 @@ def copy_kept(case: Case) -> Iterator[Draft]:
     every = tuple(patch for one in operands for patch in appended(tree, one, ".clone()") or ())
     name = short(tree.segment(operands[0]))
     yield Draft("clone-operand", f"Give {op} a clone of {name} to keep", "safe", every)
+
+
+def _runs_what_it_is_given(tree: Tree, node: ast.AST) -> bool:
+    """Whether a call is that of a variable: another time it may be a function that takes or gives no tensor."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return False
+    for parent in tree.ancestors(node):
+        if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            names = parameters(parent)
+        elif isinstance(parent, (ast.For, ast.AsyncFor)):
+            names = _names_in(parent.target)
+        elif isinstance(parent, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
+            names = {name for one in parent.generators for name in _names_in(one.target)}
+        else:
+            continue
+        if node.func.id in names:
+            return True
+    return False
+
+
+def _names_in(target: ast.expr) -> set[str]:
+    return {node.id for node in ast.walk(target) if isinstance(node, ast.Name)}
 
 
 def _operands(node: ast.expr) -> list[ast.expr]:

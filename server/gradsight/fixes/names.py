@@ -134,7 +134,7 @@ def bound_in(scope: ast.AST) -> set[str]:
     return names - outer
 
 
-def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> set[str]:
     arguments = function.args
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     every += [one for one in (arguments.vararg, arguments.kwarg) if one is not None]

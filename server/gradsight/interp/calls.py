@@ -97,7 +97,7 @@ class Calls(Expressions):
         if kind is Bound:
             return self.call_method(function.receiver, function.name, args, kwargs, node)
         if kind is Partial:
-            return self.call(function.function, [*function.args, *args], {**function.kwargs, **kwargs}, node)
+            return self.call_partial(function, [*function.args, *args], {**function.kwargs, **kwargs}, node)
         if kind is Native:
             return function.call(args, kwargs, node)
         if kind is Opaque:

@@ -26,8 +26,6 @@ HOOKED_VIEW = "register_full_backward_hook"
 class Modules(ModuleMethods):
     """Applying a module to its input."""
 
-    write_place: Any = None
-    """Where an in-place layer is made: the place to change when its write does harm."""
     last_inference = -1
     """When a layer was last applied without grad mode."""
 

@@ -309,7 +309,7 @@ class Library(Standard):
         return result
 
     def make_partial(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        return Partial(args[0], args[1:], kwargs) if args else Unknown("partial")
+        return Partial(args[0], args[1:], kwargs, self.site(node)) if args else Unknown("partial")
 
     def chain(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         items: list[Any] = []

@@ -444,12 +444,13 @@ class Bound:
 class Partial:
     """functools.partial."""
 
-    __slots__ = ("args", "function", "kwargs")
+    __slots__ = ("args", "function", "kwargs", "site")
 
-    def __init__(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+    def __init__(self, function: Any, args: list[Any], kwargs: dict[str, Any], site: Any = None) -> None:
         self.function = function
         self.args = args
         self.kwargs = kwargs
+        self.site: Site | None = site
 
 
 class Native:

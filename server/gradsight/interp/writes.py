@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any
 
 from gradsight.interp.autograd import INTEGRAL, Recorder, holds_of
@@ -20,6 +21,7 @@ from gradsight.interp.tensors import (
     any_requires_grad,
     views_made_by,
 )
+from gradsight.interp.values import External, Partial
 from gradsight.model.events import Step
 from gradsight.ops.fact import Case
 
@@ -28,6 +30,17 @@ class Writer(Recorder):
     """Changes tensors in place."""
 
     write_place: Any = None
+    """Where a layer or a partial call that writes in place is made: the place to change when its write does harm."""
+
+    def call_partial(self, made: Partial, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        inner = made.function
+        if not isinstance(inner, External) or not WRITING_FUNCTION.fullmatch(inner.path):
+            return self.call(inner, args, kwargs, node)
+        before, self.write_place = self.write_place, made.site
+        try:
+            return self.call(inner, args, kwargs, node)
+        finally:
+            self.write_place = before
 
     def record_write(
         self,
@@ -67,7 +80,7 @@ class Writer(Recorder):
         return result
 
     def layer_place(self, call: Site) -> Site | None:
-        """Where the in-place layer that is being applied was made, if one is."""
+        """Where the in-place layer, or the partial call, that is being applied was made, if one is."""
         if self.write_place is None or self.write_place.node is call.node:
             return None
         place = Site(self.write_place.node, self.write_place.frame)
@@ -375,6 +388,7 @@ def clash(target: Tensor, other: Tensor) -> bool:
 
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+WRITING_FUNCTION = re.compile(r"torch\.(Tensor\.|nn\.functional\.)?[a-z]\w*[a-z0-9]_")
 ENTERED = "taken to be called from elsewhere"
 
 DATA = ("detach", "data")
