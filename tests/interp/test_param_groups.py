@@ -60,6 +60,21 @@ def test_new_parameters_outside_of_the_groups_are_told(regroup: str) -> None:
     run(GROWING.format(mark="", after=STOOD, regroup=regroup))
 
 
+@pytest.mark.parametrize("regroup", REGROUPINGS)
+def test_parameters_that_come_after_the_last_step_take_nothing_from_it(regroup: str) -> None:
+    program = """
+        net = nn.ModuleList([nn.Linear(3, 2)])
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        for task in range(3):
+            opt.zero_grad()
+            net[0](torch.randn(4, 3)).pow(2).mean().backward()
+            opt.step()
+            net[0] = nn.Linear(3, 2)
+            REGROUP
+    """
+    safe(program.replace("REGROUP", regroup))
+
+
 FROZEN = """
 net = nn.Linear(3, 1)
 opt = torch.optim.SGD([{{"params": net.parameters(), "weight_decay": 0.5}}], 0.1)

@@ -63,7 +63,7 @@ class Protocol(Freezing):
     def judge_optimizer(self, optimizer: Opaque) -> None:
         if optimizer.state.get("escaped") or not self.knows_all_parameters(optimizer):
             return
-        parameters = set(self.parameters_of(optimizer))
+        parameters = self.ever_held_by(optimizer)
         if not parameters:
             return
         steps = [action for action in self.log if action.verb == "step" and action.subject is optimizer]
@@ -135,7 +135,7 @@ class Protocol(Freezing):
 
     def judge_updates(self) -> None:
         """Leaves that are updated by hand, round after round, by gradients that nobody clears."""
-        held = {tensor for optimizer in self.optimizers for tensor in self.parameters_of(optimizer)}
+        held = {tensor for optimizer in self.optimizers for tensor in self.ever_held_by(optimizer)}
         for (leaf, site, tick), (other, again, later) in pairs_of_one_leaf(self.updates):
             if leaf is not other or leaf in held or site.key != again.key or not site.loops:
                 continue

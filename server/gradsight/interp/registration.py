@@ -39,7 +39,7 @@ class Registration(Targets):
             for name, value in module.attributes.items()
         ):
             return
-        held = {tensor for optimizer in self.optimizers for tensor in self.parameters_of(optimizer)}
+        held = {tensor for optimizer in self.optimizers for tensor in self.ever_held_by(optimizer)}
         registered = {id(inner) for _, inner in self.modules_in(module)} | {
             id(t) for _, t in self.tensors_of(module, "parameter")
         }

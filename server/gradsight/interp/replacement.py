@@ -112,7 +112,7 @@ class Replacement(Registration):
     def trained_instead(self, optimizer: Opaque) -> Site | None:
         """Where the parameters were made that the backwards reach, if all of them came after the optimizer."""
         places: list[tuple[int, Site]] = []
-        held = {tensor for other in self.optimizers for tensor in self.parameters_of(other)}
+        held = {tensor for other in self.optimizers for tensor in self.ever_held_by(other)}
         for run in self.backwards:
             for leaf in run.leaves:
                 if not leaf.is_parameter:

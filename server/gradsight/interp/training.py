@@ -62,6 +62,7 @@ class Training(Modes):
         optimizer.state["fused"] = kwargs.get("fused") is True
         optimizer.state["closure calls"] = closure_calls(path, args, kwargs)
         optimizer.state["stepped"] = 0
+        optimizer.state["was held"] = set()
         optimizer.state["pre hooks"] = []
         optimizer.state["post hooks"] = []
         optimizer.state["created"] = self.tick
@@ -117,6 +118,11 @@ class Training(Modes):
         return (
             [group for group in listed.items if isinstance(group, Mapping)] if isinstance(listed, Seq) else []
         )
+
+    def ever_held_by(self, optimizer: Opaque) -> set[Tensor]:
+        """What is in the groups, and what was in them at a step before."""
+        held: set[Tensor] = {*self.parameters_of(optimizer), *optimizer.state["was held"]}
+        return held
 
     def knows_all_parameters(self, optimizer: Opaque) -> bool:
         """Whether every group is known, with all of its members."""
@@ -184,6 +190,7 @@ class Training(Modes):
         """Every parameter that has a gradient is written; fused optimizers do not bump the version."""
         self.tick += 1
         optimizer.state["stepped"] += 1
+        optimizer.state["was held"].update(self.parameters_of(optimizer))
         fused = optimizer.state["fused"]
         for tensor in self.parameters_of(optimizer):
             if tensor.grad is not None and not isinstance(tensor.grad, Unknown):
