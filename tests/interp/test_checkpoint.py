@@ -125,12 +125,21 @@ CHECKPOINTS = [
 ]
 
 
+COMPUTING = [
+    "self.stem(x, self.dummy)",
+    "self.a(self.dummy)",
+    "torch.einsum('i,i->i', self.a(x), self.dummy)",
+    "torch.block_diag(self.dummy, self.a(x))",
+    "torch.broadcast_tensors(self.a(x), self.dummy)[1] * self.a(x)",
+]
+
+
 @pytest.mark.parametrize("forward", CHECKPOINTS)
 def test_an_input_that_a_checkpoint_makes_nothing_of_need_not_be_registered(forward: str) -> None:
     safe(DUMMY.format(said="", result="self.a(x).relu()", forward=forward, grad=""))
 
 
-@pytest.mark.parametrize("forward", [*CHECKPOINTS, "self.stem(x, self.dummy)", "self.a(self.dummy)"])
+@pytest.mark.parametrize("forward", [*CHECKPOINTS, *COMPUTING])
 def test_an_input_that_a_checkpoint_computes_with_is_to_be_registered(forward: str) -> None:
     program = DUMMY.format(said="  # GS601", result="self.a(x * dummy)", forward=forward, grad="not ")
     check(program)

@@ -10,7 +10,17 @@ from gradsight.interp.sites import Frame, Site
 from gradsight.interp.syntax import called_attribute, conditions_around, own_statements, statement_around
 from gradsight.interp.targets import Targets
 from gradsight.interp.tensors import Node, Tensor
-from gradsight.interp.values import ClassValue, Instance, Layer, Mapping, Seq
+from gradsight.interp.values import (
+    ClassValue,
+    Function,
+    Instance,
+    Layer,
+    Mapping,
+    Method,
+    Seq,
+    Unknown,
+    tensors_in,
+)
 from gradsight.model.events import Step
 
 SOFTMAX = {"softmax", "Softmax", "softmin"}
@@ -48,7 +58,7 @@ class Registration(Targets):
                 continue
             found = self.hidden_in(value, registered, module)
             if found is None or (
-                found is value and found not in self.used and is_only_handed_on(module, name)
+                found is value and not self.is_computed_with(found) and is_only_handed_on(module, name)
             ):
                 continue
             place = self.attribute_sites.get((id(module), name))
@@ -113,6 +123,19 @@ class Registration(Targets):
             return self.made_by(tensor.site, owner)
         # A plain tensor that some other method makes and keeps may be a result.
         return tensor.requires_grad is True and self.made_by(tensor.site, owner, "__init__")
+
+    def is_computed_with(self, leaf: Tensor) -> bool:
+        """Whether an operator, a library, or a backward has met the leaf."""
+        return leaf in self.used or leaf in self.live_gradient_ticks
+
+    def unknown_result(
+        self, reason: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST | None = None
+    ) -> Unknown:
+        given = [*args, *kwargs.values()]
+        if not any(isinstance(value, (Function, Method, Instance, Layer)) for value in given):
+            # What is given a function may run it, as a checkpoint does; what is given tensors alone computes with them.
+            self.used.update(tensor for value in given for tensor in tensors_in(value))
+        return super().unknown_result(reason, args, kwargs, node)
 
     def trained_inside(self, value: Instance, registered: set[int], owner: Instance) -> Any:
         """A layer inside a plain object, if gradients reach it: one that only serves is hidden there on purpose."""
