@@ -1,4 +1,4 @@
-"""Functions of torch that are more than an operator: factories, tensor(), autograd, checkpoint, utilities."""
+"""Functions of torch that are more than an operator: factories, tensor(), autograd, utilities."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 from gradsight.interp.autograd import INTEGRAL
 from gradsight.interp.cases import dtype_name
+from gradsight.interp.checkpoints import Checkpoints
 from gradsight.interp.layers import CONTAINERS, SIGNATURES
 from gradsight.interp.modes import MODES, SAVING_CONTEXTS, SETTERS
 from gradsight.interp.modules import MODULE_METHODS
 from gradsight.interp.shapes import sizes_of
-from gradsight.interp.tensors import Cut, Maybe, Node, Saved, Tensor, any_requires_grad, leaves_of
-from gradsight.interp.training import Training
+from gradsight.interp.tensors import Cut, Maybe, Node, Tensor, any_requires_grad
 from gradsight.interp.values import (
     MISSING,
     Array,
@@ -64,7 +64,7 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, Tensor)
 
 
-class TorchFunctions(Training):
+class TorchFunctions(Checkpoints):
     """Calls of `torch.*`."""
 
     def call_torch(self, path: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
@@ -363,59 +363,6 @@ class TorchFunctions(Training):
             self.free([edge for loss in losses if (edge := loss.edge()) is not None], self.site(node))
         return None
 
-    def checkpoint(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        """Runs the function without keeping what it saves; backward runs it again."""
-        if not args:
-            return Unknown("checkpoint without a function")
-        function, inputs = args[0], args[1:]
-        reentrant = kwargs.get("use_reentrant")
-        site = self.site(node)
-        flags = [tensor.needs_grad() for value in inputs for tensor in tensors_in(value)]
-        named = {
-            key: value
-            for key, value in kwargs.items()
-            if key
-            not in (
-                "use_reentrant",
-                "preserve_rng_state",
-                "context_fn",
-                "determinism_check",
-                "debug",
-                "early_stop",
-            )
-        }
-        result = self.call(function, inputs, named, node)
-        if reentrant is True and flags and all(flag is False for flag in flags):
-            learns = any(tensor.needs_grad() is not False for tensor in tensors_in(result))
-            if learns:
-                self.emit("checkpoint-without-grad", site, [], target=self.text_of_target(site))
-                for tensor in tensors_in(result):
-                    tensor.cuts = tensor.cuts | {Cut("checkpoint", "checkpoint", site, tensor, self.tick)}
-                    tensor.node, tensor.requires_grad = None, False
-            return result
-        for tensor in tensors_in(result):
-            edge = tensor.edge()
-            if tensor.node is not None and edge is not None:
-                reached = leaves_list(edge)
-                # An input that the function makes nothing of gets no gradient.
-                given = [
-                    inner
-                    for value in inputs
-                    for given in tensors_in(value)
-                    if (inner := given.edge()) is not None and (isinstance(inner, Node) or inner in reached)
-                ]
-                wrapped = Node("checkpoint", site, given + reached, tensor.requires_grad, self.tick)
-                wrapped.holds = "always"
-                # The inputs are kept to run the function again; where nothing inside was kept, nobody runs it again.
-                if reentrant is True or keeps_inside(edge, given):
-                    wrapped.saved = [
-                        Saved(one, "input", self.saves_are_certain)
-                        for one in inputs
-                        if isinstance(one, Tensor)
-                    ]
-                tensor.node = wrapped
-        return result
-
     def transform(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         """torch.func and friends: not simulated; what goes in may be used in any way."""
         return self.unknown_result(f"torch.func.{name}", args, kwargs, node)
@@ -560,25 +507,6 @@ def fact_name(path: str) -> str:
     """How the fact table spells a torch function."""
     inner = path[6:]
     return inner if "." in inner else path
-
-
-def keeps_inside(edge: Any, outside: list[Any]) -> bool:
-    """Whether a node between an edge and what was given from outside certainly keeps something."""
-    todo, seen = [edge], set(map(id, outside))
-    while todo:
-        node = todo.pop()
-        if id(node) in seen or not isinstance(node, Node):
-            continue
-        seen.add(id(node))
-        if any(saved.certain for saved in node.saved):
-            return True
-        todo.extend(node.inputs)
-    return False
-
-
-def leaves_list(edge: Any) -> list[Any]:
-    """The leaves behind an edge."""
-    return list(leaves_of([edge]))
 
 
 def literal_shape(data: Any) -> tuple[Any, str]:
