@@ -375,3 +375,17 @@ def test_late_faults_are_told(title: str) -> None:
     check(program)
     with pytest.raises((RuntimeError, AttributeError)):
         exec(compile(PREAMBLE + program, "program.py", "exec"), {"__name__": "__main__"})
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["t <= (1, 2)[0]", "t is 3", "t is not None", "level < float('inf')", "level != float('nan')", "t in (1, 2)", "(t,) < (3,)", "'a' < 'b'", "t < True", "t in 'abc' if t is None else True"],
+)  # fmt: skip
+def test_any_comparison_in_a_long_loop_is_understood_or_left(condition: str) -> None:
+    check(f"""
+        level = float("inf")
+        for t in range(40):
+            if {condition}:
+                level = level - t
+            level = level * 2
+    """)

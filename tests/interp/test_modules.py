@@ -448,3 +448,28 @@ def test_a_name_of_its_own_is_no_typo(name: str) -> None:
         net = nn.Linear(2, 2)
         net.weight.{name} = True
     """)
+
+
+def test_modules_registered_one_by_one_may_be_kept_in_pairs() -> None:
+    check("""
+        class Cell(nn.Module):
+            def __init__(self, size):
+                super().__init__()
+                self.line = nn.Linear(size, size)
+            def forward(self, x):
+                return self.line(x)
+        class Net(nn.Module):
+            def __init__(self, size, depth):
+                super().__init__()
+                pairs = []
+                for index in range(depth):
+                    ahead, back = Cell(size), Cell(size)
+                    self.add_module("ahead_{}".format(index), ahead)
+                    self.add_module("back_{}".format(index), back)
+                    pairs.append([ahead, back])
+                self.pairs = pairs
+            def forward(self, x):
+                for index in range(len(self.pairs)):
+                    x = getattr(self, "ahead_{}".format(index))(x).detach()
+                return x
+    """)

@@ -7,9 +7,9 @@ from typing import Any
 
 from gradsight.interp.cases import PLAIN, CaseSelection, dtype_name
 from gradsight.interp.einsum import COPIED, KEPT, factors_kept
-from gradsight.interp.layouts import DENSE_VIEWS, TWISTS, keeps_layout, leads, merges
+from gradsight.interp.layouts import DENSE_VIEWS, TWISTS, equal_parts, keeps_layout, leads, merges, repeats
 from gradsight.interp.regions import index_meant, region_of
-from gradsight.interp.shapes import infer_shape, numel
+from gradsight.interp.shapes import infer_shape
 from gradsight.interp.sites import Site
 from gradsight.interp.tensors import (
     IGNORANT,
@@ -528,38 +528,11 @@ def in_place(name: str, case: Case) -> bool:
     )
 
 
-def equal_parts(op: str, bound: dict[str, Any]) -> bool:
-    """Whether all parts certainly have the same size."""
-    if op == "unbind":
-        return True
-    tensor = next(iter(bound.values()), None)
-    dim, number = (
-        bound.get("dim", 0),
-        bound.get("chunks", bound.get("split_size", bound.get("split_size_or_sections"))),
-    )
-    shape = tensor.shape if isinstance(tensor, Tensor) else None
-    if (
-        shape is None
-        or not isinstance(dim, int)
-        or not isinstance(number, int)
-        or not -len(shape) <= dim < len(shape)
-    ):
-        return False
-    size = shape[dim]
-    return isinstance(size, int) and number > 0 and size % number == 0
-
-
 def brings_graph(value: Any) -> bool:
     """Whether an operand is an unknown that may carry a graph of tensors that are known."""
     if isinstance(value, Unknown):
         return value.carries
     return isinstance(value, Seq) and any(isinstance(item, Unknown) and item.carries for item in value.items)
-
-
-def repeats(before: Any, after: Any) -> bool:
-    """Whether a view certainly shows some element more than once."""
-    first, second = numel(before), numel(after)
-    return first is not None and second is not None and second > first
 
 
 def holds_of(case: Case, flags: dict[str, RequiresGrad], certain: bool) -> str:

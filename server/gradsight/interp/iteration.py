@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import chain, repeat
 from typing import Any
 
 from gradsight.interp.contexts import Contexts
@@ -40,6 +41,8 @@ class Iteration(Contexts):
                 return self.draw(value, iter(list(value.items)), len(value.items) if value.exact else None)
             if value.exact:
                 return iter(list(value.items)), len(value.items)
+            if value.kind == "range":
+                return chain(value.items, repeat(Number(), count)), None
             if value.items:
                 return self.repeat(value.items, count), None
             return iter([Unknown("element of an unknown sequence") for _ in range(count)]), None

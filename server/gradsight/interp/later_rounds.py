@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+from math import isfinite
 from typing import Any
 
 from gradsight.interp.absence import Arm
 from gradsight.interp.assignment import Assignment
-from gradsight.interp.foresight import Foresight, Trail
+from gradsight.interp.foresight import OUTCOMES, Foresight, Trail
 from gradsight.interp.tensors import Tensor
 from gradsight.interp.values import Instance, Mapping, Number, Seq, is_constant
 
@@ -214,11 +215,17 @@ class LaterRounds(Assignment):
         self, node: type, left_syntax: ast.AST, right_syntax: ast.AST, left: Any, right: Any
     ) -> None:
         """Two values were compared in a loop."""
-        if type(left) not in (int, float):
+        if not is_number(left):
             return
-        if isinstance(right, (Seq, Mapping)) and right.exact and all(map(is_constant, right.items)):
+        if node in (ast.In, ast.NotIn):
+            if (
+                not isinstance(right, (Seq, Mapping))
+                or not right.exact
+                or not all(map(is_constant, right.items))
+            ):
+                return
             right = tuple(right.items)
-        elif type(right) not in (int, float) or node in (ast.In, ast.NotIn):
+        elif not is_number(right) or node not in OUTCOMES:
             return
         for run, number in self.frame.loops:
             run.foresight.compared(number, node, left_syntax, right_syntax, left, right)
@@ -298,3 +305,8 @@ def leaves_block(body: list[ast.stmt]) -> bool:
     """Whether a block ends by leaving: a guard clause."""
     last = body[-1] if body else None
     return isinstance(last, (ast.Return, ast.Raise, ast.Continue, ast.Break))
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number that can be followed: not a truth, not infinite, not undefined."""
+    return type(value) is int or (type(value) is float and isfinite(value))

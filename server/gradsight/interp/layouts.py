@@ -85,3 +85,30 @@ def merges(tensor: Tensor, told: Kept) -> bool:
 def keeps_layout(op: str, shape: str) -> bool:
     """Whether a result lies in memory as its operands do: element by element, told by the measured shape."""
     return op in ("clone", "dropout") or shape == "broadcast" or shape.startswith("like:")
+
+
+def equal_parts(op: str, bound: dict[str, Any]) -> bool:
+    """Whether all parts certainly have the same size."""
+    if op == "unbind":
+        return True
+    tensor = next(iter(bound.values()), None)
+    dim, number = (
+        bound.get("dim", 0),
+        bound.get("chunks", bound.get("split_size", bound.get("split_size_or_sections"))),
+    )
+    shape = tensor.shape if isinstance(tensor, Tensor) else None
+    if (
+        shape is None
+        or not isinstance(dim, int)
+        or not isinstance(number, int)
+        or not -len(shape) <= dim < len(shape)
+    ):
+        return False
+    size = shape[dim]
+    return isinstance(size, int) and number > 0 and size % number == 0
+
+
+def repeats(before: Any, after: Any) -> bool:
+    """Whether a view certainly shows some element more than once."""
+    first, second = numel(before), numel(after)
+    return first is not None and second is not None and second > first

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import Any
 
 from gradsight.interp.layers import has_parameters
@@ -95,7 +96,7 @@ class Registration(Targets):
             items = value.items
         elif isinstance(value, Mapping):
             items = [*value.items.values(), *value.rest]
-        if any(id(item) in registered for item in items):
+        if any(id(item) in registered for item in flattened(items)):
             # Registered one by one, in a loop of which only the first rounds are executed.
             return None
         for item in items:
@@ -293,3 +294,13 @@ def is_misspelt(name: str, word: str) -> bool:
             new.append(min(cost, before[column - 2] + 1) if swapped else cost)
         before, row = row, new
     return row[-1] <= 2
+
+
+def flattened(items: list[Any]) -> Iterator[Any]:
+    """The items of a container, and those of the containers in it."""
+    for item in items:
+        yield item
+        if isinstance(item, Seq):
+            yield from flattened(item.items)
+        elif isinstance(item, Mapping):
+            yield from flattened([*item.items.values(), *item.rest])
