@@ -58,7 +58,7 @@ class _Growth:
     last_size: int = 0
     rising: int = 0
     last_youngest: int = -1
-    last_oldest: int = -1
+    youngest_before: int = -1
 
 
 class Backwards:
@@ -243,11 +243,14 @@ class Backwards:
         if not inner:
             return
         growth = self.growth.setdefault(stack[0], _Growth())
-        carries = growth.visits > 0 and min(inner) <= growth.last_youngest and len(inner) > growth.last_size
-        growth.rising = growth.rising + 1 if carries else 0
+        # A trunk that all of them share is older than the iteration before: what that one made itself is carried on.
+        carries = growth.visits > 0 and any(
+            growth.youngest_before < number <= growth.last_youngest for number in inner
+        )
+        growth.rising = growth.rising + 1 if carries and len(inner) > growth.last_size else 0
         growth.visits += 1
         growth.last_size = len(inner)
-        growth.last_youngest = max(inner)
+        growth.youngest_before, growth.last_youngest = growth.last_youngest, max(inner)
         if growth.rising == 2:
             place = place_of(stack[0])
             message = f"the graph of `{text_of(place)}` grows with every iteration: it still holds the iterations before"
