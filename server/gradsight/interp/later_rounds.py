@@ -41,12 +41,15 @@ class LoopRun:
         "number",
         "planned",
         "site",
+        "skips",
     )
 
     def __init__(self, node: ast.AST, site: Any, length: int | None = None) -> None:
         self.node = node
         self.number = 0
         """The round that comes next."""
+        self.skips = False
+        """Whether some round in between was not executed."""
         self.site = site
         self.length = length
         """How many rounds the program makes, where that is known."""
@@ -150,6 +153,7 @@ class LaterRounds(Assignment):
     def skip(self, run: LoopRun, rounds: int) -> None:
         """Some rounds are not executed: numbers move on in a straight line, lists grow, the rest stays as it is."""
         last = run.number - 1
+        run.skips = True
         for (_, name), (holder, trail, counting) in run.counted.items():
             names = names_of(holder)
             value: Any = names.get(name)

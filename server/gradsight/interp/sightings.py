@@ -217,11 +217,12 @@ class Watching(EntryMachine):
 
     def loop_ended(self, run: LoopRun) -> None:
         super().loop_ended(run)
-        if run.length is None or run.number < run.length:
+        if run.length is None or run.number < run.length or run.skips:
             self.unfinished.add(run)
 
     def is_counted(self, write: Write, sighting: Sighting) -> bool:
         """Whether the write is one write in torch too: no optimizer's, and not in rounds that were left out."""
         return write.mode != "optimizer" and all(
-            run not in self.unfinished or (run, number) in sighting.loops for run, number in write.site.loops
+            not (run.skips or run in self.unfinished) or (run, number) in sighting.loops
+            for run, number in write.site.loops
         )
