@@ -15,6 +15,12 @@ from tests.interp.running import refused, safe
 CALLS = """
     a.repeat(2, 2)
     b.unfold(0, 2, 1)
+    torch.einsum("ij,jk->ik", a, b)
+    torch.einsum("...ij,...jk->...ik", a, b)
+    torch.einsum("...ij,...jk->...ik", c, c)
+    torch.einsum("...ij,jk->...ik", c, c[0])
+    torch.einsum("i...,i...->...", a, a)
+    torch.einsum("b...->...b", c)
     b.unfold(-1, 2, 2)
     a.repeat(3, 1, 2)
     a.repeat((2, 1))

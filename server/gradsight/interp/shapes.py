@@ -360,14 +360,23 @@ def _einsum(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
     shapes = [tensor.shape for _, tensor in operands]
     inputs, arrow, output = equation.replace(" ", "").partition("->")
     terms = inputs.split(",")
-    if not arrow or "." in equation or len(terms) != len(shapes):
+    if not arrow or len(terms) != len(shapes) or any(known is None for known in shapes):
         return None
     sizes: dict[str, Any] = {}
+    unnamed: list[Shape] = []
     for term, known in zip(terms, shapes):
-        if known is None or len(known) != len(term):
+        # The dots stand for the dimensions that have no letter.
+        before, dots, after = term.partition("...")
+        count = len(known) - len(before) - len(after)
+        if count < 0 or (count and not dots):
             return None
-        sizes.update({letter: size for letter, size in zip(term, known) if size is not None})
-    return tuple(sizes.get(letter) for letter in output)
+        start = len(before)
+        unnamed.append(known[start : start + count])
+        named = zip(before + after, known[:start] + known[start + count :])
+        sizes.update({letter: size for letter, size in named if size is not None})
+    before, dots, after = output.partition("...")
+    middle = broadcast(unnamed) if dots else ()
+    return (*(sizes.get(each) for each in before), *middle, *(sizes.get(each) for each in after))
 
 
 def _pool(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
