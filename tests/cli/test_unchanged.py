@@ -188,10 +188,17 @@ def test_calls_that_depend_on_more_than_files_are_not_kept(options: tuple[str, .
     assert not unchanged.is_repeatable(["check", *options])
 
 
-def test_a_terminal_gets_its_own_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert unchanged.is_repeatable(["check"])
+def test_a_terminal_gets_its_own_output(check: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    settle()
+    plain = check()
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    assert not unchanged.is_repeatable(["check"])
+    painted, again = check(), check()
+    assert (plain[0], painted[0], again[0]) == (False, False, True)
+    assert "\x1b[" in painted[2]
+    assert "\x1b[" not in plain[2]
+    assert painted[1:] == again[1:]
 
 
 @pytest.mark.parametrize("damage", [b"", b"\0", b"\xff\xfe", b"0\0gradsight run 1\0", "cut"])

@@ -210,3 +210,7 @@ def test_overlapping_windows_are_refused_where_they_have_no_gaps(
     else:
         with pytest.raises(RuntimeError, match="single memory location"):
             run(program)
+
+
+def test_a_threshold_on_repeated_elements_is_performed() -> None:
+    safe("rows = torch.rand(3).expand(3, 3)\nF.threshold_(rows, 0.5, 1)\n")

@@ -69,13 +69,7 @@ class Snapshots:
 
     @quietly
     def _remember(self, tensor: torch.Tensor, stack: Stack) -> None:
-        stored = self._stored.get(id(tensor))
-        if stored is None or stored.reference() is not tensor:
-            if len(self._stored) > _MOST_STORED:
-                self._stored = {
-                    key: item for key, item in self._stored.items() if item.reference() is not None
-                }
-            stored = self._stored[id(tensor)] = _Stored(weakref.ref(tensor))
+        stored = _stored_in(self._stored, tensor)
         if len(stored.times) < 64:
             stored.times.append((self.log.clock, tensor._version, stack))
         self._note_number(tensor, stack)
@@ -92,13 +86,7 @@ class Snapshots:
         self._note_number(tensor, stack)
         if not is_entry:
             return
-        entry = self._entries.get(id(tensor))
-        if entry is None or entry.reference() is not tensor:
-            if len(self._entries) > _MOST_STORED:
-                self._entries = {
-                    key: item for key, item in self._entries.items() if item.reference() is not None
-                }
-            entry = self._entries[id(tensor)] = _Stored(weakref.ref(tensor))
+        entry = _stored_in(self._entries, tensor)
         version = tensor._version
         if entry.times and (entry.times[-1][1] == version or entry.times[-1][2][0] != stack[0]):
             entry.times.clear()
@@ -313,3 +301,14 @@ def _entries_in_one_collection(tensor: torch.Tensor) -> int:
         elif isinstance(holder, dict) and "__builtins__" not in holder:
             most = max(most, sum(1 for item in holder.values() if item is tensor))
     return most
+
+
+def _stored_in(table: dict[int, _Stored], tensor: torch.Tensor) -> _Stored:
+    """What a table knows of a tensor; a tensor that is gone may have left its place to this one."""
+    stored = table.get(id(tensor))
+    if stored is None or stored.reference() is not tensor:
+        if len(table) > _MOST_STORED:
+            for key in [key for key, item in table.items() if item.reference() is None]:
+                del table[key]
+        stored = table[id(tensor)] = _Stored(weakref.ref(tensor))
+    return stored

@@ -60,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
     work = Work(args.unsafe, args.diff, wanted)
     for task in tasks:
         work.do(task)
+    sys.stdout.flush()
     print(work.summary(), file=sys.stderr if args.diff or STDIN in args.paths else sys.stdout)
     if planner.failed or work.failed:
         return FAILED

@@ -2,7 +2,7 @@
 
 A run of the command is kept with every question that it asked the disk, those about the engine's own files included, and
 is repeated only while all answers are the same.  Anything that is not as it was written counts as unknown, and the check
-takes its usual way.  Only runs whose output goes to a program are kept: a person's terminal has a width and colours.
+takes its usual way.
 """
 
 from __future__ import annotations
@@ -30,17 +30,12 @@ PREFIX = "run-"
 MOST_RUNS = 8
 # What these depend on is not a matter of files that were read, or they write something.
 UNREPEATABLE = ("-", "--diff", "--no-cache", "--write-baseline", "--stdin-filename", "--help", "-h")
-VARIABLES = ("GRADSIGHT_", "PYTHON", "LC_", "LANG", "TERM", "NO_COLOR", "HOME", "XDG_CACHE_HOME", "VIRTUAL_ENV", "CONDA_PREFIX")  # fmt: skip
+VARIABLES = ("GRADSIGHT_", "PYTHON", "LC_", "LANG", "TERM", "COLOR", "NO_COLOR", "FORCE_COLOR", "TTY_", "COLUMNS", "HOME", "XDG_CACHE_HOME", "VIRTUAL_ENV", "CONDA_PREFIX")  # fmt: skip
 
 
 def is_repeatable(words: list[str]) -> bool:
     """Whether a call depends on nothing but the files that it reads."""
-    if words[:1] != ["check"] or any(word.split("=")[0] in UNREPEATABLE for word in words):
-        return False
-    try:
-        return not sys.stdout.isatty()
-    except (AttributeError, ValueError):
-        return False
+    return words[:1] == ["check"] and not any(word.split("=")[0] in UNREPEATABLE for word in words)
 
 
 def replay(words: list[str]) -> int | None:
@@ -74,7 +69,9 @@ def remember(words: list[str], run: Callable[[], int]) -> int:
             code = run()
         finally:
             sys.stdout, sys.stderr = out, err
-        if code in (CLEAN, FINDINGS) and not complaints.texts:
+        # What wipes its line is progress, of which nothing stays.
+        is_quiet = all(text.startswith("\r") for text in complaints.texts)
+        if code in (CLEAN, FINDINGS) and is_quiet:
             _keep(words, code, "".join(said.texts), watch)
     return code
 
@@ -160,7 +157,8 @@ def _folders_above() -> Iterator[str]:
 def _key(words: list[str]) -> str:
     """Everything that the output depends on besides files, in one line."""
     around = {name: os.environ[name] for name in sorted(os.environ) if name.startswith(VARIABLES)}
-    return repr([__version__, sys.version, os.getcwd(), sys.stdout.encoding, words, around])
+    out = sys.stdout
+    return repr([__version__, sys.version, os.getcwd(), out.encoding, out.isatty(), words, around])
 
 
 def _name(key: str) -> str:

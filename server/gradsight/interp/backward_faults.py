@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable
 
 from gradsight.interp.machine import assumption_of
 from gradsight.interp.regions import overlaps
@@ -184,17 +185,7 @@ class BackwardFaults(Writer):
 
     def is_freed_in_its_round(self, node: Node) -> bool:
         """Whether a freed part that a node leads to was recorded in the same round: it is what is carried on."""
-        todo: list[Edge] = [node]
-        seen: set[Edge] = set()
-        while todo:
-            edge = todo.pop()
-            if not isinstance(edge, Node) or edge in seen or self.from_earlier_round(edge, node.site):
-                continue
-            if edge.freed is not None:
-                return True
-            seen.add(edge)
-            todo.extend(edge.inputs)
-        return False
+        return leads_to_freed(node, lambda edge: not self.from_earlier_round(edge, node.site))
 
     def outermost(self, inner: Site, outer: Site) -> Site:
         """The place in the frame of `outer` through which `inner` was reached."""
@@ -284,13 +275,13 @@ class BackwardFaults(Writer):
         return loss.requires_grad is False and loss.dtype not in ("?",)
 
 
-def leads_to_freed(start: Node) -> bool:
-    """Whether a backward from here comes upon a node that was freed."""
+def leads_to_freed(start: Node, is_passed: Callable[[Node], bool] = lambda node: True) -> bool:
+    """Whether a backward from here, through nodes that are passed, comes upon one that was freed."""
     todo: list[Edge] = [start]
     seen: set[Edge] = set()
     while todo:
         edge = todo.pop()
-        if not isinstance(edge, Node) or edge in seen:
+        if not isinstance(edge, Node) or edge in seen or not is_passed(edge):
             continue
         if edge.freed is not None:
             return True

@@ -311,8 +311,12 @@ class Expressions(Comparisons):
 
     def conditional(self, node: ast.IfExp) -> Any:
         condition = self.evaluate(node.test)
+        is_known = self.truth(condition) is not None and self.guarded_by(condition) is None
         choice = self.decide(condition, node)
-        self.arm_chosen(node, choice)
+        if is_known:
+            self.arm_chosen(node, choice)
+        else:
+            self.arms.add((node, choice))
         return self.evaluate(node.body if choice else node.orelse)
 
     # -- items -------------------------------------------------------------------------------------------------------

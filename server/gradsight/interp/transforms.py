@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from gradsight.interp.backward import nodes_and_leaves
 from gradsight.interp.library import Library
 from gradsight.interp.sites import Frame, Site
 from gradsight.interp.syntax import names_read
@@ -192,21 +193,15 @@ class Transforms(Library):
         told only of a graph that has no other leaves.
         """
         start = value.edge()
-        todo = [start] if start is not None else []
-        seen: set[Any] = set()
-        while todo:
-            edge = todo.pop()
-            if edge in seen:
-                continue
-            seen.add(edge)
+        if start is None:
+            return
+        for edge in nodes_and_leaves((start,)):
             if isinstance(edge, Node):
                 if edge.open or edge.requires is not True:
                     return
-                todo.extend(edge.inputs)
             elif all(edge is not leaf for leaf in inputs):
                 return
-        if start is not None:
-            self.walk([start], value, self.site(place), value.cuts, "torch.func.grad", "")
+        self.walk([start], value, self.site(place), value.cuts, "torch.func.grad", "")
 
     def check_reached(
         self, value: Tensor, inputs: list[Tensor], made: Site, place: ast.AST, target: str

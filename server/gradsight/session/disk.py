@@ -65,9 +65,8 @@ def answer(kind: str, path: str) -> str:
         return FOLDER.join(entry.name for entry in _entries(path))
     if kind == NAMES:
         return FOLDER.join(_names(path))
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
+    status = _status(path)
+    if status is None:
         return NOTHING
     if stat.S_ISDIR(status.st_mode):
         return FOLDER
@@ -141,11 +140,15 @@ def _may_matter(entry: os.DirEntry[str]) -> bool:
 
 def _is_settled(path: str, now: int) -> bool:
     """Whether a change from now on must show: times are whole ticks of the file system, some of which are seconds long."""
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
-        return True
-    if stat.S_ISDIR(status.st_mode):
+    status = _status(path)
+    if status is None or stat.S_ISDIR(status.st_mode):
         return True
     tick = FINE_TICK if status.st_mtime_ns % MILLISECOND else COARSE_TICK
     return max(status.st_mtime_ns, status.st_ctime_ns) < now - tick
+
+
+def _status(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except (OSError, ValueError):
+        return None
