@@ -6,11 +6,11 @@ import ast
 from typing import Any
 
 from gradsight.interp.flow import Flow
-from gradsight.interp.sites import Frame, Site
 from gradsight.interp.syntax import mentions_attribute, names_read, statement_around, written_name
-from gradsight.interp.tensors import Storage, Tensor
-from gradsight.interp.values import MISSING, Function, Mapping, Seq, tensors_in
 from gradsight.model.events import Step
+from gradsight.model.sites import Frame, Site
+from gradsight.model.tensors import Storage, Tensor
+from gradsight.model.values import MISSING, Function, Mapping, Seq, tensors_in
 
 
 class Aliases(Flow):

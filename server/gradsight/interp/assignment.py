@@ -6,8 +6,8 @@ import ast
 from typing import Any
 
 from gradsight.interp.machine import MachineState
-from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import Seq
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import Seq
 
 
 class Assignment(MachineState):

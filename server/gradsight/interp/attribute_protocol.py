@@ -9,8 +9,8 @@ import ast
 from typing import Any
 
 from gradsight.interp.namespaces import REGISTRIES, Namespaces
-from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import MISSING, Function, Instance, Super, Unknown
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import MISSING, Function, Instance, Super, Unknown
 
 
 class AttributeProtocol(Namespaces):

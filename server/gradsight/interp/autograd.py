@@ -10,8 +10,9 @@ from gradsight.interp.einsum import COPIED, KEPT, factors_kept
 from gradsight.interp.layouts import DENSE_VIEWS, TWISTS, equal_parts, keeps_layout, leads, merges, repeats
 from gradsight.interp.regions import index_meant, region_of
 from gradsight.interp.shapes import infer_shape
-from gradsight.interp.sites import Site
-from gradsight.interp.tensors import (
+from gradsight.model.events import Step
+from gradsight.model.sites import Site
+from gradsight.model.tensors import (
     IGNORANT,
     NO_CUTS,
     Cut,
@@ -23,7 +24,7 @@ from gradsight.interp.tensors import (
     any_requires_grad,
     views_made_by,
 )
-from gradsight.interp.values import (
+from gradsight.model.values import (
     AbsentGrad,
     Array,
     Instance,
@@ -35,7 +36,6 @@ from gradsight.interp.values import (
     cuts_of,
     tensors_in,
 )
-from gradsight.model.events import Step
 from gradsight.ops.fact import Case, Output, Save
 
 INTEGRAL = ("int", "bool")

@@ -8,10 +8,10 @@ from typing import Any
 from gradsight.interp.backward_faults import BackwardFaults
 from gradsight.interp.machine import assumption_of
 from gradsight.interp.shapes import certainly_not_scalar
-from gradsight.interp.sites import Site
-from gradsight.interp.tensors import Cut, Edge, Maybe, Node, Tensor, Write
-from gradsight.interp.values import AbsentGrad, Mapping, Seq, Unknown, tensors_in
 from gradsight.model.events import Step
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Cut, Edge, Maybe, Node, Tensor, Write
+from gradsight.model.values import AbsentGrad, Mapping, Seq, Unknown, tensors_in
 
 LENIENT = ("allow_unused", "materialize_grads")
 """Options of autograd.grad that allow inputs outside the graph; `**options` may hold them."""

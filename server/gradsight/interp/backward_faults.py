@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 from gradsight.interp.machine import assumption_of
 from gradsight.interp.regions import overlaps
-from gradsight.interp.sites import Site
-from gradsight.interp.tensors import Cut, Edge, Maybe, Node, Saved, Tensor, Write
 from gradsight.interp.writes import Writer
 from gradsight.model.events import Step
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Cut, Edge, Maybe, Node, Saved, Tensor, Write
 
 INFERENCE_NAMES = re.compile(
     r"predict|infer|eval|valid|test|generat|sampl|score|metric|embed|encode", re.IGNORECASE

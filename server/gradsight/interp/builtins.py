@@ -9,8 +9,8 @@ from typing import Any
 from gradsight.interp.loops import ROUNDS_OF_A_LOOP
 from gradsight.interp.machine import RaisedError
 from gradsight.interp.objects import Objects
-from gradsight.interp.tensors import NO_CUTS, Tensor
-from gradsight.interp.values import (
+from gradsight.model.tensors import NO_CUTS, Tensor
+from gradsight.model.values import (
     MISSING,
     AbsentGrad,
     Array,

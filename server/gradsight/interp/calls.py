@@ -12,10 +12,10 @@ from typing import Any
 
 from gradsight.interp.expected_errors import catches_at_yield
 from gradsight.interp.expressions import Expressions
-from gradsight.interp.sites import Frame, Site
 from gradsight.interp.statements import Returned, contains_yield
-from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import (
+from gradsight.model.sites import Frame, Site
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import (
     MISSING,
     Bound,
     ClassValue,
@@ -148,7 +148,9 @@ class Calls(Expressions):
 
     def keep_at_cache(self, function: Function, result: Any) -> None:
         """What a cache holds is kept at the decorator that makes the cache."""
-        kept = Site(cache_of(function), Frame(function.name, function.unit, {}, function.scope, 1))
+        kept = Site(
+            cache_of(function), Frame(function.name, function.unit, {}, function.scope, 1, self.numbering)
+        )
         for tensor in tensors_in(result):
             tensor.kept_at = kept
 
@@ -170,7 +172,9 @@ class Calls(Expressions):
             caller = caller.call_site.frame if caller.call_site is not None else None
         syntax = function.node
         names = self.bind_arguments(function, args, kwargs)
-        callee = Frame(function.name, function.unit, names, Scope(names, function.scope), frame.depth + 1)
+        callee = Frame(
+            function.name, function.unit, names, Scope(names, function.scope), frame.depth + 1, self.numbering
+        )
         callee.function = function
         callee.call_site = self.site(node)
         callee.guards = frame.guards
@@ -350,7 +354,7 @@ class Calls(Expressions):
         cls.unit = self.frame.unit
         cls.kind = self.class_kind(bases)
         scope = Scope(namespace, self.closure_scope())
-        frame = Frame("<class>", self.frame.unit, namespace, scope, self.frame.depth)
+        frame = Frame("<class>", self.frame.unit, namespace, scope, self.frame.depth, self.numbering)
         frame.call_site = self.frame.call_site
         frame.guards = self.frame.guards
         previous = self.enter(frame)

@@ -16,10 +16,10 @@ from gradsight.interp.grad_fns import grad_fn_name, name_of
 from gradsight.interp.machine import Program
 from gradsight.interp.memory import Memory, Record
 from gradsight.interp.sightings import Sighting, Watching
-from gradsight.interp.sites import Site, Unit, span_of
-from gradsight.interp.tensors import Maybe, Node, Tensor
 from gradsight.model.card import Saved, TensorCard
+from gradsight.model.sites import Site, Unit, span_of
 from gradsight.model.source import Span
+from gradsight.model.tensors import Maybe, Node, Tensor
 
 Functions = (ast.FunctionDef, ast.AsyncFunctionDef)
 Body = Callable[[EntryMachine], None]

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from gradsight.interp.builtins import Builtins
-from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import MISSING, Array, Number, Seq, Slice, Unknown, is_constant
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import MISSING, Array, Number, Seq, Slice, Unknown, is_constant
 from gradsight.ops.fact import Case, Condition, OpFact, Output
 
 PLAIN = Output()

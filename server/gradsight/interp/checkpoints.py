@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradsight.interp.tensors import Cut, Node, Saved, Tensor, leaves_of
 from gradsight.interp.training import Training
-from gradsight.interp.values import Unknown, tensors_in
+from gradsight.model.tensors import Cut, Node, Saved, Tensor, leaves_of
+from gradsight.model.values import Unknown, tensors_in
 
 
 class Checkpoints(Training):

@@ -7,8 +7,8 @@ import operator
 from typing import Any
 
 from gradsight.interp.name_reading import NameReading
-from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import (
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import (
     MISSING,
     AbsentGrad,
     External,

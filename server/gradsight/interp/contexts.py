@@ -12,7 +12,7 @@ from typing import Any
 
 from gradsight.interp.calls import Calls
 from gradsight.interp.machine import RaisedError
-from gradsight.interp.values import MISSING, ClassValue, External, Function, Instance, Opaque, Unknown
+from gradsight.model.values import MISSING, ClassValue, External, Function, Instance, Opaque, Unknown
 
 STACKS = {"contextlib.ExitStack", "contextlib.AsyncExitStack"}
 ENTERING = {"__enter__", "__aenter__"}

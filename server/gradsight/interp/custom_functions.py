@@ -8,8 +8,9 @@ from typing import Any
 from gradsight.interp.autograd import INTEGRAL
 from gradsight.interp.hooks import GradientHooks
 from gradsight.interp.returned_gradients import count_returned
-from gradsight.interp.tensors import Node, Saved, Tensor, any_requires_grad
-from gradsight.interp.values import (
+from gradsight.model.events import Step
+from gradsight.model.tensors import Node, Saved, Tensor, any_requires_grad
+from gradsight.model.values import (
     Bound,
     ClassValue,
     Function,
@@ -18,7 +19,6 @@ from gradsight.interp.values import (
     Unknown,
     tensors_in,
 )
-from gradsight.model.events import Step
 
 
 class CustomFunctions(GradientHooks):

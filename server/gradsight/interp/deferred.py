@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable
 
 from gradsight.interp.memory import binders_of
-from gradsight.interp.sites import Unit
+from gradsight.model.sites import Unit
 
 IsForeign = Callable[[str, int], bool]
 """Whether an import (module, level) leads out of the workspace."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradsight.interp.tensors import IGNORANT, Cut, Node, Tensor, any_requires_grad
 from gradsight.interp.torch_functions import TorchFunctions
-from gradsight.interp.values import Bound, Opaque, Unknown, tensors_in
+from gradsight.model.tensors import IGNORANT, Cut, Node, Tensor, any_requires_grad
+from gradsight.model.values import Bound, Opaque, Unknown, tensors_in
 
 DISCRETE = {
     "Categorical",

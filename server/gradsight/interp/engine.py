@@ -10,9 +10,9 @@ from typing import Any
 
 from gradsight.interp.machine import Program
 from gradsight.interp.protocol import Protocol
-from gradsight.interp.sites import Frame, Unit
-from gradsight.interp.tensors import Maybe, Tensor, restart_numbering
-from gradsight.interp.values import PythonModule, Scope, Unknown, tensors_in
+from gradsight.model.sites import Frame, Unit
+from gradsight.model.tensors import Maybe, Tensor
+from gradsight.model.values import PythonModule, Scope, Unknown, tensors_in
 
 
 class Machine(Protocol):
@@ -20,7 +20,6 @@ class Machine(Protocol):
 
     def __init__(self, program: Program, module: PythonModule, script: list[bool], budget: int) -> None:
         super().__init__(program, module, script, budget)
-        restart_numbering()
         self.expressions = self.expression_table()
         self.simple_statements = self.simple_table()
         self.compound_statements = self.compound_table()
@@ -76,7 +75,7 @@ class Machine(Protocol):
         frame: Frame | None = None
         for unit in units:
             if frame is None:
-                frame = Frame("<module>", unit, namespace, scope, 0)
+                frame = Frame("<module>", unit, namespace, scope, 0, self.numbering)
             frame.unit = unit
             self.frame = frame
             self.execute(unit.tree)

@@ -18,10 +18,11 @@ from gradsight.interp.importing import Importing
 from gradsight.interp.machine import PathEnded, Program, RaisedError, Unwanted
 from gradsight.interp.memory import Memory, Record, binders_of, names_bound, only_defines, rests_on
 from gradsight.interp.parsing import parse_text
-from gradsight.interp.sites import Frame, Unit
 from gradsight.interp.syntax import remembered
-from gradsight.interp.tensors import Maybe, Node, Tensor
-from gradsight.interp.values import (
+from gradsight.model.sites import Frame, Unit
+from gradsight.model.source import Source
+from gradsight.model.tensors import Maybe, Node, Tensor
+from gradsight.model.values import (
     ClassValue,
     Function,
     Instance,
@@ -33,7 +34,6 @@ from gradsight.interp.values import (
     Unknown,
     tensors_in,
 )
-from gradsight.model.source import Source
 
 WRITES = re.compile(
     r"[a-z0-9]_\(|[-+*/@%|&^]=|\]\s*=[^=]|inplace|out=|\.data\b|detach|\.item\(|tensor\(|no_grad|inference_mode|numpy\(|"
@@ -77,7 +77,7 @@ class EntryMachine(Importing):
                 self.run_units(units, namespace)
                 return
             scope = Scope(namespace, None)
-            frame = Frame("<module>", units[0], namespace, scope, 0)
+            frame = Frame("<module>", units[0], namespace, scope, 0, self.numbering)
             for unit in units:
                 self.asked = unit_asked[unit] = set()
                 frame.unit = unit
@@ -401,7 +401,7 @@ class Explorer:
     ) -> None:
         assert cls.unit is not None
         assert cls.node is not None
-        machine.frame = self.outer_frame(cls.unit)
+        machine.frame = self.outer_frame(machine, cls.unit)
         receiver = self.make_receiver(machine, cls)
         if method.name == "__init__":
             return
@@ -432,7 +432,7 @@ class Explorer:
         return instance
 
     def call_alone(self, machine: EntryMachine, function: Function, given: list[Any], context: str) -> None:
-        machine.frame = self.outer_frame(function.unit)
+        machine.frame = self.outer_frame(machine, function.unit)
         machine.assuming = context in ("forward", "loss")
         signature = function.node.args
         parameters = [*signature.posonlyargs, *signature.args]
@@ -453,7 +453,7 @@ class Explorer:
             return
         losses = [tensor for tensor in tensors_in(result) if tensor.needs_grad() is not False]
         if losses and machine.assuming:
-            machine.frame = self.outer_frame(function.unit)
+            machine.frame = self.outer_frame(machine, function.unit)
             machine.run_backward(
                 losses,
                 machine.site(function.node),
@@ -483,8 +483,8 @@ class Explorer:
             value.hint = {"bool": "bool", "str": "text"}.get(annotation, "number")
         return value
 
-    def outer_frame(self, unit: Unit) -> Frame:
-        return Frame("<module>", unit, self.namespace, Scope(self.namespace, None), 0)
+    def outer_frame(self, machine: EntryMachine, unit: Unit) -> Frame:
+        return Frame("<module>", unit, self.namespace, Scope(self.namespace, None), 0, machine.numbering)
 
 
 def is_worth(node: Any, unit: Unit, context: str) -> bool:

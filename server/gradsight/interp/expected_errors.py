@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from gradsight.interp.syntax import own_statements, remembered
-from gradsight.interp.values import Function, Instance, Opaque
+from gradsight.model.values import Function, Instance, Opaque
 
 REFUSALS = frozenset({
     "leaf-written", "shared-view-written", "saved-overwritten", "out-refused", "numpy-refused", "backward-without-graph",

@@ -8,8 +8,8 @@ from typing import Any
 
 from gradsight.interp.comparisons import Comparisons
 from gradsight.interp.loops import MANY
-from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import (
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import (
     MISSING,
     AbsentGrad,
     Array,

@@ -6,11 +6,11 @@ import ast
 from typing import Any
 
 from gradsight.interp.phases import belongs_to_an_early_phase
-from gradsight.interp.sites import Site
 from gradsight.interp.switches import Switches
-from gradsight.interp.tensors import Cut, Edge, Node, Tensor, leaves_of
-from gradsight.interp.values import AbsentGrad, Number, Opaque, cuts_of
 from gradsight.model.events import Step
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Cut, Edge, Node, Tensor, leaves_of
+from gradsight.model.values import AbsentGrad, Number, Opaque, cuts_of
 
 LINEAR = {"add", "sub", "mul", "div", "neg", "mean", "sum", "stack", "cat", "add_", "sub_", "mul_", "div_", "index", "squeeze", "to"}  # fmt: skip
 COMPARING = {

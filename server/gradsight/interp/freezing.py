@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from gradsight.interp.scaling import Scaling
-from gradsight.interp.sites import Site
-from gradsight.interp.tensors import Tensor
 from gradsight.interp.training import members_of
-from gradsight.interp.values import Number, Opaque, Unknown
 from gradsight.model.events import Step
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import Number, Opaque, Unknown
 
 ADAMS = ("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "SparseAdam")
 """Optimizers that go on moving a parameter for as long as their running averages last."""

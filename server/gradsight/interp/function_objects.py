@@ -6,8 +6,8 @@ import ast
 from typing import Any
 
 from gradsight.interp.attribute_protocol import AttributeProtocol
-from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import Bound, ClassValue, External, Function, Number, Partial, Seq, Unknown
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import Bound, ClassValue, External, Function, Number, Partial, Seq, Unknown
 
 PIECES = {"getter", "setter", "deleter"}
 ABSTRACT = ("collections.", "typing.", "numbers.")

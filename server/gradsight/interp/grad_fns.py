@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradsight.interp.tensors import Node
+from gradsight.model.tensors import Node
 
 # Operators that are recorded under their own name: `log_softmax` and `nn.LogSoftmax` as LogSoftmaxBackward0.
 OWN = """

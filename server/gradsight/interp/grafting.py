@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from gradsight.interp.sites import Unit
+from gradsight.model.sites import Unit
 
 Lines = dict[int, int]
 Body = list[Any]

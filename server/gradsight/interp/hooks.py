@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradsight.interp.distributions import Distributions
-from gradsight.interp.sites import Frame, Site
 from gradsight.interp.syntax import base_name, names_read, own_statements, returns_value
-from gradsight.interp.tensors import Edge, Node, Tensor
-from gradsight.interp.values import Function, Method, Partial
 from gradsight.model.events import Step
+from gradsight.model.sites import Frame, Site
+from gradsight.model.tensors import Edge, Node, Tensor
+from gradsight.model.values import Function, Method, Partial
 
 SUMS = {"add", "sub", "add_", "sub_", "sum", "expand", "expand_as"}
 """Operators that give an operand the gradient they were given, or a window on it."""
@@ -140,7 +140,7 @@ class GradientHooks(Distributions):
 
     def place_in(self, function: Function, node: ast.AST) -> Site:
         """A place inside a function that is not running."""
-        return Site(node, Frame(function.name, function.unit, {}, function.scope, 1))
+        return Site(node, Frame(function.name, function.unit, {}, function.scope, 1, self.numbering))
 
 
 def gradient_is_shared(start: Node | None, tensor: Tensor) -> bool | None:

@@ -8,9 +8,9 @@ from typing import Any
 from gradsight.interp.engine import Machine
 from gradsight.interp.machine import PathEnded, Program, RaisedError
 from gradsight.interp.memory import names_bound
-from gradsight.interp.sites import Unit
-from gradsight.interp.values import MISSING, Names, Pending, PythonModule
+from gradsight.model.sites import Unit
 from gradsight.model.source import Source
+from gradsight.model.values import MISSING, Names, Pending, PythonModule
 
 Finder = Callable[[str, int, str], Source | None]
 IMPORT_STATE = (

@@ -11,10 +11,10 @@ from gradsight.interp.expressions import BINARY
 from gradsight.interp.layouts import is_leading, still_overlaps
 from gradsight.interp.regions import region_of
 from gradsight.interp.shapes import index_shape, numel
-from gradsight.interp.sites import Site
 from gradsight.interp.tensor_attributes import TensorAttributes
-from gradsight.interp.tensors import IGNORANT, Node, Saved, Tensor, any_requires_grad
-from gradsight.interp.values import (
+from gradsight.model.sites import Site
+from gradsight.model.tensors import IGNORANT, Node, Saved, Tensor, any_requires_grad
+from gradsight.model.values import (
     MISSING,
     Array,
     Function,

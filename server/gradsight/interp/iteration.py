@@ -10,8 +10,9 @@ from typing import Any
 from gradsight.interp.contexts import Contexts
 from gradsight.interp.loops import MANY
 from gradsight.interp.quantities import LENGTH
-from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import (
+from gradsight.model.events import Step
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import (
     Array,
     ClassValue,
     Function,
@@ -25,7 +26,6 @@ from gradsight.interp.values import (
     Unknown,
     tensors_in,
 )
-from gradsight.model.events import Step
 
 ROUNDS_WHEN_UNKNOWN = 3
 

@@ -11,10 +11,10 @@ from typing import Any
 
 from gradsight.interp.aliases import BY_HAND, Aliases, StaleName
 from gradsight.interp.regions import overlaps
-from gradsight.interp.sites import Site
-from gradsight.interp.tensors import Numbered, Storage, Tensor, Write
-from gradsight.interp.values import MISSING, Instance, Mapping, Seq
 from gradsight.model.events import Step
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Storage, Tensor, Write
+from gradsight.model.values import MISSING, Instance, Mapping, Seq
 
 
 class Keep:
@@ -37,7 +37,7 @@ class KeptValues(Aliases):
     """Tensors that a class holds: when, and for which instance, they were read."""
 
     def do_assign(self, node: ast.Assign) -> Any:
-        before = Numbered.last
+        before = self.numbering.last
         status = super().do_assign(node)
         if isinstance(node.value, KEEPING):
             for target in node.targets:

@@ -7,15 +7,15 @@ from typing import Any
 
 from gradsight.interp.backward import Backward
 from gradsight.interp.regions import overlaps, surely_overlap
-from gradsight.interp.sites import Site
 from gradsight.interp.syntax import names_read
-from gradsight.interp.tensors import Maybe, Tensor
-from gradsight.interp.values import (
+from gradsight.model.events import Step
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Maybe, Tensor
+from gradsight.model.values import (
     Mapping,
     Seq,
     tensors_in,
 )
-from gradsight.model.events import Step
 
 DTYPE_METHODS = {
     "double": "double", "half": "half", "bfloat16": "half", "float": "float", "long": "int", "int": "int", "short": "int",

@@ -9,8 +9,8 @@ from typing import Any
 from gradsight.interp.absence import Arm
 from gradsight.interp.assignment import Assignment
 from gradsight.interp.foresight import OUTCOMES, Foresight, Trail
-from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import Instance, Mapping, Number, Seq, is_constant
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import Instance, Mapping, Number, Seq, is_constant
 
 BREAK = "break"
 CONTINUE = "continue"

@@ -9,8 +9,8 @@ from gradsight.interp.cases import bind
 from gradsight.interp.layers import CONTAINERS
 from gradsight.interp.module_methods import ModuleMethods
 from gradsight.interp.shapes import by_class, numel
-from gradsight.interp.tensors import Maybe, Node, Tensor, any_requires_grad
-from gradsight.interp.values import (
+from gradsight.model.tensors import Maybe, Node, Tensor, any_requires_grad
+from gradsight.model.values import (
     Function,
     Instance,
     Layer,

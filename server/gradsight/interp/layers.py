@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradsight.interp.values import Unknown
+from gradsight.model.values import Unknown
 
 CONTAINERS = {"nn.Sequential", "nn.ModuleList", "nn.ModuleDict", "nn.ParameterList", "nn.ParameterDict"}
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from gradsight.interp.einsum import Kept
 from gradsight.interp.shapes import Shape, numel
-from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import Slice
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import Slice
 
 DENSE_VIEWS = {
     "view",

@@ -11,10 +11,11 @@ import ast
 from typing import Any
 
 from gradsight.interp.replacement import Replacement
-from gradsight.interp.sites import Site
 from gradsight.interp.syntax import names_read, statement_around
-from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import (
+from gradsight.model.events import Step
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import (
     AbsentGrad,
     Function,
     Instance,
@@ -25,7 +26,6 @@ from gradsight.interp.values import (
     Unknown,
     tensors_in,
 )
-from gradsight.model.events import Step
 
 
 class GradientRecord:

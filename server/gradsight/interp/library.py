@@ -11,8 +11,9 @@ from typing import Any
 from gradsight.interp.machine import RaisedError
 from gradsight.interp.quantities import RESIZES
 from gradsight.interp.standard import Standard
-from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import (
+from gradsight.model.events import Step
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import (
     MISSING,
     Array,
     Bound,
@@ -35,7 +36,6 @@ from gradsight.interp.values import (
     cuts_of,
     is_constant,
 )
-from gradsight.model.events import Step
 
 MATH = {name: getattr(math, name) for name in ("sqrt", "exp", "log", "sin", "cos", "tan", "floor", "ceil", "pow", "log2", "log10", "tanh", "fabs", "prod")}  # fmt: skip
 SHORT_PATHS = {

@@ -20,8 +20,8 @@ from gradsight.interp.later_rounds import (
     LoopRun,
     leaves_block,
 )
-from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import Instance, Layer, Number, Seq
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import Instance, Layer, Number, Seq
 
 __all__ = ["BREAK", "CONTINUE", "MANY", "ROUNDS_OF_A_LOOP", "Flow", "LoopRun", "Loops", "leaves_block"]
 

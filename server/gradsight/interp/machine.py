@@ -17,10 +17,12 @@ from gradsight.interp.deferred import divide
 from gradsight.interp.expected_errors import IMMEDIATE, REFUSALS
 from gradsight.interp.parsing import parse_text
 from gradsight.interp.quantities import FILLS, LENGTH, MORE, TRUTH, Assumed, Question
-from gradsight.interp.sites import Frame, Site, Unit
 from gradsight.interp.syntax import remembered
-from gradsight.interp.tensors import Maybe, Tensor
-from gradsight.interp.values import (
+from gradsight.model.events import Event, Step
+from gradsight.model.sites import Frame, Numbering, Site, Unit
+from gradsight.model.source import Source
+from gradsight.model.tensors import Maybe, Tensor
+from gradsight.model.values import (
     AbsentGrad,
     Array,
     Instance,
@@ -37,8 +39,6 @@ from gradsight.interp.values import (
     Unknown,
     is_constant,
 )
-from gradsight.model.events import Event, Step
-from gradsight.model.source import Source
 from gradsight.ops.table import Table
 
 
@@ -115,6 +115,7 @@ class MachineState:
 
     def __init__(self, program: Program, module: PythonModule, script: list[bool], budget: int) -> None:
         self.program = program
+        self.numbering = Numbering()
         self.table = program.table
         self.module = module
         self.script = script
@@ -383,7 +384,7 @@ class MachineState:
 
     def top_frame(self, unit: Unit, scope: Scope) -> Frame:
         """The frame of a module's top level."""
-        return Frame("<module>", unit, scope.names, scope, 0)
+        return Frame("<module>", unit, scope.names, scope, 0, self.numbering)
 
 
 def names_in_place(node: ast.AST) -> bool:

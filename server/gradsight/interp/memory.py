@@ -10,9 +10,9 @@ import ast
 from typing import Any
 
 from gradsight.interp.grafting import Grafted, remap
-from gradsight.interp.sites import Unit
-from gradsight.interp.values import PythonModule
 from gradsight.model.events import Event
+from gradsight.model.sites import Unit
+from gradsight.model.values import PythonModule
 
 Gaps = dict[tuple[str, Unit, int], int]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradsight.interp.layer_calls import Modules
-from gradsight.interp.values import External, Function, Native, Opaque, Unknown
+from gradsight.model.values import External, Function, Native, Opaque, Unknown
 
 MODES = {
     "torch.no_grad": False,

@@ -6,8 +6,8 @@ import ast
 from typing import Any
 
 from gradsight.interp.modules import MODULE_METHODS, ModuleRegistry, kind_of
-from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import (
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import (
     MISSING,
     Bound,
     Function,

@@ -8,8 +8,8 @@ from typing import Any
 from gradsight.interp.layers import CONTAINERS, constructor_options, make_tensors
 from gradsight.interp.namespaces import REGISTRIES
 from gradsight.interp.tensor_api import TensorApi
-from gradsight.interp.tensors import Maybe, Tensor
-from gradsight.interp.values import (
+from gradsight.model.tensors import Maybe, Tensor
+from gradsight.model.values import (
     MISSING,
     Bound,
     External,

@@ -6,8 +6,8 @@ import ast
 from typing import Any
 
 from gradsight.interp.statements import Statements
-from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import MISSING, Instance, Layer, Mapping, Names, Pending, Seq
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import MISSING, Instance, Layer, Mapping, Names, Pending, Seq
 
 
 class NameReading(Statements):

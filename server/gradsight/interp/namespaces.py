@@ -9,9 +9,9 @@ import ast
 from typing import Any
 
 from gradsight.interp.containers import Containers
-from gradsight.interp.sites import Frame
-from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import MISSING, Instance, Mapping, Opaque, Scope, Unknown
+from gradsight.model.sites import Frame
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import MISSING, Instance, Mapping, Opaque, Scope, Unknown
 
 REGISTRIES = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "module"}
 
@@ -153,7 +153,7 @@ class Namespaces(Containers):
         if not isinstance(name, str):
             return self.gap("global under an unknown name", node)
         scope = self.outermost_scope()
-        previous = self.enter(Frame("<module>", self.frame.unit, scope.names, scope, 0))
+        previous = self.enter(Frame("<module>", self.frame.unit, scope.names, scope, 0, self.numbering))
         try:
             return self.load_name(ast.copy_location(ast.Name(name, ast.Load()), node))
         finally:

@@ -10,8 +10,8 @@ from gradsight.interp.calls import nonlocal_names
 from gradsight.interp.containers import known_slice
 from gradsight.interp.function_objects import FunctionObjects
 from gradsight.interp.statements import contains_yield
-from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import (
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import (
     MISSING,
     AbsentGrad,
     Array,

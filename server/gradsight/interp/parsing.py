@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gradsight.interp.grafting import Grafted, graft
-from gradsight.interp.sites import Unit
 from gradsight.model.report import SyntaxProblem
+from gradsight.model.sites import Unit
 from gradsight.model.source import Span
 
 MOST_REPAIRS = 12

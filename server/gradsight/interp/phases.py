@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from gradsight.interp.sites import Frame, Site
 from gradsight.interp.syntax import conditions_around
+from gradsight.model.sites import Frame, Site
 
 SMALLER = (ast.Lt, ast.LtE)
 GREATER = (ast.Gt, ast.GtE)

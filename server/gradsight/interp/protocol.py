@@ -7,12 +7,12 @@ from itertools import pairwise
 from typing import Any
 
 from gradsight.interp.freezing import Freezing
-from gradsight.interp.sites import Site
 from gradsight.interp.syntax import called_attribute, own_statements
-from gradsight.interp.tensors import Tensor
 from gradsight.interp.training import Action
-from gradsight.interp.values import Layer, Opaque
 from gradsight.model.events import Step
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import Layer, Opaque
 
 REPLACING = {
     "round_",

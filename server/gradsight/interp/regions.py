@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradsight.interp.cases import parts_of
-from gradsight.interp.values import Seq, Slice
+from gradsight.model.values import Seq, Slice
 
 
 def region_of(index: Any, shape: Any = None) -> Any:

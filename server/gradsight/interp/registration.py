@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradsight.interp.layers import has_parameters
-from gradsight.interp.sites import Frame, Site
 from gradsight.interp.syntax import called_attribute, conditions_around, own_statements, statement_around
 from gradsight.interp.targets import Targets
-from gradsight.interp.tensors import Node, Tensor
-from gradsight.interp.values import (
+from gradsight.model.events import Step
+from gradsight.model.sites import Frame, Site
+from gradsight.model.tensors import Node, Tensor
+from gradsight.model.values import (
     ClassValue,
     Function,
     Instance,
@@ -22,7 +23,6 @@ from gradsight.interp.values import (
     Unknown,
     tensors_in,
 )
-from gradsight.model.events import Step
 
 SOFTMAX = {"softmax", "Softmax", "softmin"}
 SIGMOIDS = {"sigmoid", "Sigmoid"}

@@ -6,11 +6,11 @@ import ast
 from typing import Any
 
 from gradsight.interp.registration import Registration
-from gradsight.interp.sites import Site
 from gradsight.interp.syntax import statement_around
-from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import MISSING, Instance, Layer, Opaque, tensors_in
 from gradsight.model.events import Step
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import MISSING, Instance, Layer, Opaque, tensors_in
 
 
 class Replacement(Registration):

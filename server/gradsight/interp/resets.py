@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from gradsight.interp.sites import Site
-from gradsight.interp.values import ClassValue, Function
+from gradsight.model.sites import Site
+from gradsight.model.values import ClassValue, Function
 
 CUTTING = {"detach", "item", "tolist", "numpy"}
 """Methods whose result has no graph."""

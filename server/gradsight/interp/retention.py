@@ -8,10 +8,10 @@ from typing import Any
 from gradsight.interp.flow import LINEAR
 from gradsight.interp.kept_values import KeptValues
 from gradsight.interp.resets import is_let_go
-from gradsight.interp.sites import Site
-from gradsight.interp.tensors import Edge, Node, Tensor
-from gradsight.interp.values import Instance
 from gradsight.model.events import Step
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Edge, Node, Tensor
+from gradsight.model.values import Instance
 
 
 class Retention(KeptValues):

@@ -7,11 +7,11 @@ from typing import Any
 
 from gradsight.interp.flow import LINEAR
 from gradsight.interp.ledger import GradientRecord, Ledger
-from gradsight.interp.sites import Site
 from gradsight.interp.syntax import called_attribute
-from gradsight.interp.tensors import Node, Tensor
-from gradsight.interp.values import Opaque
 from gradsight.model.events import Step
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Node, Tensor
+from gradsight.model.values import Opaque
 
 INDIFFERENT = {
     "isfinite",

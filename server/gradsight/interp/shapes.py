@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import Seq, Slice
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import Seq, Slice
 from gradsight.ops.fact import Output
 
 Shape = Any

@@ -11,10 +11,10 @@ from typing import Any
 
 from gradsight.interp.entries import EntryMachine
 from gradsight.interp.grad_fns import WRITTEN_INSIDE
-from gradsight.interp.sites import Frame, Unit
 from gradsight.interp.statements import LoopRun
-from gradsight.interp.tensors import IGNORANT, Counter, Maybe, Node, Storage, Tensor, Write
-from gradsight.interp.values import Function, Native, Seq, Unknown, is_constant, tensors_in
+from gradsight.model.sites import Frame, Unit
+from gradsight.model.tensors import IGNORANT, Counter, Maybe, Node, Storage, Tensor, Write
+from gradsight.model.values import Function, Native, Seq, Unknown, is_constant, tensors_in
 
 MOST_PER_NAME = 24
 """So many moments tell whether a name always stands for the same kind of tensor."""
@@ -104,7 +104,7 @@ class Watching(EntryMachine):
         names = super().bind_arguments(function, args, kwargs)
         signature = function.node.args
         caller = self.frame
-        inside = Frame(function.name, function.unit, names, None, caller.depth + 1)
+        inside = Frame(function.name, function.unit, names, None, caller.depth + 1, caller.numbering)
         inside.loops, inside.call_site = caller.loops, None
         self.frame = inside
         try:

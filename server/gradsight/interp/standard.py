@@ -8,8 +8,8 @@ from typing import Any
 
 from gradsight.interp.custom_functions import CustomFunctions
 from gradsight.interp.expressions import BINARY
-from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import Function, Instance, Native, Opaque, Seq, Stream, Unknown
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import Function, Instance, Native, Opaque, Seq, Stream, Unknown
 
 
 class Standard(CustomFunctions):

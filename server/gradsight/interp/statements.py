@@ -12,8 +12,8 @@ from gradsight.interp.expected_errors import expects_error, waits_for_error
 from gradsight.interp.loops import BREAK, CONTINUE, Flow, LoopRun, Loops, leaves_block
 from gradsight.interp.machine import PathEnded, RaisedError
 from gradsight.interp.syntax import remembered
-from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import (
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import (
     MISSING,
     Array,
     Bound,

@@ -6,12 +6,12 @@ import ast
 from typing import Any
 
 from gradsight.interp.backward_faults import INFERENCE_NAMES
-from gradsight.interp.sites import Site
 from gradsight.interp.syntax import own_statements
-from gradsight.interp.tensors import Cut, Tensor
 from gradsight.interp.transforms import Transforms
-from gradsight.interp.values import Function
 from gradsight.model.events import Step
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Cut, Tensor
+from gradsight.model.values import Function
 
 
 class Switches(Transforms):

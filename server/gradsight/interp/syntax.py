@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gradsight.interp.sites import Frame
+from gradsight.model.sites import Frame
 
 BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
 

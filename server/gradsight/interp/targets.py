@@ -8,10 +8,10 @@ from typing import Any
 
 from gradsight.interp.flow import COMPARING, nodes_behind
 from gradsight.interp.retention import Retention
-from gradsight.interp.sites import Site
-from gradsight.interp.tensors import Node, Tensor, leaves_of
-from gradsight.interp.values import Layer
 from gradsight.model.events import Step
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Node, Tensor, leaves_of
+from gradsight.model.values import Layer
 
 TARGET_NAMES = re.compile(r"target|teacher|bootstrap|bellman|expected|goal", re.IGNORECASE)
 WEIGHT_NAMES = re.compile(r"adv|td_error|delta|return|reward|baseline", re.IGNORECASE)

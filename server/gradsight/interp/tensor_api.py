@@ -10,8 +10,9 @@ from gradsight.interp.cases import bind, dtype_name, short_name
 from gradsight.interp.indexing import Indexing
 from gradsight.interp.shapes import numel
 from gradsight.interp.syntax import written_name
-from gradsight.interp.tensors import NO_CUTS, Cut, Node, Tensor
-from gradsight.interp.values import (
+from gradsight.model.events import Step
+from gradsight.model.tensors import NO_CUTS, Cut, Node, Tensor
+from gradsight.model.values import (
     Array,
     External,
     Number,
@@ -19,7 +20,6 @@ from gradsight.interp.values import (
     Unknown,
     tensors_in,
 )
-from gradsight.model.events import Step
 from gradsight.ops.fact import Output
 
 DTYPE_METHODS = {

@@ -6,9 +6,10 @@ import ast
 from typing import Any
 
 from gradsight.interp.late_reads import LateReads
-from gradsight.interp.sites import Site
-from gradsight.interp.tensors import IGNORANT, NO_CUTS, Cut, Maybe, Tensor
-from gradsight.interp.values import (
+from gradsight.model.events import Step
+from gradsight.model.sites import Site
+from gradsight.model.tensors import IGNORANT, NO_CUTS, Cut, Maybe, Tensor
+from gradsight.model.values import (
     AbsentGrad,
     Bound,
     External,
@@ -18,7 +19,6 @@ from gradsight.interp.values import (
     Unknown,
     Version,
 )
-from gradsight.model.events import Step
 
 
 class TensorAttributes(LateReads):

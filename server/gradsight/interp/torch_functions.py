@@ -13,8 +13,9 @@ from gradsight.interp.layers import CONTAINERS, SIGNATURES
 from gradsight.interp.modes import MODES, SAVING_CONTEXTS, SETTERS
 from gradsight.interp.modules import MODULE_METHODS
 from gradsight.interp.shapes import sizes_of
-from gradsight.interp.tensors import Cut, Maybe, Node, Tensor, any_requires_grad
-from gradsight.interp.values import (
+from gradsight.model.events import Step
+from gradsight.model.tensors import Cut, Maybe, Node, Tensor, any_requires_grad
+from gradsight.model.values import (
     MISSING,
     Array,
     External,
@@ -30,7 +31,6 @@ from gradsight.interp.values import (
     cuts_of,
     tensors_in,
 )
-from gradsight.model.events import Step
 from gradsight.ops.table import Table
 
 SIZED_FACTORIES = {"zeros", "ones", "randn", "rand", "empty", "full", "normal", "randint"}

@@ -6,9 +6,10 @@ import ast
 from typing import Any
 
 from gradsight.interp.modes import Modes
-from gradsight.interp.sites import Site
-from gradsight.interp.tensors import Tensor
-from gradsight.interp.values import (
+from gradsight.model.events import Step
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import (
     Bound,
     Function,
     Instance,
@@ -23,7 +24,6 @@ from gradsight.interp.values import (
     cuts_of,
     tensors_in,
 )
-from gradsight.model.events import Step
 
 STEP_HOOKS = {"register_step_pre_hook": "pre hooks", "register_step_post_hook": "post hooks"}
 

@@ -7,10 +7,11 @@ from typing import Any
 
 from gradsight.interp.backward import nodes_and_leaves
 from gradsight.interp.library import Library
-from gradsight.interp.sites import Frame, Site
 from gradsight.interp.syntax import names_read
-from gradsight.interp.tensors import Node, Tensor, any_requires_grad
-from gradsight.interp.values import (
+from gradsight.model.events import Step
+from gradsight.model.sites import Frame, Site
+from gradsight.model.tensors import Node, Tensor, any_requires_grad
+from gradsight.model.values import (
     Function,
     Instance,
     Layer,
@@ -21,7 +22,6 @@ from gradsight.interp.values import (
     Seq,
     tensors_in,
 )
-from gradsight.model.events import Step
 
 BY_POSITION = {"grad", "grad_and_value", "jacrev", "jacfwd"}
 """Transforms that are told by `argnums` what to differentiate."""
@@ -251,7 +251,7 @@ class Transforms(Library):
             read |= names_read(statement)
         if read & {*chosen, "locals", "vars"} or not works(body):
             return False
-        frame = Frame(function.name, function.unit, {}, function.scope, 1)
+        frame = Frame(function.name, function.unit, {}, function.scope, 1, self.numbering)
         instead = used_instead(body, function.scope)
         place, other = (
             (

@@ -9,8 +9,9 @@ from typing import Any
 from gradsight.interp.autograd import INTEGRAL, Recorder, holds_of
 from gradsight.interp.regions import surely_overlap
 from gradsight.interp.shapes import numel
-from gradsight.interp.sites import Site
-from gradsight.interp.tensors import (
+from gradsight.model.events import Step
+from gradsight.model.sites import Site
+from gradsight.model.tensors import (
     NO_CUTS,
     Cut,
     Maybe,
@@ -21,8 +22,7 @@ from gradsight.interp.tensors import (
     any_requires_grad,
     views_made_by,
 )
-from gradsight.interp.values import External, Partial
-from gradsight.model.events import Step
+from gradsight.model.values import External, Partial
 from gradsight.ops.fact import Case
 
 

@@ -11,8 +11,8 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gradsight.interp.sites import Site, Unit
-from gradsight.interp.tensors import NO_CUTS, Cut, Tensor
+from gradsight.model.sites import Site, Unit
+from gradsight.model.tensors import NO_CUTS, Cut, Tensor
 
 CONSTANTS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
 

@@ -14,29 +14,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradsight.interp.sites import Site
+from gradsight.model.sites import Numbering, Site
 
 
 class Numbered:
-    """Objects with a number of their own, so that sets of them are walked in the same order every time."""
+    """Objects with a number of their own on their path, so that sets of them are walked in the same order every time."""
 
     __slots__ = ("serial",)
-    last = 0
-
-    def __init__(self) -> None:
-        Numbered.last += 1
-        self.serial = Numbered.last
+    serial: int
 
     def __hash__(self) -> int:
         return self.serial
 
     def __eq__(self, other: object) -> bool:
         return self is other
-
-
-def restart_numbering() -> None:
-    """Begin a path: equal paths number their objects equally."""
-    Numbered.last = 0
 
 
 class Maybe:
@@ -72,9 +63,8 @@ class Storage(Numbered):
 
     __slots__ = ("epoch", "stores", "writes", "zero")
 
-    def __init__(self) -> None:
-        Numbered.last += 1
-        self.serial = Numbered.last
+    def __init__(self, numbering: Numbering) -> None:
+        numbering.last = self.serial = numbering.last + 1
         self.epoch = 0
         self.zero = False
         """Whether every element is known to be zero."""
@@ -122,8 +112,8 @@ class Cut(Numbered):
     __slots__ = ("edges", "kind", "op", "site", "source", "tick")
 
     def __init__(self, kind: str, op: str, site: Site, source: Tensor, tick: int) -> None:
-        Numbered.last += 1
-        self.serial = Numbered.last
+        numbering = site.frame.numbering
+        numbering.last = self.serial = numbering.last + 1
         self.kind = kind
         self.op = op
         self.site = site
@@ -181,8 +171,8 @@ class Node(Numbered):
     )
 
     def __init__(self, op: str, site: Site, inputs: list[Edge], requires: RequiresGrad, tick: int) -> None:
-        Numbered.last += 1
-        self.serial = Numbered.last
+        numbering = site.frame.numbering
+        numbering.last = self.serial = numbering.last + 1
         self.op = op
         self.site = site
         self.inputs = inputs
@@ -248,10 +238,10 @@ class Tensor(Numbered):
         dtype: str = "float",
         shape: Any = None,
     ) -> None:
-        Numbered.last += 1
-        self.serial = Numbered.last
+        numbering = site.frame.numbering
+        numbering.last = self.serial = numbering.last + 1
         self.site = site
-        self.storage = storage if storage is not None else Storage()
+        self.storage = storage if storage is not None else Storage(numbering)
         self.counter = counter if counter is not None else Counter()
         self.node = node
         self.requires_grad = requires_grad

@@ -57,6 +57,15 @@ class Unit:
         return self.lines[index] if 0 <= index < len(self.lines) else ""
 
 
+class Numbering:
+    """The numbers that one path has given to its objects: equal paths number them equally."""
+
+    __slots__ = ("last",)
+
+    def __init__(self) -> None:
+        self.last = 0
+
+
 class Frame:
     """One activation.  `call_site` is where it was called from."""
 
@@ -70,6 +79,7 @@ class Frame:
         "loops",
         "name",
         "namespace",
+        "numbering",
         "owner",
         "receiver",
         "scope",
@@ -78,12 +88,15 @@ class Frame:
         "yields",
     )
 
-    def __init__(self, name: str, unit: Unit, namespace: dict[str, Any], scope: Any, depth: int) -> None:
+    def __init__(
+        self, name: str, unit: Unit, namespace: dict[str, Any], scope: Any, depth: int, numbering: Numbering
+    ) -> None:
         self.name = name
         self.unit = unit
         self.namespace = namespace
         self.scope = scope
         self.depth = depth
+        self.numbering = numbering
         self.call_site: Site | None = None
         self.function: Any = None
         self.owner: Any = None
