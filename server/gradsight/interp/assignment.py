@@ -34,8 +34,8 @@ class Assignment(MachineState):
         frame = self.frame
         if isinstance(value, Tensor) and not value.label:
             value.label = name
-        if frame.stale is not None:
-            frame.stale.pop(name, None)
+        if frame.watched is not None:
+            frame.watched.pop(name, None)
         if frame.global_names is not None and name in frame.global_names:
             self.bind_global(name, value)
             return

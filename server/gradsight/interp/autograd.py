@@ -24,6 +24,7 @@ from gradsight.model.tensors import (
     any_requires_grad,
     views_made_by,
 )
+from gradsight.model.trace import AbsentGradUsed, CutByMode, Iterated, Read, Used
 from gradsight.model.values import (
     AbsentGrad,
     Array,
@@ -155,6 +156,7 @@ class Recorder(CaseSelection):
         self, bound: dict[str, Any], node: ast.AST
     ) -> tuple[list[tuple[str, Tensor]], bool, frozenset[Cut]]:
         """The tensor operands by argument, whether an unknown one may be a tensor, and the cuts in the data."""
+        self.tell(Used(bound, node))
         operands: list[tuple[str, Tensor]] = []
         ignorant = False
         cuts = NO_CUTS
@@ -167,16 +169,17 @@ class Recorder(CaseSelection):
                 if value.cuts:
                     cuts = cuts | value.cuts
                 if value.snapshot:
-                    self.note_read(value, node)
+                    self.tell(Read(value, node))
             elif kind is Seq:
-                self.read_repeated(value, node)
+                self.tell(Iterated(value, node))
+                ignorant = ignorant or (not value.items and not value.exact)
                 inner = tensors_in(value)
                 operands.extend((name, tensor) for tensor in inner)
                 for tensor in inner:
                     if tensor.one_of_many and tensor.counter.version != tensor.born_version:
                         self.outdated_view_used(tensor, node)
                     if tensor.snapshot:
-                        self.note_read(tensor, node)
+                        self.tell(Read(tensor, node))
                 cuts = cuts | cuts_of(value)
                 if not value.exact or any(
                     isinstance(item, Unknown) and not item.hint for item in value.items
@@ -196,7 +199,7 @@ class Recorder(CaseSelection):
             elif kind is Instance or kind is Opaque or kind is Mapping:
                 ignorant = ignorant or kind is not Opaque
             elif kind is AbsentGrad:
-                self.absent_grad_used(value, node)
+                self.tell(AbsentGradUsed(value, node))
         return operands, ignorant, cuts
 
     def outdated_view_used(self, view: Tensor, node: ast.AST) -> None:
@@ -228,6 +231,7 @@ class Recorder(CaseSelection):
 
     def mode_cut(self, op: str, operands: list[tuple[str, Tensor]], site: Site) -> frozenset[Cut]:
         """The cut that grad mode makes: data flows on, nothing is recorded."""
+        self.tell(CutByMode(op, site))
         place = self.mode_site if self.mode_site is not None else site
         found = set()
         for _, tensor in operands:
@@ -344,6 +348,9 @@ class Recorder(CaseSelection):
             result.one_of_many = op
         if not self.grad_mode:
             result.view_made_without_grad = True
+        if source.snapshot == "grad":
+            # A view, or a detached alias, of a gradient follows it as the gradient's own name does.
+            result.snapshot, result.grad_of = "grad", source.grad_of
         return result
 
     def attach_node(

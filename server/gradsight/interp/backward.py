@@ -11,7 +11,7 @@ from gradsight.interp.shapes import certainly_not_scalar
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Cut, Edge, Maybe, Node, Tensor, Write
-from gradsight.model.values import AbsentGrad, Mapping, Seq, Unknown, tensors_in
+from gradsight.model.values import Mapping, Seq, Unknown, tensors_in
 
 LENIENT = ("allow_unused", "materialize_grads")
 """Options of autograd.grad that allow inputs outside the graph; `**options` may hold them."""
@@ -213,6 +213,13 @@ class Backward(BackwardFaults):
         self.gradient_ticks[leaf] = self.tick
         if not zero:
             self.live_gradient_ticks[leaf] = self.tick
+        self.cut_at_gradient(leaf.grad, site)
+
+    def cut_at_gradient(self, grad: Any, site: Site) -> None:
+        """A gradient that backward leaves in `.grad` is a number for every later loss."""
+        run = self.backwards[-1] if self.backwards else None
+        if isinstance(grad, Tensor) and grad.node is None and run is not None and run.site is site:
+            grad.cuts = frozenset({Cut("grad", "backward", site, run.loss, self.tick)})
 
     gradients_unknown: bool = False
     retaining: list[Tensor]
@@ -376,29 +383,6 @@ class Backward(BackwardFaults):
                 if calls_backward(node.orelse if outcome else node.body):
                     return True
         return False
-
-    def absent_grad_used(self, absent: AbsentGrad, node: ast.AST) -> None:
-        """None was read from `.grad` and is used as a tensor."""
-        site = self.site(node)
-        steps = [Step("read", absent.site, "read here"), *self.call_steps(absent.site)]
-        if absent.cause == "non-leaf":
-            self.emit(
-                "grad-of-non-leaf",
-                absent.site,
-                [
-                    Step("made", absent.owner.site, "made by an operation here"),
-                    Step("needed", site, "used here, while it is None"),
-                    *self.call_steps(absent.site),
-                ],
-                target=absent.owner.label,
-                used=True,
-            )
-        elif absent.cause == "never" and self.backward_passed_by():
-            return
-        elif absent.cause in ("never", "cleared", "needs-none"):
-            if absent.site.key == site.key:
-                steps = steps[1:]
-            self.emit("grad-is-none", absent.site, steps, target=absent.owner.label, cause=absent.cause)
 
 
 def calls_backward(body: list[ast.stmt]) -> bool:

@@ -10,6 +10,7 @@ from gradsight.interp.loops import ROUNDS_OF_A_LOOP
 from gradsight.interp.machine import RaisedError
 from gradsight.interp.objects import Objects
 from gradsight.model.tensors import NO_CUTS, Tensor
+from gradsight.model.trace import Read
 from gradsight.model.values import (
     MISSING,
     AbsentGrad,
@@ -72,7 +73,7 @@ class Builtins(Objects):
 
     def builtin_print(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         for value in args:
-            self.note_read(value, node)
+            self.tell(Read(value, node))
         return None
 
     def builtin_repr(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:

@@ -15,6 +15,7 @@ from gradsight.interp.expressions import Expressions
 from gradsight.interp.statements import Returned, contains_yield
 from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import Tensor
+from gradsight.model.trace import CallReturned
 from gradsight.model.values import (
     MISSING,
     Bound,
@@ -111,6 +112,12 @@ class Calls(Expressions):
     def call_function(
         self, function: Function, args: list[Any], kwargs: dict[str, Any], node: ast.AST
     ) -> Any:
+        started, recorded = self.tick, self.grad_mode
+        result = self.result_of(function, args, kwargs, node)
+        self.tell(CallReturned(function, result, node, started, recorded))
+        return result
+
+    def result_of(self, function: Function, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         if function.overloads is not None:
             chosen = self.overload_for(function, args)
             if chosen is None:

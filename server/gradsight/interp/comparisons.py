@@ -8,6 +8,7 @@ from typing import Any
 
 from gradsight.interp.name_reading import NameReading
 from gradsight.model.tensors import Tensor
+from gradsight.model.trace import Identified
 from gradsight.model.values import (
     MISSING,
     AbsentGrad,
@@ -170,6 +171,8 @@ class Comparisons(NameReading):
 
     def identical(self, left: Any, right: Any) -> Any:
         """`is`: mostly asked about None."""
+        if isinstance(left, AbsentGrad) or isinstance(right, AbsentGrad):
+            self.tell(Identified(left, right))
         if left is right:
             return True
         if isinstance(left, AbsentGrad):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from itertools import islice
 from typing import Any
 
 from gradsight.interp.iteration import Iteration
 from gradsight.model.tensors import Tensor
+from gradsight.model.trace import ContainerMade, ItemRead, Iterated, Stored
 from gradsight.model.values import (
     MISSING,
     ClassValue,
@@ -25,11 +27,18 @@ from gradsight.model.values import (
     tensors_in,
 )
 
+MOST_KEYS = 64
+
 
 class Containers(Iteration):
     """Python's own containers."""
 
     def sequence_item(self, owner: Seq, index: Any, node: ast.AST) -> Any:
+        value = self.item_at(owner, index, node)
+        self.tell(ItemRead(owner, index, value, node))
+        return value
+
+    def item_at(self, owner: Seq, index: Any, node: ast.AST) -> Any:
         items = owner.items
         if isinstance(index, bool):
             index = int(index)
@@ -86,6 +95,11 @@ class Containers(Iteration):
             mapping.keys[stored] = key
 
     def mapping_item(self, owner: Mapping, index: Any) -> Any:
+        value = self.item_under(owner, index)
+        self.tell(ItemRead(owner, index, value, self.node))
+        return value
+
+    def item_under(self, owner: Mapping, index: Any) -> Any:
         key = self.mapping_key(index)
         if key is not MISSING and key in owner.items:
             return owner.items[key]
@@ -213,12 +227,31 @@ class Containers(Iteration):
             stores = tensor.storage.stores = []
         stores.append((id(container), tensor.storage.epoch, site))
         self.kept_alive.append(container)
-        self.tensor_stored(tensor, site)
+        self.tell(Stored(tensor, site))
 
-    def tensor_stored(self, tensor: Tensor, site: Any) -> None:
-        """Hook: a tensor was put into a container."""
+    def dict_from_keys(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """`dict.fromkeys(names, value)`: one value under all keys."""
+        value = args[1] if len(args) > 1 else None
+        result = Mapping({}, True)
+        iterator, length = self.iterate(args[0]) if args else (iter(()), 0)
+        for key in islice(iterator, MOST_KEYS):
+            self.store_key(result, key, value)
+        result.exact = result.exact and length is not None
+        if type(value) is Tensor:
+            self.tell(ContainerMade(result, "fromkeys", node))
+            self.stored(value, result, node)
+            self.stored(value, result, node)
+        return result
 
     def mapping_method(
+        self, receiver: Mapping, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        result = self.mapping_result(receiver, name, args, kwargs, node)
+        if name in ("values", "items") and len(result.items) > 1:
+            self.tell(Iterated(result, node))
+        return result
+
+    def mapping_result(
         self, receiver: Mapping, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
     ) -> Any:
         items = receiver.items

@@ -6,10 +6,11 @@ import ast
 from typing import Any
 
 from gradsight.interp.autograd import INTEGRAL
-from gradsight.interp.hooks import GradientHooks
+from gradsight.interp.distributions import Distributions
 from gradsight.interp.returned_gradients import count_returned
 from gradsight.model.events import Step
 from gradsight.model.tensors import Node, Saved, Tensor, any_requires_grad
+from gradsight.model.trace import CustomApplied
 from gradsight.model.values import (
     Bound,
     ClassValue,
@@ -21,7 +22,7 @@ from gradsight.model.values import (
 )
 
 
-class CustomFunctions(GradientHooks):
+class CustomFunctions(Distributions):
     """`MyFunction.apply(...)`."""
 
     def apply_custom_function(
@@ -80,7 +81,7 @@ class CustomFunctions(GradientHooks):
                 wanted=len(args),
             )
         if isinstance(backward, Function) and flag is True and self.grad_mode:
-            self.judge_gradient_function(backward, site, "backward", first=1)
+            self.tell(CustomApplied(backward, site))
         outputs = self.wrap_outputs(result, cls, inputs, context, flag, site)
         self.judge_context(context, cls, inputs, result, site)
         return outputs

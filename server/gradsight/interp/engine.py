@@ -6,16 +6,17 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
 from gradsight.interp.machine import Program
-from gradsight.interp.protocol import Protocol
-from gradsight.model.sites import Frame, Unit
+from gradsight.interp.transforms import Transforms
+from gradsight.model.sites import Frame, Site, Unit
 from gradsight.model.tensors import Maybe, Tensor
-from gradsight.model.values import PythonModule, Scope, Unknown, tensors_in
+from gradsight.model.values import Function, PythonModule, Scope, Unknown, tensors_in
 
 
-class Machine(Protocol):
+class Machine(Transforms):
     """One path through one entry."""
 
     def __init__(self, program: Program, module: PythonModule, script: list[bool], budget: int) -> None:
@@ -28,46 +29,14 @@ class Machine(Protocol):
         self.gradient_ticks = {}
         self.live_gradient_ticks = {}
         self.cleared_ticks = {}
-        self.all_clears = {}
-        self.cut_leaves = {}
-        self.declared = {}
-        self.terms = []
-        self.normalised = []
-        self.totals = []
-        self.replacements = []
-        self.attribute_sites = {}
         self.written_without_grad = []
-        self.recorded_writes = []
-        self.stored_graphs = []
-        self.same_tensor = []
-        self.keeps = {}
         self.entry_epochs = {}
-        self.derivatives = []
         self.class_functions = []
-        self.retired = set()
-        self.twins = {}
         self.named_methods = []
         self.stored_somewhere = set()
         self.results = {}
         self.exits = {}
-        self.class_reads = {}
-        self.made_at = {}
-        self.meetings = []
-        self.averaged = {}
-        self.shared_data = {}
-        self.records = {}
-        self.adds_to_itself = {}
-        self.tensor_hooks = []
-        self.made_in_forward = []
-        self.fed = {}
-        self.starved_since = {}
-        self.starved = []
-        self.used = set()
-        self.updates = []
         self.escapes = []
-        self.scaled_nodes = {}
-        self.still_moving = {}
-        self.stepped_live = set()
 
     def run_units(self, units: list[Unit], namespace: dict[str, Any]) -> None:
         """Execute a module's top level."""
@@ -79,6 +48,14 @@ class Machine(Protocol):
             frame.unit = unit
             self.frame = frame
             self.execute(unit.tree)
+
+    def finish(self) -> None:
+        """The path is over: look back at the whole of it."""
+        self.listener.finish()
+
+    def place_in(self, function: Function, node: ast.AST) -> Site:
+        """A place inside a function that is not running."""
+        return Site(node, Frame(function.name, function.unit, {}, function.scope, 1, self.numbering))
 
 
 __all__ = ["Machine", "Maybe", "Tensor", "Unknown", "tensors_in"]

@@ -9,6 +9,7 @@ from typing import Any
 from gradsight.interp.comparisons import Comparisons
 from gradsight.interp.loops import MANY
 from gradsight.model.tensors import Tensor
+from gradsight.model.trace import AbsentGradUsed, ContainerMade, Read
 from gradsight.model.values import (
     MISSING,
     AbsentGrad,
@@ -136,7 +137,7 @@ class Expressions(Comparisons):
 
     def formatted_value(self, node: ast.FormattedValue) -> Any:
         value = self.evaluate(node.value)
-        self.note_read(value, node)
+        self.tell(Read(value, node))
         if isinstance(value, (str, int, Version)) and node.format_spec is None:
             return value
         return Unknown("formatted text", "text")
@@ -170,12 +171,12 @@ class Expressions(Comparisons):
         name, function = BINARY[kind]
         if isinstance(left, Tensor):
             if isinstance(right, AbsentGrad):
-                self.absent_grad_used(right, node)
+                self.tell(AbsentGradUsed(right, node))
                 return Unknown("arithmetic with None")
             return self.tensor_operator(f"__{name}__", left, right, node)
         if isinstance(right, Tensor):
             if isinstance(left, AbsentGrad):
-                self.absent_grad_used(left, node)
+                self.tell(AbsentGradUsed(left, node))
                 return Unknown("arithmetic with None")
             if isinstance(left, Instance) and isinstance(left.cls.find(f"__{name}__")[0], Function):
                 return self.instance_operator(name, left, right, node)
@@ -188,7 +189,8 @@ class Expressions(Comparisons):
             except Exception:
                 return Unknown("constant arithmetic that fails")
         if isinstance(left, AbsentGrad) or isinstance(right, AbsentGrad):
-            self.absent_grad_used(left if isinstance(left, AbsentGrad) else right, node)
+            absent = left if isinstance(left, AbsentGrad) else right
+            self.tell(AbsentGradUsed(absent, node))
             return Unknown("arithmetic with None")
         if isinstance(left, Seq) or isinstance(right, Seq):
             return self.sequence_operator(name, left, right)
@@ -256,6 +258,7 @@ class Expressions(Comparisons):
                         if isinstance(item, Tensor):
                             for _ in range(count):
                                 self.stored(item, repeated, self.node)
+                self.tell(ContainerMade(repeated, "repeat", self.node))
                 return repeated
             if isinstance(seq, Seq):
                 return Seq(seq.kind, list(seq.items), False)
@@ -354,7 +357,9 @@ class Expressions(Comparisons):
                         break
             else:
                 items.append(self.evaluate(element))
-        return Seq(kind, items, exact, self.site(node))
+        result = Seq(kind, items, exact, self.site(node))
+        self.tell(ContainerMade(result, "display", node))
+        return result
 
     def mapping(self, node: ast.Dict) -> Any:
         result = Mapping()
@@ -371,6 +376,7 @@ class Expressions(Comparisons):
                     result.exact = False
                 continue
             self.store_key(result, self.evaluate(key_node), value)
+        self.tell(ContainerMade(result, "dict", node))
         return result
 
     def comprehension(self, node: Any) -> Any:
@@ -388,11 +394,8 @@ class Expressions(Comparisons):
             stream.site = self.site(node)
             return stream
         result = Seq("list" if isinstance(node, ast.ListComp) else "set", items, exact, self.site(node))
-        self.items_made(result, epochs)
+        self.tell(ContainerMade(result, "comprehension", node, epochs))
         return result
-
-    def items_made(self, made: Seq, epochs: list[int]) -> None:
-        """Hook: a comprehension is complete; the epochs of its tensors' memory when each was made."""
 
     def dict_comprehension(self, node: ast.DictComp) -> Any:
         result = Mapping()
@@ -402,6 +405,7 @@ class Expressions(Comparisons):
             self.store_key(result, key, self.evaluate(node.value))
 
         result.exact = self.generate(node.generators, 0, add) and result.exact
+        self.tell(ContainerMade(result, "dict", node))
         return result
 
     def generate(self, generators: list[ast.comprehension], depth: int, action: Any) -> bool:

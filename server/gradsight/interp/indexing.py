@@ -14,6 +14,7 @@ from gradsight.interp.shapes import index_shape, numel
 from gradsight.interp.tensor_attributes import TensorAttributes
 from gradsight.model.sites import Site
 from gradsight.model.tensors import IGNORANT, Node, Saved, Tensor, any_requires_grad
+from gradsight.model.trace import Augmented, Combined, Read, Viewed
 from gradsight.model.values import (
     MISSING,
     Array,
@@ -46,14 +47,16 @@ class Indexing(TensorAttributes):
             full = f"Tensor.{DUNDER.get(name.strip('_'), name)}"
         result = self.apply_operator(full, args, {}, node)
         if other is not MISSING:
-            self.term_added(name, tensor, other, result, node)
+            self.tell(Combined(name, tensor, other, result, node))
         return result
-
-    def term_added(self, name: str, left: Tensor, right: Any, result: Any, node: ast.AST) -> None:
-        """Hook: two values were combined by an operator."""
 
     def augment(self, node: ast.AugAssign, current: Any, operand: Any) -> Any:
         """`current op= operand`."""
+        result = self.augmented(node, current, operand)
+        self.tell(Augmented(node, current, operand, result))
+        return result
+
+    def augmented(self, node: ast.AugAssign, current: Any, operand: Any) -> Any:
         name, _ = BINARY[type(node.op)]
         if isinstance(current, Tensor) and name == "matmul":
             # Tensors have no `__imatmul__`: the product is a new tensor, bound to the name.
@@ -103,7 +106,8 @@ class Indexing(TensorAttributes):
         """`tensor[index]`: a view for a basic index, a copy for an advanced one."""
         basic = is_basic_index(index)
         shape = index_shape(tensor.shape, index)
-        self.note_read(tensor, node) if tensor.snapshot == "grad" else None
+        if tensor.snapshot == "grad":
+            self.tell(Read(tensor, node))
         if basic is None:
             inner = [value for value in parts_of(index) if isinstance(value, Unknown)]
             if any(value.tensor is None for value in inner) and inner:
@@ -152,7 +156,7 @@ class Indexing(TensorAttributes):
         if tensor.one_of_many and tensor.counter.version != tensor.born_version:
             self.outdated_view_used(tensor, node)
         if tensor.node is not None and tensor.storage.writes:
-            self.check_written_through_alias(tensor, node)
+            self.tell(Viewed(tensor, node))
         result = self.make_view(tensor, Output(alias="self", aliased="always"), op, site)
         result.dtype = tensor.dtype
         flag = tensor.needs_grad()
@@ -184,7 +188,7 @@ class Indexing(TensorAttributes):
             others = [inner] if inner is not None else []
         for other in others:
             if other.snapshot:
-                self.note_read(other, node)
+                self.tell(Read(other, node))
         cuts = cuts_of(value)
         flags = [
             tensor.needs_grad(),

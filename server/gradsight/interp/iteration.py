@@ -12,6 +12,7 @@ from gradsight.interp.loops import MANY
 from gradsight.interp.quantities import LENGTH
 from gradsight.model.events import Step
 from gradsight.model.tensors import Tensor
+from gradsight.model.trace import Iterated
 from gradsight.model.values import (
     Array,
     ClassValue,
@@ -35,6 +36,8 @@ class Iteration(Contexts):
 
     def iterate(self, value: Any, at_least: int = 0) -> tuple[Iterator[Any], int | None]:
         """An iterator of values and the true length, or None where it is not known."""
+        if isinstance(value, Seq) and value.kind == "list" and len(value.items) > 1 and value.exact:
+            self.tell(Iterated(value, self.node))
         count = max(at_least, ROUNDS_WHEN_UNKNOWN)
         if isinstance(value, Seq):
             if value.once:

@@ -10,6 +10,7 @@ from gradsight.interp.layers import CONTAINERS
 from gradsight.interp.module_methods import ModuleMethods
 from gradsight.interp.shapes import by_class, numel
 from gradsight.model.tensors import Maybe, Node, Tensor, any_requires_grad
+from gradsight.model.trace import Applied
 from gradsight.model.values import (
     Function,
     Instance,
@@ -97,7 +98,8 @@ class Modules(ModuleMethods):
         if not self.grad_mode:
             self.last_inference = self.tick
         self.shape_of_layer(layer, result, inputs)
-        self.layer_called(layer, bound, result, node)
+        first = next(iter(bound.values()), None)
+        self.tell(Applied(name.rpartition(".")[2], first, list(bound.values()), result, node))
         return result
 
     def run_pre_hooks(self, module: Any, args: list[Any], node: ast.AST) -> list[Any]:
@@ -122,9 +124,6 @@ class Modules(ModuleMethods):
         view = self.apply_view("BackwardHookFunction", result, node)
         view.shape, view.dense, view.one_of_many = result.shape, result.dense, HOOKED_VIEW
         return view
-
-    def layer_called(self, layer: Layer, bound: dict[str, Any], result: Any, node: ast.AST) -> None:
-        """Hook: a layer was applied."""
 
     def assume_input(self, value: Any) -> Any:
         if isinstance(value, Unknown):

@@ -8,11 +8,11 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from gradsight.interp.copying import Copying
 from gradsight.interp.machine import RaisedError
 from gradsight.interp.quantities import RESIZES
-from gradsight.interp.standard import Standard
-from gradsight.model.events import Step
 from gradsight.model.tensors import Tensor
+from gradsight.model.trace import Read
 from gradsight.model.values import (
     MISSING,
     Array,
@@ -21,10 +21,8 @@ from gradsight.model.values import (
     External,
     Function,
     Instance,
-    Layer,
     Mapping,
     Method,
-    ModuleState,
     Number,
     Opaque,
     Partial,
@@ -44,7 +42,7 @@ SHORT_PATHS = {
 }
 
 
-class Library(Standard):
+class Library(Copying):
     """Everything that is not torch and not the analysed code."""
 
     command_line: Unknown | None = None
@@ -181,7 +179,7 @@ class Library(Standard):
                     return Unknown("a progress bar")
                 return args[0] if name == "tqdm" else self.builtin_range(args, {}, node)
             for value in args:
-                self.note_read(value, node)
+                self.tell(Read(value, node))
             return Unknown(f"result of {path}")
         if path in ("tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.std.tqdm"):
             return args[0] if args else Unknown("tqdm")
@@ -213,73 +211,6 @@ class Library(Standard):
         if name in ("seed", "shuffle"):
             return None
         return Number()
-
-    def copy_deep(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        return self.deep_copy(args[0], node, {}) if args else Unknown("deepcopy")
-
-    def deep_copy(self, value: Any, node: ast.AST, memo: dict[int, Any]) -> Any:
-        """Copies all the way down; a non-leaf tensor refuses."""
-        if id(value) in memo:
-            return memo[id(value)]
-        if isinstance(value, Tensor):
-            if not value.is_leaf and value.needs_grad() is True:
-                self.emit(
-                    "non-leaf-copied",
-                    self.site(node),
-                    [Step("made", value.site, "the non-leaf is made here")],
-                    target=value.label,
-                )
-            copy = Tensor(
-                self.site(node), requires_grad=value.requires_grad, dtype=value.dtype, shape=value.shape
-            )
-            copy.is_parameter = value.is_parameter
-            copy.leaf_made = True
-            copy.label = value.label
-            copy.cuts = value.cuts
-            memo[id(value)] = copy
-            if value.is_parameter:
-                self.leaves.append(copy)
-            return copy
-        if isinstance(value, Seq):
-            result = Seq(value.kind, [], value.exact, value.site)
-            memo[id(value)] = result
-            result.items = [self.deep_copy(item, node, memo) for item in value.items]
-            result.fields = value.fields
-            return result
-        if isinstance(value, Mapping):
-            mapping = Mapping({}, value.exact, value.kind)
-            memo[id(value)] = mapping
-            mapping.items = {key: self.deep_copy(item, node, memo) for key, item in value.items.items()}
-            mapping.keys = dict(value.keys)
-            mapping.rest = [self.deep_copy(item, node, memo) for item in value.rest]
-            return mapping
-        if isinstance(value, (Instance, Layer)):
-            if isinstance(value, Instance):
-                clone: Any = Instance(value.cls, value.site)
-                clone.open = value.open
-                clone.held = self.deep_copy(value.held, node, memo)
-            else:
-                clone = Layer(value.name, dict(value.options), value.site)
-            memo[id(value)] = clone
-            if value.module is not None:
-                clone.module = ModuleState()
-                clone.module.training = value.module.training
-                clone.module.initialised = True
-                clone.module.registered = dict(value.module.registered)
-                self.modules_made.append(clone)
-            clone.attributes = {
-                key: self.deep_copy(item, node, memo) for key, item in value.attributes.items()
-            }
-            return clone
-        return value
-
-    def copy_shallow(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        value = args[0] if args else None
-        if isinstance(value, Seq):
-            return self.sequence_method(value, "copy", [], {}, node)
-        if isinstance(value, Mapping):
-            return self.mapping_method(value, "copy", [], {}, node)
-        return value
 
     def make_namedtuple(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         name = args[0] if args and isinstance(args[0], str) else "Tuple"

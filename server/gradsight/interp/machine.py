@@ -22,6 +22,7 @@ from gradsight.model.events import Event, Step
 from gradsight.model.sites import Frame, Numbering, Site, Unit
 from gradsight.model.source import Source
 from gradsight.model.tensors import Maybe, Tensor
+from gradsight.model.trace import Fact, Listener
 from gradsight.model.values import (
     AbsentGrad,
     Array,
@@ -74,8 +75,10 @@ class Decision:
 class Program:
     """What all paths of one analysis share: the operator facts, the workspace, and what was asked of it."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, listen: Callable[[Any], Listener] | None = None) -> None:
         self.table = table
+        self.listen = listen if listen is not None else Deaf
+        """Makes the listener of a path."""
         self.finder: Any = None
         self.is_unwanted: Callable[[], bool] = lambda: False
         """Asked between entries: whether nobody waits for the outcome any more."""
@@ -108,6 +111,19 @@ class Program:
 def parsed_units(path: str, text: str) -> list[Unit]:
     """The units of a module's text; the same text is parsed once."""
     return parse_text(path, text).units
+
+
+class Deaf:
+    """Whoever executes a path for its outcome alone hears nothing."""
+
+    def __init__(self, path: Any) -> None:
+        pass
+
+    def hear(self, fact: Fact) -> None:
+        """Nothing is made of it."""
+
+    def finish(self) -> None:
+        """There is nothing to look back at."""
 
 
 class MachineState:
@@ -161,6 +177,8 @@ class MachineState:
         """Branches not taken in loops that were left before their end, and that may be taken in a later round."""
         self.doubts: dict[Claim, frozenset[Arm]] = {}
         """Something was missing at a place: the branches that waited then."""
+        self.listener: Listener = program.listen(self)
+        self.tell = self.listener.hear
 
     if TYPE_CHECKING:
         # The machine is one object built from rooms that call each other; a room sees what later rooms add.

@@ -7,6 +7,15 @@ from typing import Any
 
 from gradsight.interp.modules import MODULE_METHODS, ModuleRegistry, kind_of
 from gradsight.model.tensors import Tensor
+from gradsight.model.trace import (
+    ChildrenChanged,
+    ChildrenChanging,
+    Cleared,
+    Clearing,
+    Read,
+    StateLoaded,
+    StateLoading,
+)
 from gradsight.model.values import (
     MISSING,
     Bound,
@@ -60,7 +69,12 @@ class ModuleMethods(ModuleRegistry):
         if name.startswith(("register_", "_register")):
             return Opaque("hook", "hook", self.site(node))
         if name in ("append", "extend", "insert", "keys", "values", "items", "update", "pop"):
-            return self.container_method(module, name, args, kwargs, node)
+            if args:
+                self.tell(ChildrenChanging(module))
+            result = self.container_method(module, name, args, kwargs, node)
+            if args:
+                self.tell(ChildrenChanged(module, node))
+            return result
         if name in ("share_memory", "compile", "to_empty", "type"):
             return module
         return self.unknown_result(f"method {name} of a module", [module, *args], kwargs, node)
@@ -145,11 +159,13 @@ class ModuleMethods(ModuleRegistry):
     def module_load_state_dict(
         self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST
     ) -> Any:
+        self.tell(StateLoading(module))
         if args:
-            self.note_read(args[0], node)
+            self.tell(Read(args[0], node))
         site = self.site(node)
         for _name, tensor in self.tensors_of(module, "parameter"):
             self.write_tensor(tensor, "load_state_dict", site, [], False, mode="no_grad")
+        self.tell(StateLoaded(module, args[0] if args else None))
         return Unknown("missing and unexpected keys")
 
     def set_training(self, module: Any, value: Any) -> None:
@@ -215,6 +231,7 @@ class ModuleMethods(ModuleRegistry):
 
     def clear_gradients(self, tensors: list[Tensor], in_place: bool, site: Any) -> None:
         """zero_grad: drop the gradient, or zero it where it is."""
+        self.tell(Clearing(tensors, site))
         self.tick += 1
         for tensor in tensors:
             grad = tensor.grad
@@ -223,6 +240,7 @@ class ModuleMethods(ModuleRegistry):
             else:
                 tensor.grad = None
             self.cleared_ticks[tensor] = self.tick
+        self.tell(Cleared(tensors, in_place, site))
 
     def module_apply(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         if args:

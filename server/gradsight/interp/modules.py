@@ -8,7 +8,8 @@ from typing import Any
 from gradsight.interp.layers import CONTAINERS, constructor_options, make_tensors
 from gradsight.interp.namespaces import REGISTRIES
 from gradsight.interp.tensor_api import TensorApi
-from gradsight.model.tensors import Maybe, Tensor
+from gradsight.model.tensors import Cut, Maybe, Tensor
+from gradsight.model.trace import AttributeSet, LayerMade, Wrapped
 from gradsight.model.values import (
     MISSING,
     Bound,
@@ -44,11 +45,8 @@ class ModuleRegistry(TensorApi):
         layer = Layer(name, constructor_options(name, args, kwargs), site)
         self.modules_made.append(layer)
         self.fill_layer(layer, layer.attributes, args, kwargs, node)
-        self.layer_made(layer, node)
+        self.tell(LayerMade(layer, node))
         return layer
-
-    def layer_made(self, layer: Layer, node: ast.AST) -> None:
-        """Hook: a layer was created."""
 
     def fill_layer(
         self, layer: Layer, attributes: dict[str, Any], args: list[Any], kwargs: dict[str, Any], node: ast.AST
@@ -115,7 +113,9 @@ class ModuleRegistry(TensorApi):
             result.cuts = value.cuts
             result.source = value
             if value.needs_grad() is not False:
-                self.graph_tensor_wrapped(value, result, node)
+                cut = Cut("parameter", "nn.Parameter", site, value, self.tick)
+                result.cuts = result.cuts | {cut}
+                self.tell(Wrapped(value, result, cut, site))
         else:
             result = Tensor(site)
         result.requires_grad = (
@@ -125,9 +125,6 @@ class ModuleRegistry(TensorApi):
         result.leaf_made = True
         self.leaves.append(result)
         return result
-
-    def graph_tensor_wrapped(self, value: Tensor, parameter: Tensor, node: ast.AST) -> None:
-        """Hook: nn.Parameter was made from a tensor with a graph."""
 
     def init_module(self, instance: Instance, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> None:
         """`nn.Module.__init__`, or that of one of torch's layers that the class derives from."""
@@ -175,10 +172,7 @@ class ModuleRegistry(TensorApi):
             pass
         else:
             state.registered.pop(name, None)
-        self.attribute_assigned(owner, name, value, old, node)
-
-    def attribute_assigned(self, owner: Any, name: str, value: Any, old: Any, node: ast.AST) -> None:
-        """Hook: an attribute of a module was assigned."""
+        self.tell(AttributeSet(owner, name, value, old, node))
 
     def module_member(self, owner: Any, name: str, node: ast.AST) -> Any:
         if name == "training":

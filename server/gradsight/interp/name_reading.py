@@ -7,6 +7,7 @@ from typing import Any
 
 from gradsight.interp.statements import Statements
 from gradsight.model.tensors import Tensor
+from gradsight.model.trace import NameRead
 from gradsight.model.values import MISSING, Instance, Layer, Mapping, Names, Pending, Seq
 
 
@@ -17,8 +18,8 @@ class NameReading(Statements):
         """Local, enclosing, global, built in; a name never seen is unknown."""
         name = node.id
         frame = self.frame
-        if frame.stale is not None and name in frame.stale:
-            self.stale_name_read(name, node)
+        if frame.watched is not None and name in frame.watched:
+            self.tell(NameRead(name, node))
         namespace = frame.namespace
         if name in namespace:
             value = namespace[name]

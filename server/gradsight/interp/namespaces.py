@@ -11,6 +11,7 @@ from typing import Any
 from gradsight.interp.containers import Containers
 from gradsight.model.sites import Frame
 from gradsight.model.tensors import Tensor
+from gradsight.model.trace import AttributeSet
 from gradsight.model.values import MISSING, Instance, Mapping, Opaque, Scope, Unknown
 
 REGISTRIES = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "module"}
@@ -110,7 +111,7 @@ class Namespaces(Containers):
                 owner.attributes[key] = value
                 if kind:
                     owner.module.registered[key] = kind
-                    self.attribute_assigned(owner, key, value, old, node)
+                    self.tell(AttributeSet(owner, key, value, old, node))
         for key in before if kind != "shared" else ():
             if key not in mapping.items:
                 owner.attributes.pop(key, None)

@@ -11,6 +11,7 @@ from gradsight.interp.containers import known_slice
 from gradsight.interp.function_objects import FunctionObjects
 from gradsight.interp.statements import contains_yield
 from gradsight.model.tensors import Tensor
+from gradsight.model.trace import AbsentGradUsed, ClassTensorRead, ItemStoring
 from gradsight.model.values import (
     MISSING,
     AbsentGrad,
@@ -70,7 +71,7 @@ class Objects(FunctionObjects):
                 return Method(value, owner)
             return value
         if kind is AbsentGrad:
-            self.absent_grad_used(owner, node)
+            self.tell(AbsentGradUsed(owner, node))
             return Unknown("attribute of None")
         if kind is Opaque:
             return self.opaque_attribute(owner, name, node)
@@ -113,7 +114,7 @@ class Objects(FunctionObjects):
         value, _ = owner.cls.find(name)
         if value is not MISSING:
             if type(value) is Tensor:
-                self.class_tensor_read(value, owner, name, node)
+                self.tell(ClassTensorRead(value, owner, name, node))
             return self.bind_method(value, owner, owner.cls)
         if name == "__class__":
             return owner.cls
@@ -135,9 +136,6 @@ class Objects(FunctionObjects):
         unknown = self.gap(f"attribute {name} was never seen being set", node)
         attributes[name] = unknown
         return unknown
-
-    def class_tensor_read(self, tensor: Tensor, owner: Instance, name: str, node: ast.AST) -> None:
-        """Hook: an instance is asked for a tensor that its class holds."""
 
     def has_dynamic_attributes(self, owner: Instance) -> bool:
         return owner.cls.find("__getattr__")[0] is not MISSING
@@ -206,7 +204,7 @@ class Objects(FunctionObjects):
                 owner.attributes["yields"] = contains_yield(owner.node)
                 owner.attributes["nonlocal"] = nonlocal_names(owner.node)
         elif kind is AbsentGrad:
-            self.absent_grad_used(owner, node)
+            self.tell(AbsentGradUsed(owner, node))
 
     # -- items -------------------------------------------------------------------------------------------------------
 
@@ -263,11 +261,32 @@ class Objects(FunctionObjects):
         if kind is External and owner.path == "sys.modules" and index == self.module_name():
             return self.globals_dict(node)
         if kind is AbsentGrad:
-            self.absent_grad_used(owner, node)
+            self.tell(AbsentGradUsed(owner, node))
             return Unknown("item of None")
         return self.gap("item of an unknown value", node)
 
     def set_item(self, owner: Any, index: Any, value: Any, node: ast.AST) -> None:
+        self.tell(ItemStoring(owner, index, value))
+        self.store_item(owner, index, value, node)
+        if isinstance(owner, Mapping) and isinstance(value, Tensor):
+            self.note_entry(owner, index, value, node)
+
+    entry_epochs: dict[tuple[int, Any], int]
+    """For dicts, by key: the epoch of a tensor's memory when it was put there."""
+    stored_somewhere: set[Any]
+    """Places that put a tensor into a dict under a key that is not known."""
+
+    def note_entry(self, owner: Mapping, index: Any, value: Tensor, node: ast.AST) -> None:
+        storage = value.storage
+        site = value.kept_at = self.site(node)
+        key = self.mapping_key(index)
+        self.entry_epochs[id(owner), key] = storage.epoch
+        storage.stores = [*(storage.stores or []), (id(owner), storage.epoch, site)]
+        self.kept_alive.append(owner)
+        if key is MISSING:
+            self.stored_somewhere.add(site.key)
+
+    def store_item(self, owner: Any, index: Any, value: Any, node: ast.AST) -> None:
         kind = type(owner)
         if kind is Tensor:
             self.write_item(owner, index, value, node)
@@ -337,7 +356,7 @@ class Objects(FunctionObjects):
         if kind is Array:
             return self.array_method(receiver, name, args, kwargs, node)
         if kind is AbsentGrad:
-            self.absent_grad_used(receiver, node)
+            self.tell(AbsentGradUsed(receiver, node))
             return Unknown("method of None")
         if kind is ClassValue:
             return self.class_method(receiver, name, args, kwargs, node)

@@ -13,6 +13,7 @@ from gradsight.interp.loops import BREAK, CONTINUE, Flow, LoopRun, Loops, leaves
 from gradsight.interp.machine import PathEnded, RaisedError
 from gradsight.interp.syntax import remembered
 from gradsight.model.tensors import Tensor
+from gradsight.model.trace import Assigned, Assigning, ResultDropped
 from gradsight.model.values import (
     MISSING,
     Array,
@@ -133,6 +134,8 @@ class Statements(Loops):
         return Returned(self.evaluate(node.value) if node.value is not None else None)
 
     def do_assign(self, node: ast.Assign) -> Any:
+        newest = self.numbering.last
+        self.tell(Assigning(node))
         value = self.evaluate(node.value)
         if type(value) is int and self.frame.loops:
             self.note_recount(node, value)
@@ -140,6 +143,7 @@ class Statements(Loops):
             self.assign(target, value)
         if self.after_assign is not None:
             self.after_assign(node, value)
+        self.tell(Assigned(node, newest))
         return None
 
     after_assign: Any = None
@@ -236,7 +240,7 @@ class Statements(Loops):
             if isinstance(value, ast.Attribute):
                 self.method_named(value, result)
             elif isinstance(result, Tensor) and isinstance(value, ast.Call):
-                self.result_ignored(value, result)
+                self.tell(ResultDropped(value, result))
         return None
 
     class_functions: list[Function]

@@ -11,7 +11,8 @@ from gradsight.interp.indexing import Indexing
 from gradsight.interp.shapes import numel
 from gradsight.interp.syntax import written_name
 from gradsight.model.events import Step
-from gradsight.model.tensors import NO_CUTS, Cut, Node, Tensor
+from gradsight.model.tensors import NO_CUTS, Cut, Node, Tensor, is_mask
+from gradsight.model.trace import Hooked, Read
 from gradsight.model.values import (
     Array,
     External,
@@ -68,6 +69,8 @@ class TensorApi(Indexing):
         self.tick += 1
         result = Tensor(site, dtype=dtype, shape=tensor.shape)
         result.cuts = tensor.cuts
+        if is_mask(tensor):
+            result.attributes = {"<mask>": True}
         flag = tensor.needs_grad()
         if flag is not False and tensor.dtype not in INTEGRAL:
             if dtype in INTEGRAL:
@@ -191,7 +194,7 @@ class TensorApi(Indexing):
         site = self.site(node)
         self.tick += 1
         if tensor.snapshot:
-            self.note_read(tensor, node)
+            self.tell(Read(tensor, node))
         result = self.make_view(
             tensor, Output(gradient="none", alias="self", shares_version=op == "detach"), op, site
         )
@@ -205,16 +208,13 @@ class TensorApi(Indexing):
     def method_register_hook(
         self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: ast.AST
     ) -> Any:
-        self.hook_registered(tensor, args[0] if args else None, node)
+        self.tell(Hooked(tensor, args[0] if args else None, node))
         return Unknown("handle of a hook")
-
-    def hook_registered(self, tensor: Tensor, hook: Any, node: ast.AST) -> None:
-        """Hook: a gradient hook was registered."""
 
     def method_numpy(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         """Shares memory with the tensor; the graph stays behind."""
         if tensor.snapshot:
-            self.note_read(tensor, node)
+            self.tell(Read(tensor, node))
         cuts = tensor.cuts
         flag = tensor.needs_grad()
         if flag is not False:
@@ -245,7 +245,7 @@ class TensorApi(Indexing):
 
     def number_from(self, tensor: Tensor, name: str, node: ast.AST) -> Any:
         """A Python number read from a tensor."""
-        self.note_read(tensor, node)
+        self.tell(Read(tensor, node))
         cuts = tensor.cuts
         if tensor.needs_grad() is not False:
             cuts = cuts | {Cut("number", name.strip("_"), self.site(node), tensor, self.tick)}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradsight.interp.late_reads import LateReads
+from gradsight.interp.backward import Backward
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import IGNORANT, NO_CUTS, Cut, Maybe, Tensor
+from gradsight.model.trace import AttributeInvented, DataAssigned, Declared, GradAssigned
 from gradsight.model.values import (
     AbsentGrad,
     Bound,
@@ -21,7 +22,7 @@ from gradsight.model.values import (
 )
 
 
-class TensorAttributes(LateReads):
+class TensorAttributes(Backward):
     """Reading and setting attributes."""
 
     def tensor_attribute(self, tensor: Tensor, name: str, node: ast.AST) -> Any:
@@ -80,6 +81,14 @@ class TensorAttributes(LateReads):
         return Seq("tuple", [size if size is not None else Number() for size in tensor.shape])
 
     def read_grad(self, tensor: Tensor, node: ast.AST) -> Any:
+        value = self.grad_of_tensor(tensor, node)
+        if isinstance(value, Tensor) and value.source is not None:
+            value.cuts = value.source.cuts
+        if isinstance(value, AbsentGrad) and self.escaped_between({tensor}, 0, self.tick):
+            return Unknown("gradient of a tensor that unknown code was given")
+        return value
+
+    def grad_of_tensor(self, tensor: Tensor, node: ast.AST) -> Any:
         """`.grad` is an object of its own; each read gives a new name for it."""
         site = self.site(node)
         if tensor.thread is not None and not tensor.thread.state.get("joined") and self.thread is None:
@@ -111,7 +120,6 @@ class TensorAttributes(LateReads):
             return Unknown("gradient of a tensor that may need none")
         if not tensor.is_leaf and not tensor.retains_grad:
             return AbsentGrad(tensor, site, "non-leaf")
-        self.starved_grad_read(tensor, site)
         cause = "cleared" if tensor in self.gradient_ticks else "never"
         if flag is False:
             cause = "needs-none" if tensor.leaf_made and not tensor.cuts else "other"
@@ -119,16 +127,29 @@ class TensorAttributes(LateReads):
             cause = "other"
         return AbsentGrad(tensor, site, cause)
 
-    def starved_grad_read(self, tensor: Tensor, site: Site) -> None:
-        """Hook: the gradient of a leaf is read and there is none."""
-
     def set_tensor_attribute(
         self, tensor: Tensor, name: str, value: Any, node: ast.AST, augmented: bool
     ) -> None:
-        site = self.site(node)
         if name == "grad":
-            if augmented and isinstance(tensor.grad, Tensor):
+            self.assign_grad(tensor, value, augmented)
+            self.tell(GradAssigned(tensor, value, node, augmented))
+            return
+        site = self.site(node)
+        if name == "requires_grad":
+            self.set_requires_grad(tensor, value, site)
+        elif name == "data":
+            if augmented:
                 return
+            self.assign_data(tensor, value, site)
+            self.tell(DataAssigned(tensor, value, site))
+        else:
+            if tensor.attributes is None:
+                tensor.attributes = {}
+            tensor.attributes[name] = value
+            self.tell(AttributeInvented(tensor, name, site))
+
+    def assign_grad(self, tensor: Tensor, value: Any, augmented: bool) -> None:
+        if not augmented or not isinstance(tensor.grad, Tensor):
             if value is None or isinstance(value, AbsentGrad):
                 tensor.grad = None
                 self.cleared_ticks[tensor] = self.tick
@@ -140,22 +161,8 @@ class TensorAttributes(LateReads):
                 tensor.grad = Unknown("an assigned gradient")
                 self.gradient_ticks[tensor] = self.tick
                 self.live_gradient_ticks[tensor] = self.tick
-        elif name == "requires_grad":
-            self.set_requires_grad(tensor, value, site)
-        elif name == "data":
-            if augmented:
-                return
-            self.assign_data(tensor, value, site)
-        else:
-            if tensor.attributes is None:
-                tensor.attributes = {}
-            tensor.attributes[name] = value
-            self.unknown_attribute_set(tensor, name, value, site)
 
     cleared_ticks: dict[Tensor, int]
-
-    def unknown_attribute_set(self, owner: Any, name: str, value: Any, site: Site) -> None:
-        """Hook: an attribute that torch does not know was set."""
 
     def assign_data(self, tensor: Tensor, value: Any, site: Site) -> None:
         """`tensor.data = value`: other memory, same counter; autograd is not told, and other views keep the old memory."""
@@ -172,7 +179,7 @@ class TensorAttributes(LateReads):
             if tensor.is_leaf and tensor.requires_grad is not True:
                 tensor.requires_grad = True
                 tensor.frozen_at = None
-                self.leaf_declared(tensor, site)
+                self.tell(Declared(tensor, site))
         elif value is False:
             if tensor.is_leaf:
                 if tensor.requires_grad is not False:
@@ -180,6 +187,3 @@ class TensorAttributes(LateReads):
                 tensor.requires_grad = False
         elif tensor.is_leaf:
             tensor.requires_grad = IGNORANT
-
-    def leaf_declared(self, tensor: Tensor, site: Site) -> None:
-        """Hook: a tensor became a leaf that requires grad."""

@@ -15,6 +15,7 @@ from gradsight.interp.modules import MODULE_METHODS
 from gradsight.interp.shapes import sizes_of
 from gradsight.model.events import Step
 from gradsight.model.tensors import Cut, Maybe, Node, Tensor, any_requires_grad
+from gradsight.model.trace import Applied, Declared, Read
 from gradsight.model.values import (
     MISSING,
     Array,
@@ -131,7 +132,8 @@ class TorchFunctions(Checkpoints):
             inputs = [self.assume_input(arg) for arg in args]
             named = {key: self.assume_input(value) for key, value in kwargs.items()}
             result = self.apply_operator(name, inputs, named, node)
-            self.operator_called(last, inputs, named, result, node)
+            given = [*inputs, *named.values()]
+            self.tell(Applied(last, inputs[0] if inputs else None, given, result, node))
             return result
         if room == "torch.nn.functional":
             layer = self.layer_named(last)
@@ -161,11 +163,6 @@ class TorchFunctions(Checkpoints):
             results.append(result)
         return None if name.endswith("_") else Seq("list", results, args[0].exact)
 
-    def operator_called(
-        self, name: str, args: list[Any], kwargs: dict[str, Any], result: Any, node: ast.AST
-    ) -> None:
-        """Hook: a torch function was applied."""
-
     def plain_function(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         if name == "compile" and args:
             return args[0]
@@ -180,7 +177,7 @@ class TorchFunctions(Checkpoints):
         if name == "is_grad_enabled":
             return self.grad_mode
         if name == "save" and args:
-            self.note_read(args[0], node)
+            self.tell(Read(args[0], node))
             return None
         if name in ("load",):
             return Unknown("loaded from a file")
@@ -281,7 +278,7 @@ class TorchFunctions(Checkpoints):
         cuts = set(cuts_of(data))
         site = self.site(node)
         for source in tensors_in(data):
-            self.note_read(source, node)
+            self.tell(Read(source, node))
             if source.needs_grad() is not False:
                 cuts.add(Cut("copy", "torch.tensor", site, source, self.tick))
         if isinstance(data, Tensor):
@@ -294,7 +291,7 @@ class TorchFunctions(Checkpoints):
         tensor = self.new_leaf(node, kwargs, dtype, shape)
         tensor.cuts = frozenset(cuts)
         if kwargs.get("requires_grad") is True:
-            self.leaf_declared(tensor, site)
+            self.tell(Declared(tensor, site))
         return tensor
 
     def as_tensor(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
@@ -348,7 +345,10 @@ class TorchFunctions(Checkpoints):
         return self.grad_call(args, kwargs, node)
 
     def autograd_backward(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        losses = tensors_in(args[0] if args else kwargs.get("tensors"))
+        roots = args[0] if args else kwargs.get("tensors")
+        losses = tensors_in(roots)
+        if not losses or (isinstance(roots, Seq) and not roots.exact):
+            self.gradients_unknown = True
         given = dict(zip(("gradient", "retain_graph", "create_graph"), args[1:]))
         if "grad_tensors" in kwargs:
             given["gradient"] = kwargs["grad_tensors"]

@@ -6,9 +6,11 @@ import ast
 from typing import Any
 
 from gradsight.interp.modes import Modes
+from gradsight.interp.syntax import names_read
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
+from gradsight.model.trace import Backward, GaveUp, Scaled, Stepped, Stepping
 from gradsight.model.values import (
     Bound,
     Function,
@@ -187,6 +189,11 @@ class Training(Modes):
             self.call(hook, [optimizer, Seq("tuple", list(args)), Mapping(dict(kwargs))], {}, node)
 
     def step_parameters(self, optimizer: Opaque, site: Site) -> None:
+        self.tell(Stepping(optimizer, site))
+        self.move_parameters(optimizer, site)
+        self.tell(Stepped(optimizer, site))
+
+    def move_parameters(self, optimizer: Opaque, site: Site) -> None:
         """Every parameter that has a gradient is written; fused optimizers do not bump the version."""
         self.tick += 1
         optimizer.state["stepped"] += 1
@@ -228,6 +235,7 @@ class Training(Modes):
         retain = given.get("retain_graph")
         if retain is True:
             run.loss.attributes = {**(run.loss.attributes or {}), "<retained>": True}
+        self.tell(Backward(run))
 
     def module_cleared(self, module: Any, site: Site) -> None:
         self.act("zero", module, site)
@@ -272,6 +280,13 @@ class Training(Modes):
     def scaler_method(
         self, scaler: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
     ) -> Any:
+        result = self.scaler_result(scaler, name, args, kwargs, node)
+        self.tell(Scaled(scaler, name, args, result))
+        return result
+
+    def scaler_result(
+        self, scaler: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
         site = self.site(node)
         if name == "is_enabled":
             return scaler.state["enabled"]
@@ -301,6 +316,7 @@ class Training(Modes):
         self, reason: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST | None = None
     ) -> Unknown:
         """What code that is not known returns: it may carry the graph of whatever it was given."""
+        self.tell(GaveUp(reason, [*args, *kwargs.values()]))
         self.escape(args, kwargs)
         result = self.gap(reason, node)
         for value in [*args, *kwargs.values()]:
@@ -331,6 +347,52 @@ class Training(Modes):
                 todo.extend(list(value.items.values())[:16])
             elif isinstance(value, (Bound, Method)):
                 todo.append(value.receiver)
+        self.note_escape([*args, *kwargs.values()])
+
+    escapes: list[tuple[int, set[int]]]
+    """When code that is not known was given something, and what it can reach through that."""
+    graph_escaped = False
+    """A tensor with a graph was given to code that is not known, which may have run its backward."""
+
+    def note_escape(self, given: list[Any]) -> None:
+        reached: set[int] = set()
+        todo = list(given)
+        for value in todo:
+            if isinstance(value, Function):
+                self.forget_captured(value)
+        while todo and len(reached) < 100:
+            value = todo.pop()
+            if id(value) in reached:
+                continue
+            if isinstance(value, Tensor) and value.node is not None:
+                self.graph_escaped = True
+            if isinstance(value, (Tensor, Instance, Layer, Opaque, Seq, Mapping)):
+                reached.add(id(value))
+            if isinstance(value, Seq):
+                todo.extend(value.items[:32])
+            elif isinstance(value, Mapping):
+                todo.extend(list(value.items.values())[:32])
+            elif isinstance(value, (Instance, Layer)) and value.module is not None:
+                reached.update(id(tensor) for _, tensor in self.tensors_of(value, "parameter"))
+        if reached:
+            self.escapes.append((self.tick, reached))
+
+    def forget_captured(self, function: Function) -> None:
+        """Unknown code may call the function: what it fills, nobody knows the length of."""
+        body = function.node.body
+        for statement in body if isinstance(body, list) else [body]:
+            for name in names_read(statement):
+                scope: Any = function.scope
+                while scope is not None and name not in scope.names:
+                    scope = scope.outer
+                value = scope.names.get(name) if scope is not None else None
+                if isinstance(value, (Seq, Mapping)) and value.kind != "tuple":
+                    value.exact = False
+
+    def escaped_between(self, tensors: set[Tensor], start: int, end: int) -> bool:
+        """Whether unknown code had its hands on one of these tensors in that time."""
+        wanted = {id(tensor) for tensor in tensors}
+        return any(start <= tick <= end and reached & wanted for tick, reached in self.escapes)
 
 
 def carries_graph(value: Any, depth: int = 0) -> bool:

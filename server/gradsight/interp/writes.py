@@ -22,6 +22,7 @@ from gradsight.model.tensors import (
     any_requires_grad,
     views_made_by,
 )
+from gradsight.model.trace import Wrote
 from gradsight.model.values import External, Partial
 from gradsight.ops.fact import Case
 
@@ -136,8 +137,7 @@ class Writer(Recorder):
             target.cuts = target.cuts | cuts
             if target.base is not None:
                 target.base.cuts = target.base.cuts | cuts
-        if kind == "graph" or (kind == "no_grad" and not self.grad_mode):
-            self.after_write(target, op, site, write, others)
+        self.tell(Wrote(target, op, site, others, region, write))
         if recording is False or mode:
             if recording is False and not mode and others:
                 self.cut_by_write(target, op, site, others)
@@ -299,9 +299,6 @@ class Writer(Recorder):
         except Exception:
             return ""
         return text if len(text) <= 40 else text[:37] + "..."
-
-    def after_write(self, target: Tensor, op: str, site: Site, write: Write, others: list[Tensor]) -> None:
-        """Hook: a tensor was written by an operator."""
 
 
 def leaf_behind(target: Tensor) -> Tensor | None:

@@ -83,8 +83,8 @@ class Frame:
         "owner",
         "receiver",
         "scope",
-        "stale",
         "unit",
+        "watched",
         "yields",
     )
 
@@ -106,7 +106,8 @@ class Frame:
         self.guards: tuple[Any, ...] = ()
         self.loops: tuple[Any, ...] = ()
         self.global_names: set[str] | None = None
-        self.stale: dict[str, Any] | None = None
+        self.watched: dict[str, Any] | None = None
+        """Names of which a listener wants to hear when they are read, and what it keeps with them."""
         self.yields: Any = None
 
 

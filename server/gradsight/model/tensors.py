@@ -329,6 +329,13 @@ def leaves_of(edges: tuple[Edge, ...] | list[Edge], through_zero: bool = True) -
     return found
 
 
+def is_mask(tensor: Tensor) -> bool:
+    """Made of zeros and ones: a truth value, one that was converted, or ones and zeros set item by item."""
+    if tensor.dtype == "bool" or (tensor.attributes or {}).get("<mask>"):
+        return True
+    return tensor.leaf_made and any(write.op == "index_put_" for write in tensor.storage.writes)
+
+
 def views_made_by(view: Tensor) -> str:
     """How a view came about that autograd does not let anybody write."""
     if view.one_of_many.startswith("register_"):

@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import ast
 import itertools
+from collections.abc import Mapping as Given
 from typing import Any
 
-from gradsight.interp.aliases import BY_HAND, Aliases, StaleName
+from gradsight.detect.naming import value_of_target
+from gradsight.detect.path import Path
+from gradsight.detect.reads_after_write import ReadsAfterWrite
+from gradsight.detect.second_names import BY_HAND, StaleName
 from gradsight.interp.regions import overlaps
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Storage, Tensor, Write
+from gradsight.model.trace import Assigned, ClassTensorRead, ContainerMade, ItemRead, ItemStoring, Used
 from gradsight.model.values import MISSING, Instance, Mapping, Seq
 
 
@@ -29,45 +34,28 @@ class Keep:
         self.origin = origin
 
 
-class KeptValues(Aliases):
+class SnapshotAliases:
     """What was put aside to be compared or used later, and changed meanwhile."""
 
-    keeps: dict[Storage, list[Keep]]
-    class_reads: dict[Storage, list[tuple[int, Instance]]]
-    """Tensors that a class holds: when, and for which instance, they were read."""
+    def __init__(self, path: Path, reads: ReadsAfterWrite) -> None:
+        self.path = path
+        self.reads = reads
+        self.keeps: dict[Storage, list[Keep]] = {}
+        self.class_reads: dict[Storage, list[tuple[int, Instance]]] = {}
+        """Tensors that a class holds: when, and for which instance, they were read."""
+        self.twins: dict[int, set[Any]] = {}
+        """Containers that were made with one tensor at several places: the keys through which it was written."""
 
-    def do_assign(self, node: ast.Assign) -> Any:
-        before = self.numbering.last
-        status = super().do_assign(node)
+    def on_assigned(self, fact: Assigned) -> None:
+        node = fact.statement
         if isinstance(node.value, KEEPING):
             for target in node.targets:
                 for place in target.elts if isinstance(target, ast.Tuple) else (target,):
-                    self.note_keep(place, node, before)
-        return status
-
-    def value_of_target(self, target: ast.expr) -> Any:
-        """What a name, an attribute of a named object or an item of a named dict holds."""
-        if isinstance(target, ast.Name):
-            scope = self.frame.scope
-            while scope is not None and target.id not in scope.names:
-                scope = scope.outer
-            return scope.names[target.id] if scope is not None else None
-        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
-            owner = self.frame.namespace.get(target.value.id)
-            return owner.attributes.get(target.attr) if isinstance(owner, Instance) else None
-        if isinstance(target, ast.Subscript):
-            held = self.value_of_target(target.value)
-            key = (
-                target.slice.value
-                if isinstance(target.slice, ast.Constant)
-                else self.value_of_target(target.slice)
-            )
-            return self.mapping_item(held, key) if isinstance(held, Mapping) else None
-        return None
+                    self.note_keep(place, node, fact.newest)
 
     def note_keep(self, target: ast.expr, node: ast.Assign, before: int) -> None:
         """A target of an assignment got a tensor whose memory is older than the assignment, or a container of such."""
-        tensor = self.value_of_target(target)
+        tensor = value_of_target(self.path, target)
         if type(tensor) is Seq or type(tensor) is Mapping:
             self.note_kept_items(tensor, target, node, before)
         if type(tensor) is not Tensor or tensor.storage.serial > before or tensor.snapshot:
@@ -82,7 +70,7 @@ class KeptValues(Aliases):
         elif known and storage.writes and isinstance(target, ast.Name):
             self.keep_again(tensor, name, origin, node)
         if len(known) < MOST_KEEPS:
-            known.append(Keep(name, storage.epoch, self.site(node), origin))
+            known.append(Keep(name, storage.epoch, self.path.site(node), origin))
 
     def note_kept_items(
         self, container: Seq | Mapping, target: ast.expr, node: ast.Assign, before: int
@@ -93,75 +81,56 @@ class KeptValues(Aliases):
             if type(tensor) is Tensor and tensor.storage.serial <= before and not tensor.snapshot:
                 known = self.keeps.setdefault(tensor.storage, [])
                 if len(known) < MOST_KEEPS:
-                    known.append(Keep("", tensor.storage.epoch, self.site(node), node.value))
+                    known.append(Keep("", tensor.storage.epoch, self.path.site(node), node.value))
 
     def keep_again(self, tensor: Tensor, name: str, origin: ast.expr, node: ast.Assign) -> None:
         """The same call or attribute gives the same memory once more: an older name of it has changed."""
-        namespace = self.frame.namespace
+        namespace = self.path.frame.namespace
         for keep in self.keeps[tensor.storage]:
-            if keep.name == name or keep.epoch == tensor.storage.epoch or keep.site.frame is not self.frame:
+            if (
+                keep.name == name
+                or keep.epoch == tensor.storage.epoch
+                or keep.site.frame is not self.path.frame
+            ):
                 continue
             if namespace.get(keep.name) is not tensor or not same_origin(keep.origin, origin):
                 continue
             write = next(
                 (
                     write for write in tensor.storage.writes
-                    if write.epoch > keep.epoch and write.mode in BY_HAND and write.site.frame.depth > self.frame.depth
+                    if write.epoch > keep.epoch and write.mode in BY_HAND and write.site.frame.depth > self.path.frame.depth
                 ),
                 None,
             )  # fmt: skip
             if write is not None and keep.name not in names_given(origin):
-                if self.frame.stale is None:
-                    self.frame.stale = {}
+                if self.path.frame.watched is None:
+                    self.path.frame.watched = {}
                 asked = not isinstance(origin, ast.Call)
-                self.frame.stale[keep.name] = StaleName(write, self.site(node), name, asked)
+                self.path.frame.watched[keep.name] = StaleName(write, self.path.site(node), name, asked)
 
-    twins: dict[int, set[Any]]
-    """Containers that were made with one tensor at several places: the keys through which it was written."""
+    def on_container_made(self, fact: ContainerMade) -> None:
+        made = fact.container
+        items = made.items.values() if isinstance(made, Mapping) else made.items
+        if fact.how in ("repeat", "fromkeys") and any(type(item) is Tensor for item in items):
+            self.twins[id(made)] = set()
 
-    def sequence_operator(self, name: str, left: Any, right: Any) -> Any:
-        result = super().sequence_operator(name, left, right)
-        if name == "mul" and isinstance(result, Seq) and any(type(item) is Tensor for item in result.items):
-            self.twins[id(result)] = set()
-        return result
-
-    def dict_from_keys(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        """`dict.fromkeys(names, value)`: one value under all keys."""
-        value = args[1] if len(args) > 1 else None
-        result = Mapping({}, True)
-        iterator, length = self.iterate(args[0]) if args else (iter(()), 0)
-        for key in itertools.islice(iterator, MOST_KEEPS):
-            self.store_key(result, key, value)
-        result.exact = result.exact and length is not None
-        if type(value) is Tensor:
-            self.twins[id(result)] = set()
-            self.stored(value, result, node)
-            self.stored(value, result, node)
-        return result
-
-    def set_item(self, owner: Any, index: Any, value: Any, node: ast.AST) -> None:
+    def on_item_storing(self, fact: ItemStoring) -> None:
+        owner, index, value = fact.owner, fact.index, fact.value
         if id(owner) in self.twins and type(value) is Tensor and value.storage.stores:
             if any(container == id(owner) for container, _, _ in value.storage.stores):
-                self.twins[id(owner)].add(self.mapping_key(index))
-        super().set_item(owner, index, value, node)
+                self.twins[id(owner)].add(self.path.mapping_key(index))
 
-    def sequence_item(self, owner: Seq, index: Any, node: ast.AST) -> Any:
-        value = super().sequence_item(owner, index, node)
+    def on_item_read(self, fact: ItemRead) -> None:
+        owner, value = fact.owner, fact.value
         if id(owner) in self.twins:
-            self.read_twin(owner, index, value, node)
-        return value
-
-    def mapping_item(self, owner: Mapping, index: Any) -> Any:
-        value = super().mapping_item(owner, index)
-        if id(owner) in self.twins:
-            self.read_twin(owner, index, value, self.node)
-        elif type(value) is Tensor and value.storage.stores and value.storage.writes:
-            self.read_overtaken(owner, index, value)
-        return value
+            self.read_twin(owner, fact.index, value, fact.node)
+        elif isinstance(owner, Mapping) and type(value) is Tensor:
+            if value.storage.stores and value.storage.writes:
+                self.read_overtaken(owner, fact.index, value)
 
     def read_overtaken(self, owner: Mapping, index: Any, tensor: Tensor) -> None:
         """An entry of a dict is read whose tensor was written, and put there under another key, since it was."""
-        own = self.entry_epochs.get((id(owner), self.mapping_key(index)))
+        own = self.path.entry_epochs.get((id(owner), self.path.mapping_key(index)))
         stores = [store for store in tensor.storage.stores or () if store[0] == id(owner)]
         if own is None or len(stores) < 2 or tensor.grad_of is not None:
             return
@@ -172,30 +141,31 @@ class KeptValues(Aliases):
             if own < write.epoch <= newest and overlaps(write.region, tensor.region)
         ]
         if writes:
-            self.entries_are_one(tensor, writes[0], stores[0][2], self.node)
+            self.reads.entries_are_one(tensor, writes[0], stores[0][2], self.path.node)
 
     def read_twin(self, owner: Any, index: Any, value: Any, node: ast.AST) -> None:
         """An entry is read after its tensor was written through another entry."""
-        key = self.mapping_key(index)
+        key = self.path.mapping_key(index)
         written = self.twins[id(owner)]
         if type(value) is not Tensor or key is MISSING or not written - {key} or MISSING in written:
             return
         stores = [store for store in value.storage.stores or () if store[0] == id(owner)]
         writes = [write for write in value.storage.writes if stores and write.epoch > stores[0][1]]
         if writes:
-            self.entries_are_one(value, writes[0], stores[0][2], node)
+            self.reads.entries_are_one(value, writes[0], stores[0][2], node)
 
-    def class_tensor_read(self, tensor: Tensor, owner: Instance, name: str, node: ast.AST) -> None:
+    def on_class_tensor_read(self, fact: ClassTensorRead) -> None:
         """A tensor of a class, read by one instance after another one has written it as its own."""
+        tensor, owner, name, node = fact.tensor, fact.owner, fact.name, fact.node
         reads = self.class_reads.setdefault(tensor.storage, [])
         for write in tensor.storage.writes:
             writer = next((reader for tick, reader in reversed(reads) if tick <= write.tick), owner)
-            if writer is not owner and self.text_of_target(write.site) == f"self.{name}":
+            if writer is not owner and self.path.text_of_target(write.site) == f"self.{name}":
                 steps = [
                     Step("made", tensor.site, f"one tensor for all instances of {owner.cls.name}"),
-                    Step("read", self.site(node), "read here by another instance"),
+                    Step("read", self.path.site(node), "read here by another instance"),
                 ]
-                self.emit(
+                self.path.emit(
                     "alias-read-after-write",
                     write.site,
                     steps,
@@ -206,14 +176,13 @@ class KeptValues(Aliases):
                     written=f"self.{name}",
                 )
                 break
-        reads.append((self.tick, owner))
+        reads.append((self.path.tick, owner))
 
-    def operands_of(self, bound: dict[str, Any], node: ast.AST) -> Any:
+    def on_used(self, fact: Used) -> None:
         if self.keeps:
-            self.check_difference(bound, node)
-        return super().operands_of(bound, node)
+            self.check_difference(fact.arguments, fact.node)
 
-    def check_difference(self, bound: dict[str, Any], node: ast.AST) -> None:
+    def check_difference(self, bound: Given[str, Any], node: ast.AST) -> None:
         """`new - old`, where both are one tensor that was written since `old` was kept."""
         tensors = [value for value in bound.values() if type(value) is Tensor]
         if len(tensors) != 2 or tensors[0] is not tensors[1] or not tensors[0].storage.writes:
@@ -253,10 +222,10 @@ class KeptValues(Aliases):
         )
         steps = [
             other,
-            Step("read", self.site(node), "both sides are this one tensor: nothing is left of them"),
-            *self.call_steps(place),
+            Step("read", self.path.site(node), "both sides are this one tensor: nothing is left of them"),
+            *self.path.call_steps(place),
         ]
-        self.emit(
+        self.path.emit(
             "alias-read-after-write",
             place,
             steps,
@@ -264,7 +233,7 @@ class KeptValues(Aliases):
             write=write.op,
             target=name or tensor.label,
             alias=tensor.label,
-            written=self.text_of_target(write.site),
+            written=self.path.text_of_target(write.site),
         )
 
 

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
 
+from gradsight.detect.path import Path
 from gradsight.interp.backward_faults import INFERENCE_NAMES
 from gradsight.interp.syntax import own_statements
-from gradsight.interp.transforms import Transforms
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
-from gradsight.model.tensors import Cut, Tensor
+from gradsight.model.trace import CallReturned, CutByMode
 from gradsight.model.values import Function
 
 
-class Switches(Transforms):
+class GradModeLeaks:
     """Modes that outlive the function that set them."""
 
-    left_off: Site | None = None
-    """The call that switched grad mode off, in a function that has returned since."""
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.left_off: Site | None = None
+        """The call that switched grad mode off, in a function that has returned since."""
 
-    def call_function(self, function: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        before = self.grad_mode
-        result = super().call_function(function, args, kwargs, node)
-        if before and not self.grad_mode and self.mode_site is not None:
-            self.returned_with_mode_off(function, self.mode_site, node)
-        return result
+    def on_call_returned(self, fact: CallReturned) -> None:
+        if fact.recorded and not self.path.grad_mode and self.path.mode_site is not None:
+            self.returned_with_mode_off(fact.function, self.path.mode_site, fact.node)
 
     def returned_with_mode_off(self, function: Function, place: Site, node: ast.AST) -> None:
         if not is_switch(place.node) or "enter" in function.name or isinstance(function.node, ast.Lambda):
@@ -40,20 +38,19 @@ class Switches(Transforms):
             return
         if any(call is not place.node and not switches_off(call) for call in calls):
             self.mode_stays_off(
-                place, Step("call", self.site(node), "this call leaves before it is switched on again")
+                place, Step("call", self.path.site(node), "this call leaves before it is switched on again")
             )
         elif INFERENCE_NAMES.search(function.name) and len(list(own_statements(function.node.body))) > 1:
             self.left_off = place
 
-    def mode_cut(self, op: str, operands: list[tuple[str, Tensor]], site: Site) -> frozenset[Cut]:
-        if self.left_off is not None and self.left_off is self.mode_site:
-            switches = [action for action in self.log if action.verb in ("eval", "train")]
+    def on_cut_by_mode(self, fact: CutByMode) -> None:
+        if self.left_off is not None and self.left_off is self.path.mode_site:
+            switches = [action for action in self.path.log if action.verb in ("eval", "train")]
             if not switches or switches[-1].verb == "train":
-                self.mode_stays_off(self.left_off, Step("needed", site, "computed without a graph here"))
-        return super().mode_cut(op, operands, site)
+                self.mode_stays_off(self.left_off, Step("needed", fact.site, "computed without a graph here"))
 
     def mode_stays_off(self, place: Site, step: Step) -> None:
-        self.emit("grad-mode-left-off", place, [step, *self.call_steps(place)])
+        self.path.emit("grad-mode-left-off", place, [step, *self.path.call_steps(place)])
 
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)

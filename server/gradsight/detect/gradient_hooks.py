@@ -6,11 +6,12 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from gradsight.interp.distributions import Distributions
+from gradsight.detect.path import Path
 from gradsight.interp.syntax import base_name, names_read, own_statements, returns_value
 from gradsight.model.events import Step
-from gradsight.model.sites import Frame, Site
+from gradsight.model.sites import Site
 from gradsight.model.tensors import Edge, Node, Tensor
+from gradsight.model.trace import CustomApplied, Hooked
 from gradsight.model.values import Function, Method, Partial
 
 SUMS = {"add", "sub", "add_", "sub_", "sum", "expand", "expand_as"}
@@ -32,35 +33,41 @@ WINDOWS = {
 """Operators whose operand is given a window on the gradient of their result."""
 
 
-class GradientHooks(Distributions):
+class GradientHooks:
     """`tensor.register_hook(function)` and `backward(ctx, gradient)`, judged by their text."""
 
-    def hook_registered(self, tensor: Tensor, hook: Any, node: ast.AST) -> None:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.tensor_hooks: list[tuple[Tensor, Function, Site, int]] = []
+
+    def on_custom_applied(self, fact: CustomApplied) -> None:
+        self.check_function(fact.backward, fact.site, "backward", first=1)
+
+    def on_hooked(self, fact: Hooked) -> None:
         """A tensor hook must return the new gradient; editing the argument in place is not allowed."""
+        hook = fact.hook
         skipped = 0
         while isinstance(hook, (Method, Partial)):
             skipped += 1 if isinstance(hook, Method) else len(hook.args)
             hook = hook.function
         if isinstance(hook, Function):
-            site = self.site(node)
-            self.judge_gradient_function(hook, site, "hook", skipped, edits=False)
-            self.tensor_hooks.append((tensor, hook, site, skipped))
+            site = self.path.site(fact.node)
+            self.check_function(hook, site, "hook", skipped, edits=False)
+            self.tensor_hooks.append((fact.tensor, hook, site, skipped))
 
-    tensor_hooks: list[tuple[Tensor, Function, Site, int]]
-
-    def judge_tensor_hooks(self) -> None:
+    def finish(self) -> None:
         """A gradient is a tensor's own, unless an operator hands one gradient to several operands.
 
         Of a tensor that no backward of this code reaches it is not known who else is given its gradient; a leaf's is
         rarely shared.
         """
         for tensor, hook, site, skipped in self.tensor_hooks:
-            shared = [gradient_is_shared(run.loss.node, tensor) for run in self.backwards]
+            shared = [gradient_is_shared(run.loss.node, tensor) for run in self.path.backwards]
             known = [answer for answer in shared if answer is not None]
             if any(known) or (not known and not tensor.is_leaf):
-                self.judge_gradient_function(hook, site, "hook", skipped, returns=False)
+                self.check_function(hook, site, "hook", skipped, returns=False)
 
-    def judge_gradient_function(
+    def check_function(
         self,
         function: Function,
         site: Site,
@@ -78,24 +85,26 @@ class GradientHooks(Distributions):
         called = Step("call", site, "registered here" if how == "hook" else "applied here")
         if isinstance(syntax, ast.Lambda):
             if edits and edited_name(syntax.body, gradients):
-                self.emit(
+                self.path.emit(
                     "gradient-edited",
-                    self.place_in(function, syntax.body),
+                    self.path.place_in(function, syntax.body),
                     [called],
                     name=parameters[0],
                     how=how,
                 )
             return
         for place, name in edits_of(syntax, set(gradients)) if edits else ():
-            self.emit("gradient-edited", self.place_in(function, place), [called], name=name, how=how)
+            self.path.emit(
+                "gradient-edited", self.path.place_in(function, place), [called], name=name, how=how
+            )
         if returns and not returns_value(syntax):
             dropped = (
                 self.dropped_gradient(syntax, gradients) if how == "hook" else last_computation(syntax.body)
             )
             if dropped is not None:
-                self.emit(
+                self.path.emit(
                     "gradient-edited",
-                    self.place_in(function, dropped),
+                    self.path.place_in(function, dropped),
                     [called],
                     name=parameters[0],
                     how=how,
@@ -131,16 +140,12 @@ class GradientHooks(Distributions):
         name = value.func.attr
         receiver = base_name(value.func.value)
         if receiver in gradients:
-            fact = self.table.find(f"Tensor.{name}")
+            fact = self.path.table.find(f"Tensor.{name}")
         elif receiver == "torch" and value.args and base_name(value.args[0]) in gradients:
-            fact = self.table.find(f"torch.{name}")
+            fact = self.path.table.find(f"torch.{name}")
         else:
             return False
         return fact is not None and not any(case.writes for case in fact.cases) and not name.endswith("_")
-
-    def place_in(self, function: Function, node: ast.AST) -> Site:
-        """A place inside a function that is not running."""
-        return Site(node, Frame(function.name, function.unit, {}, function.scope, 1, self.numbering))
 
 
 def gradient_is_shared(start: Node | None, tensor: Tensor) -> bool | None:

@@ -6,49 +6,32 @@ import ast
 from itertools import pairwise
 from typing import Any
 
-from gradsight.interp.freezing import Freezing
+from gradsight.detect.gradient_ledger import GradientLedger
+from gradsight.detect.path import Path
+from gradsight.detect.replaced_parameters import ReplacedParameters
 from gradsight.interp.syntax import called_attribute, own_statements
 from gradsight.interp.training import Action
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
+from gradsight.model.trace import Clearing, Stepped, Stepping
 from gradsight.model.values import Layer, Opaque
 
-REPLACING = {
-    "round_",
-    "sign_",
-    "floor_",
-    "ceil_",
-    "copy_",
-    "clamp_",
-    "trunc_",
-    "bernoulli_",
-    "load_state_dict",
-}
-"""Writes that give a straight-through estimator or a projection its meaning: the value changes on purpose."""
 
-
-class Protocol(Freezing):
+class TrainingProtocol:
     """Conclusions about the training loop."""
 
+    def __init__(self, path: Path, ledger: GradientLedger, replaced: ReplacedParameters) -> None:
+        self.path = path
+        self.ledger = ledger
+        self.replaced = replaced
+
     def finish(self) -> None:
-        """The path is over: look back at the whole of it."""
-        self.judge_made_in_forward()
-        self.judge_starved()
-        self.report_moved()
-        if not self.gradients_unknown:
-            for optimizer in self.optimizers:
-                self.judge_optimizer(optimizer)
-            self.judge_updates()
-        self.judge_schedulers()
-        self.judge_tensor_hooks()
-        self.judge_totals()
-        self.judge_stored()
-        if not self.ended_early:
-            for module in self.modules_made:
-                self.judge_registration(module)
-        for site, op in self.recorded_writes:
-            self.emit("inplace-recorded", site, [], op=op, target=self.text_of_target(site))
+        if not self.path.gradients_unknown:
+            for optimizer in self.path.optimizers:
+                self.conclude_optimizer(optimizer)
+            self.conclude_updates()
+        self.conclude_schedulers()
 
     # -- optimizers --------------------------------------------------------------------------------------------------
 
@@ -57,41 +40,45 @@ class Protocol(Freezing):
         if action.verb == "backward":
             return not parameters or bool(parameters & set(action.leaves))
         if isinstance(action.subject, Opaque):
-            return not parameters or bool(parameters & set(self.parameters_of(action.subject)))
-        return bool(parameters & {tensor for _, tensor in self.tensors_of(action.subject, "parameter")})
+            return not parameters or bool(parameters & set(self.path.parameters_of(action.subject)))
+        return bool(parameters & {tensor for _, tensor in self.path.tensors_of(action.subject, "parameter")})
 
-    def judge_optimizer(self, optimizer: Opaque) -> None:
-        if optimizer.state.get("escaped") or not self.knows_all_parameters(optimizer):
+    def conclude_optimizer(self, optimizer: Opaque) -> None:
+        if optimizer.state.get("escaped") or not self.path.knows_all_parameters(optimizer):
             return
-        parameters = self.ever_held_by(optimizer)
+        parameters = self.path.ever_held_by(optimizer)
         if not parameters:
             return
-        steps = [action for action in self.log if action.verb == "step" and action.subject is optimizer]
+        steps = [action for action in self.path.log if action.verb == "step" and action.subject is optimizer]
         if not steps:
             return
         backwards = [
-            action for action in self.log if action.verb == "backward" and self.touches(action, parameters)
+            action
+            for action in self.path.log
+            if action.verb == "backward" and self.touches(action, parameters)
         ]
         if not backwards:
-            self.judge_no_backward(optimizer, steps[0], parameters)
+            self.conclude_no_backward(optimizer, steps[0], parameters)
             return
-        self.granted.update(("step-without-backward", step.site.key) for step in steps)
-        self.judge_clearing(steps, backwards, parameters)
-        self.judge_foreign(optimizer, steps, backwards)
+        self.path.granted.update(("step-without-backward", step.site.key) for step in steps)
+        self.conclude_clearing(steps, backwards, parameters)
+        self.conclude_foreign(optimizer, steps, backwards)
 
-    def judge_no_backward(self, optimizer: Opaque, step: Action, parameters: set[Tensor]) -> None:
-        if any(parameter in self.gradient_ticks for parameter in parameters) or self.ended_early:
+    def conclude_no_backward(self, optimizer: Opaque, step: Action, parameters: set[Tensor]) -> None:
+        if any(parameter in self.path.gradient_ticks for parameter in parameters) or self.path.ended_early:
             return
-        instead = self.trained_instead(optimizer)
+        instead = self.replaced.trained_instead(optimizer)
         if instead is not None and optimizer.site is not None:
-            place = self.outermost(instead, optimizer.site)
-            self.parameters_not_held(optimizer, place, step.site, self.name_bound_at(place), False)
+            place = self.path.outermost(instead, optimizer.site)
+            self.replaced.parameters_not_held(
+                optimizer, place, step.site, self.replaced.name_bound_at(place), False
+            )
             return
-        if self.events or self.graph_escaped or self.has_backward_not_taken(step.site):
+        if self.path.events or self.path.graph_escaped or self.has_backward_not_taken(step.site):
             return
-        if self.context != "script" and not self.backwards and not parameters & self.used:
+        if self.path.context != "script" and not self.path.backwards and not parameters & self.ledger.used:
             return
-        self.emit(
+        self.path.emit(
             "step-without-backward",
             self.named_only("backward") or step.site,
             [
@@ -101,13 +88,13 @@ class Protocol(Freezing):
 
     def named_only(self, method: str) -> Site | None:
         """Where a method is named and not called."""
-        return next((site for name, site in self.named_methods if name == method), None)
+        return next((site for name, site in self.path.named_methods if name == method), None)
 
     def has_backward_not_taken(self, site: Site) -> bool:
         """Whether the text around the step holds a backward that this path went past."""
         function = site.frame.function
         body = function.node.body if function is not None else site.unit.tree
-        taken = {action.site.node for action in self.log if action.verb == "backward"}
+        taken = {action.site.node for action in self.path.log if action.verb == "backward"}
         return any(
             isinstance(statement, ast.Expr)
             and called_attribute(statement.value) == "backward"
@@ -115,7 +102,9 @@ class Protocol(Freezing):
             for statement in own_statements(body if isinstance(body, list) else [])
         )
 
-    def judge_clearing(self, steps: list[Action], backwards: list[Action], parameters: set[Tensor]) -> None:
+    def conclude_clearing(
+        self, steps: list[Action], backwards: list[Action], parameters: set[Tensor]
+    ) -> None:
         """Two steps with backwards before each and nothing cleared between them."""
         for first, second in pairwise(steps):
             runs = [run for run in backwards if first.tick < run.tick < second.tick]
@@ -123,28 +112,37 @@ class Protocol(Freezing):
             if not runs or not before or first.site.key != second.site.key or not first.loops:
                 continue
             # Cleared only now and then: a rhythm, which a later round of the loop shows.
-            if any(self.was_cleared(parameter, before[-1].tick, self.tick) for parameter in parameters):
+            if any(
+                self.ledger.was_cleared(parameter, before[-1].tick, self.path.tick)
+                for parameter in parameters
+            ):
                 continue
-            if self.escaped_between(parameters, before[-1].tick, second.tick):
+            if self.path.escaped_between(parameters, before[-1].tick, second.tick):
                 continue
             if not any(isinstance(parameter.grad, Tensor) for parameter in parameters):
                 continue
             steps_on = [Step("needed", second.site, "the step uses the gradients of all rounds so far")]
-            self.emit("gradients-never-cleared", self.named_only("zero_grad") or runs[-1].site, steps_on)
+            self.path.emit("gradients-never-cleared", self.named_only("zero_grad") or runs[-1].site, steps_on)
             return
 
-    def judge_updates(self) -> None:
+    def conclude_updates(self) -> None:
         """Leaves that are updated by hand, round after round, by gradients that nobody clears."""
-        held = {tensor for optimizer in self.optimizers for tensor in self.ever_held_by(optimizer)}
-        for (leaf, site, tick), (other, again, later) in pairs_of_one_leaf(self.updates):
+        held = {tensor for optimizer in self.path.optimizers for tensor in self.path.ever_held_by(optimizer)}
+        for (leaf, site, tick), (other, again, later) in pairs_of_one_leaf(self.ledger.updates):
             if leaf is not other or leaf in held or site.key != again.key or not site.loops:
                 continue
             runs = [
-                a for a in self.log if a.verb == "backward" and tick < a.tick < later and leaf in a.leaves
+                a
+                for a in self.path.log
+                if a.verb == "backward" and tick < a.tick < later and leaf in a.leaves
             ]
-            if not runs or self.was_cleared(leaf, tick, later) or self.escaped_between({leaf}, tick, later):
+            if (
+                not runs
+                or self.ledger.was_cleared(leaf, tick, later)
+                or self.path.escaped_between({leaf}, tick, later)
+            ):
                 continue
-            self.emit(
+            self.path.emit(
                 "gradients-never-cleared",
                 runs[-1].site,
                 [
@@ -152,29 +150,14 @@ class Protocol(Freezing):
                 ],
             )
 
-    def after_write(self, target: Tensor, op: str, site: Site, write: Any, others: list[Tensor]) -> None:
-        super().after_write(target, op, site, write, others)
-        if write.mode == "no_grad" and op not in REPLACING:
-            source = target.source if target.snapshot == "data" else target
-            if source is target and source.node is None and source.view_made_without_grad:
-                source = source.root()
-            if not self.grad_mode or source is not target:
-                if source is not None and source.node is not None and source.requires_grad is True:
-                    self.written_without_grad.append((source, write))
-        if write.mode == "graph" and target.node is not None and target.requires_grad is True:
-            kept = write.counter.kept
-            if kept is None or kept >= write.version:
-                self.recorded_writes.append((site, op))
-
-    recorded_writes: list[Any]
-
-    def judge_foreign(self, optimizer: Opaque, steps: list[Action], backwards: list[Action]) -> None:
+    def conclude_foreign(self, optimizer: Opaque, steps: list[Action], backwards: list[Action]) -> None:
         """Gradients that another optimizer's loss left behind are still there at this step."""
-        others = [other for other in self.optimizers if other is not optimizer]
+        others = [other for other in self.path.optimizers if other is not optimizer]
         for step in steps:
-            for parameter in self.parameters_of(optimizer):
+            for parameter in self.path.parameters_of(optimizer):
                 cleared = max(
-                    (tick for tick in self.all_clears.get(parameter, ()) if tick < step.tick), default=-1
+                    (tick for tick in self.ledger.all_clears.get(parameter, ()) if tick < step.tick),
+                    default=-1,
                 )
                 runs = [
                     run for run in backwards if cleared < run.tick < step.tick and parameter in run.leaves
@@ -183,14 +166,14 @@ class Protocol(Freezing):
                     continue
                 between = [
                     action
-                    for action in self.log
+                    for action in self.path.log
                     if action.verb == "step"
                     and action.subject in others
                     and runs[0].tick < action.tick < runs[-1].tick
                 ]
                 own = [action for action in steps if runs[0].tick < action.tick < runs[-1].tick]
                 if between and not own:
-                    self.emit(
+                    self.path.emit(
                         "foreign-gradients",
                         runs[0].site,
                         [
@@ -201,46 +184,53 @@ class Protocol(Freezing):
                     )
                     return
 
-    def step_parameters(self, optimizer: Opaque, site: Site) -> None:
-        self.check_order(optimizer, site)
-        self.check_eval(optimizer, site)
-        super().step_parameters(optimizer, site)
-        for parameter in self.parameters_of(optimizer):
-            record = self.records.get(parameter)
+    def on_stepping(self, fact: Stepping) -> None:
+        self.check_order(fact.optimizer, fact.site)
+        self.check_eval(fact.optimizer, fact.site)
+
+    def on_stepped(self, fact: Stepped) -> None:
+        for parameter in self.path.parameters_of(fact.optimizer):
+            record = self.ledger.records.get(parameter)
             if record is not None:
                 record.pending = False
 
     def check_order(self, optimizer: Opaque, site: Site) -> None:
         """All gradients that were computed since the last step are gone: zeroed or dropped."""
         if (
-            self.gradients_unknown
+            self.path.gradients_unknown
             or optimizer.state.get("escaped")
-            or not self.knows_all_parameters(optimizer)
+            or not self.path.knows_all_parameters(optimizer)
         ):
             return
-        records = [self.records[p] for p in self.parameters_of(optimizer) if p in self.records]
+        records = [
+            self.ledger.records[p] for p in self.path.parameters_of(optimizer) if p in self.ledger.records
+        ]
         pending = [record for record in records if record.pending]
         if pending and all(record.state in ("zeroed", "dropped") for record in pending):
-            self.cleared_too_early(pending[-1], site)
+            self.ledger.cleared_too_early(pending[-1], site)
 
-    def before_clearing(self, tensors: list[Tensor], site: Site) -> None:
+    def on_clearing(self, fact: Clearing) -> None:
         """Gradient accumulation that clears in every round: what was computed is dropped before the step that sums it."""
-        super().before_clearing(tensors, site)
-        if not site.loops or self.gradients_unknown:
+        tensors, site = fact.tensors, fact.site
+        if not site.loops or self.path.gradients_unknown:
             return
         run, _ = site.loops[-1]
         for tensor in tensors:
-            record = self.records.get(tensor)
+            record = self.ledger.records.get(tensor)
             if record is None or not record.pending or record.state != "filled":
                 continue
             filled = record.filled_at
-            if filled is None or record.decisions != len(self.decisions):
+            if filled is None or record.decisions != len(self.path.decisions):
                 continue
             if run not in dict(filled.loops) or not self.steps_sometimes(run.node, site):
                 continue
-            others = [self.records[leaf] for leaf in self.leaves_filled_at(filled) if leaf in self.records]
+            others = [
+                self.ledger.records[leaf]
+                for leaf in self.leaves_filled_at(filled)
+                if leaf in self.ledger.records
+            ]
             if all(other.pending and not other.read for other in others):
-                self.emit(
+                self.path.emit(
                     "cleared-before-step",
                     site,
                     [
@@ -251,7 +241,7 @@ class Protocol(Freezing):
             return
 
     def leaves_filled_at(self, site: Site) -> list[Tensor]:
-        return [leaf for run in self.backwards if run.site is site for leaf in run.leaves]
+        return [leaf for run in self.path.backwards if run.site is site for leaf in run.leaves]
 
     def steps_sometimes(self, loop: ast.AST, site: Site) -> bool:
         """Whether the loop steps only every so many rounds: `if (i + 1) % n == 0: optimizer.step()`."""
@@ -271,16 +261,16 @@ class Protocol(Freezing):
 
     def check_eval(self, optimizer: Opaque, site: Site) -> None:
         """A step while the model is in eval mode, after it had been trained in train mode before."""
-        parameters = set(self.parameters_of(optimizer))
-        switches = [action for action in self.log if action.verb in ("eval", "train")]
+        parameters = set(self.path.parameters_of(optimizer))
+        switches = [action for action in self.path.log if action.verb in ("eval", "train")]
         while switches:
             action = switches.pop()
-            owned = {tensor for _, tensor in self.tensors_of(action.subject, "parameter")} & parameters
+            owned = {tensor for _, tensor in self.path.tensors_of(action.subject, "parameter")} & parameters
             if not owned:
                 continue
             if action.verb == "train":
                 return
-            stepped = [a.tick for a in self.log if a.verb == "step" and a.subject is optimizer]
+            stepped = [a.tick for a in self.path.log if a.verb == "step" and a.subject is optimizer]
             whole = self.last_switch(switches, owned) if owned != parameters else None
             if whole is not None and (
                 whole.verb == "train" or not any(whole.tick < tick < action.tick for tick in stepped)
@@ -290,31 +280,31 @@ class Protocol(Freezing):
             earlier = any(tick < action.tick for tick in stepped)
             sensitive = any(
                 isinstance(inner, Layer) and ("Dropout" in inner.name or "BatchNorm" in inner.name)
-                for _, inner in self.modules_in(action.subject)
+                for _, inner in self.path.modules_in(action.subject)
             )
-            inferred = self.last_inference > action.tick
+            inferred = self.path.last_inference > action.tick
             if (earlier or inferred) and sensitive:
-                self.emit(
+                self.path.emit(
                     "eval-left-on",
                     action.site,
                     [Step("needed", site, "training goes on here, in eval mode")],
-                    target=self.text_of_target(action.site),
+                    target=self.path.text_of_target(action.site),
                 )
             return
 
     def last_switch(self, switches: list[Action], parameters: set[Tensor]) -> Action | None:
         """The last switch of a module that holds all of these parameters."""
         for action in reversed(switches):
-            if parameters <= {tensor for _, tensor in self.tensors_of(action.subject, "parameter")}:
+            if parameters <= {tensor for _, tensor in self.path.tensors_of(action.subject, "parameter")}:
                 return action
         return None
 
     def steps_inside(self, loop: Any) -> bool:
         """Whether an optimizer stepped in some round of this run of a loop."""
-        return any(a.verb == "step" and any(run is loop for run, _ in a.loops) for a in self.log)
+        return any(a.verb == "step" and any(run is loop for run, _ in a.loops) for a in self.path.log)
 
-    def judge_schedulers(self) -> None:
-        for index, action in enumerate(self.log):
+    def conclude_schedulers(self) -> None:
+        for index, action in enumerate(self.path.log):
             if action.verb != "scheduler" or action.leaves:
                 # `step(epoch)` and `step(metric)` say themselves where the schedule is.
                 continue
@@ -324,10 +314,12 @@ class Protocol(Freezing):
             optimizer = action.subject.state.get("optimizer")
             if not isinstance(optimizer, Opaque) or optimizer.state.get("escaped"):
                 return
-            before = any(a.verb == "step" and a.subject is optimizer for a in self.log[:index])
-            after = next((a for a in self.log[index:] if a.verb == "step" and a.subject is optimizer), None)
+            before = any(a.verb == "step" and a.subject is optimizer for a in self.path.log[:index])
+            after = next(
+                (a for a in self.path.log[index:] if a.verb == "step" and a.subject is optimizer), None
+            )
             if not before and after is not None:
-                self.emit(
+                self.path.emit(
                     "scheduler-first",
                     action.site,
                     [Step("needed", after.site, "the optimizer's first step comes later")],

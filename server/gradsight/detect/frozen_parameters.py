@@ -2,37 +2,48 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
-from gradsight.interp.scaling import Scaling
+from gradsight.detect.gradient_ledger import GradientLedger, GradientRecord
+from gradsight.detect.path import Path
 from gradsight.interp.training import members_of
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
+from gradsight.model.trace import Stepping
 from gradsight.model.values import Number, Opaque, Unknown
 
 ADAMS = ("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "SparseAdam")
 """Optimizers that go on moving a parameter for as long as their running averages last."""
 
 
-class Freezing(Scaling):
+class FrozenParameters:
     """Frozen by `requires_grad`, or by zeroing the gradient."""
 
-    still_moving: dict[Tensor, tuple[Site, Site]]
-    """Parameters that a step moved although their gradient was zeroed, until they are set right by hand."""
-    stepped_live: set[Tensor]
-    """Parameters that a step has moved by a gradient of their own."""
+    def __init__(self, path: Path, ledger: GradientLedger) -> None:
+        self.path = path
+        self.ledger = ledger
+        ledger.watchers.append(self)
+        self.still_moving: dict[Tensor, tuple[Site, Site]] = {}
+        """Parameters that a step moved although their gradient was zeroed, until they are set right by hand."""
+        self.stepped_live: set[Tensor] = set()
+        """Parameters that a step has moved by a gradient of their own."""
 
-    def step_parameters(self, optimizer: Opaque, site: Site) -> None:
+    def finish(self) -> None:
         self.report_moved()
-        parameters = self.parameters_of(optimizer)
+
+    def on_stepping(self, fact: Stepping) -> None:
+        optimizer, site = fact.optimizer, fact.site
+        self.report_moved()
+        parameters = self.path.parameters_of(optimizer)
         live = [p for p in parameters if self.is_live(p)]
         for parameter in parameters:
             if not isinstance(parameter.grad, Tensor):
                 continue
             if parameter.requires_grad is False and parameter.frozen_at is not None:
                 self.check_frozen(optimizer, parameter, site)
-            record = self.records.get(parameter)
+            record = self.ledger.records.get(parameter)
             if record is None:
                 continue
             if record.state in ("zeroed", "masked") and record.site is not None:
@@ -41,20 +52,19 @@ class Freezing(Scaling):
                     self.check_zeroed(optimizer, parameter, record, site)
             elif record.state in ("filled", "assigned"):
                 self.stepped_live.add(parameter)
-        super().step_parameters(optimizer, site)
 
     def is_live(self, parameter: Tensor) -> bool:
-        record = self.records.get(parameter)
+        record = self.ledger.records.get(parameter)
         return record is not None and record.pending and record.state in ("filled", "assigned")
 
     def check_frozen(self, optimizer: Opaque, parameter: Tensor, site: Site) -> None:
         """requires_grad is off, and an old gradient is still there."""
         place = parameter.frozen_at
-        stale = not self.was_cleared(parameter, 0, self.tick)
+        stale = not self.ledger.was_cleared(parameter, 0, self.path.tick)
         if place is not None and (
             stale or self.remembers(optimizer, parameter) or self.decays(optimizer, parameter)
         ):
-            self.emit(
+            self.path.emit(
                 "frozen-still-moves",
                 place,
                 [Step("written", site, "this step still moves it")],
@@ -73,17 +83,24 @@ class Freezing(Scaling):
             self.still_moving.setdefault(parameter, (record.site, site))
 
     def parameter_moved_by_hand(self, leaf: Tensor) -> None:
-        super().parameter_moved_by_hand(leaf)
         self.still_moving.pop(leaf, None)
+
+    def gradient_used(self, leaf: Tensor, record: GradientRecord, node: ast.AST) -> None:
+        """Says nothing about who moves."""
+
+    def gradient_written(
+        self, leaf: Tensor, target: Tensor, op: str, site: Site, others: list[Tensor], region: Any
+    ) -> None:
+        """The record says what it made of the gradient."""
 
     def report_moved(self) -> None:
         for parameter, (place, site) in self.still_moving.items():
-            self.emit(
+            self.path.emit(
                 "frozen-still-moves",
                 place,
                 [
                     Step("written", site, "this step still moves it"),
-                    *self.call_steps(place),
+                    *self.path.call_steps(place),
                 ],
                 parameter=parameter.label,
                 zeroed=True,
@@ -107,5 +124,5 @@ class Freezing(Scaling):
     def option_of(self, optimizer: Opaque, parameter: Tensor, name: str, default: Any) -> Any:
         """An option of the parameter's group, or of the optimizer."""
         default = optimizer.state["options"].get(name, default)
-        own = [group.items for group in self.groups_of(optimizer) if parameter in members_of(group)]
+        own = [group.items for group in self.path.groups_of(optimizer) if parameter in members_of(group)]
         return own[0].get(name, default) if own else default

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradsight.interp.flow import LINEAR
-from gradsight.interp.ledger import GradientRecord, Ledger
+from gradsight.detect.gradient_flow import LINEAR
+from gradsight.detect.gradient_ledger import GradientLedger, GradientRecord
+from gradsight.detect.path import Path
 from gradsight.interp.syntax import called_attribute
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Node, Tensor
+from gradsight.model.trace import Backward, Scaled
 from gradsight.model.values import Opaque
 
 INDIFFERENT = {
@@ -29,33 +31,42 @@ REPLACING = {"zero_", "fill_", "copy_", "index_put_", "masked_fill_"}
 """Writes that do not depend on how large the gradient is."""
 
 
-class Scaling(Ledger):
+class ScaledGradients:
     """torch.amp.GradScaler."""
 
-    scaled_nodes: dict[Node, Opaque]
-    """What scalers made, and which."""
+    def __init__(self, path: Path, ledger: GradientLedger) -> None:
+        self.path = path
+        self.ledger = ledger
+        ledger.watchers.append(self)
+        self.scaled_nodes: dict[Node, Opaque] = {}
+        """What scalers made, and which."""
 
-    def scaler_method(
-        self, scaler: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
-    ) -> Any:
-        result = super().scaler_method(scaler, name, args, kwargs, node)
-        if name == "scale":
-            if isinstance(result, Tensor) and result.node is not None and self.may_scale(scaler):
-                self.scaled_nodes[result.node] = scaler
-        elif name in ("unscale_", "step") and args:
-            self.unscaled(args[0])
-        return result
+    def on_scaled(self, fact: Scaled) -> None:
+        result = fact.result
+        if fact.method == "scale":
+            if isinstance(result, Tensor) and result.node is not None and self.may_scale(fact.scaler):
+                self.scaled_nodes[result.node] = fact.scaler
+        elif fact.method in ("unscale_", "step") and fact.arguments:
+            self.unscaled(fact.arguments[0])
+
+    def on_backward(self, fact: Backward) -> None:
+        """Runs after the ledger has noted what the backward filled."""
+        scaler = self.scaler_of(fact.run.loss)
+        if scaler is not None:
+            for leaf in fact.run.leaves:
+                record = self.ledger.record_of(leaf)
+                record.scaler, record.scaled_at = scaler, fact.run.site
 
     def unscaled(self, optimizer: Any) -> None:
         known = isinstance(optimizer, Opaque) and optimizer.kind == "optimizer"
-        for leaf in self.parameters_of(optimizer) if known else list(self.records):
-            record = self.records.get(leaf)
+        for leaf in self.path.parameters_of(optimizer) if known else list(self.ledger.records):
+            record = self.ledger.records.get(leaf)
             if record is not None:
                 record.scaled_at = None
 
     def may_scale(self, scaler: Opaque) -> bool:
         """A scaler that is not enabled does nothing; where that hangs on a flag, the path may have decided it since."""
-        return self.truth(scaler.state["enabled"]) is not False
+        return self.path.truth(scaler.state["enabled"]) is not False
 
     def scaler_of(self, loss: Tensor) -> Opaque | None:
         """Who scaled the loss, which may have been divided or summed since."""
@@ -72,7 +83,6 @@ class Scaling(Ledger):
         return None
 
     def gradient_used(self, leaf: Tensor, record: GradientRecord, node: ast.AST) -> None:
-        super().gradient_used(leaf, record, node)
         if record.scaled_at is None or isinstance(node, (ast.Compare, ast.AugAssign)):
             return
         name = called_attribute(node)
@@ -80,13 +90,12 @@ class Scaling(Ledger):
             return
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div)):
             return
-        self.scaled_gradient(record, self.site(node))
+        self.scaled_gradient(record, self.path.site(node))
 
     def gradient_written(
         self, leaf: Tensor, target: Tensor, op: str, site: Site, others: list[Tensor], region: Any
     ) -> None:
-        super().gradient_written(leaf, target, op, site, others, region)
-        record = self.record_of(leaf)
+        record = self.ledger.record_of(leaf)
         if record.scaled_at is None or op in REPLACING:
             return
         if op in ("mul_", "div_"):
@@ -95,6 +104,9 @@ class Scaling(Ledger):
                 record.scaled_at = None
             return
         self.scaled_gradient(record, site)
+
+    def parameter_moved_by_hand(self, leaf: Tensor) -> None:
+        """Says nothing about the scale."""
 
     def has_literal_operand(self, site: Site) -> bool:
         node = site.node
@@ -106,4 +118,4 @@ class Scaling(Ledger):
     def scaled_gradient(self, record: GradientRecord, site: Site) -> None:
         if record.scaled_at is not None and self.may_scale(record.scaler):
             steps = [Step("made", record.scaled_at, "the scaled gradient is computed here")]
-            self.emit("scaled-gradients-used", site, [*steps, *self.call_steps(site)])
+            self.path.emit("scaled-gradients-used", site, [*steps, *self.path.call_steps(site)])

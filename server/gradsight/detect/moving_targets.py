@@ -6,37 +6,31 @@ import ast
 import re
 from typing import Any
 
-from gradsight.interp.flow import COMPARING, nodes_behind
-from gradsight.interp.retention import Retention
+from gradsight.detect.gradient_flow import COMPARING, nodes_behind
+from gradsight.detect.path import Path
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Node, Tensor, leaves_of
-from gradsight.model.values import Layer
+from gradsight.model.trace import Applied, Backward, Combined
 
 TARGET_NAMES = re.compile(r"target|teacher|bootstrap|bellman|expected|goal", re.IGNORECASE)
 WEIGHT_NAMES = re.compile(r"adv|td_error|delta|return|reward|baseline", re.IGNORECASE)
 """Names that say: this is meant to be a number for the optimizer, not something to learn."""
 
 
-class Targets(Retention):
+class MovingTargets:
     """Remembers where a target meets a prediction, and speaks when a backward goes through both."""
 
-    meetings: list[tuple[Node, Site, Tensor]]
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.meetings: list[tuple[Node, Site, Tensor]] = []
 
-    def operator_called(
-        self, name: str, args: list[Any], kwargs: dict[str, Any], result: Any, node: ast.AST
-    ) -> None:
-        super().operator_called(name, args, kwargs, result, node)
-        if name in COMPARING:
-            self.compared([*args, *kwargs.values()], result, node)
+    def on_applied(self, fact: Applied) -> None:
+        if fact.name in COMPARING:
+            self.compared(fact.arguments, fact.result, fact.node)
 
-    def layer_called(self, layer: Layer, bound: dict[str, Any], result: Any, node: ast.AST) -> None:
-        super().layer_called(layer, bound, result, node)
-        if layer.name.rpartition(".")[2] in COMPARING:
-            self.compared(list(bound.values()), result, node)
-
-    def term_added(self, name: str, left: Tensor, right: Any, result: Any, node: ast.AST) -> None:
-        super().term_added(name, left, right, result, node)
+    def on_combined(self, fact: Combined) -> None:
+        name, left, right, result, node = fact.operator, fact.left, fact.right, fact.result, fact.node
         if name in ("__sub__", "__rsub__"):
             self.compared([left, right], result, node)
         elif name in ("__mul__", "__rmul__"):
@@ -65,10 +59,10 @@ class Targets(Retention):
 
     def remember_meeting(self, result: Any, target: Tensor, node: ast.AST) -> None:
         if isinstance(result, Tensor) and result.node is not None:
-            self.meetings.append((result.node, self.site(node), target))
+            self.meetings.append((result.node, self.path.site(node), target))
 
-    def backward_done(self, run: Any, given: dict[str, Any]) -> None:
-        super().backward_done(run, given)
+    def on_backward(self, fact: Backward) -> None:
+        run = fact.run
         if not self.meetings:
             return
         reached = nodes_behind(run.loss.edge())
@@ -77,9 +71,9 @@ class Targets(Retention):
                 steps = [
                     Step("made", target.site, "computed here, by what the loss trains"),
                     Step("needed", run.site, "this backward goes into it as well"),
-                    *self.call_steps(site),
+                    *self.path.call_steps(site),
                 ]
-                self.emit("target-not-constant", site, steps, target=target.label)
+                self.path.emit("target-not-constant", site, steps, target=target.label)
         self.meetings.clear()
 
 

@@ -5,53 +5,59 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradsight.interp.flow import LINEAR
-from gradsight.interp.kept_values import KeptValues
+from gradsight.detect.gradient_flow import LINEAR
+from gradsight.detect.naming import value_of_target
+from gradsight.detect.path import Path
 from gradsight.interp.resets import is_let_go
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Edge, Node, Tensor
+from gradsight.model.trace import Assigned, Augmented, Stored
 from gradsight.model.values import Instance
 
 
-class Retention(KeptValues):
+class GraphLeaks:
     """What holds a graph after its backward has run."""
 
-    totals: list[tuple[ast.AugAssign | ast.Assign, Site, Node, bool]]
-    """Additions to a total: what the total is made of then, or, where the total is not known, what was added."""
-    stored_graphs: list[tuple[Tensor, Site, int]]
-    adds_to_itself: dict[ast.Assign, bool]
-    """Assignments of the form `total = total + loss`, told by their text once."""
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.totals: list[tuple[ast.AugAssign | ast.Assign, Site, Node, bool]] = []
+        """Additions to a total: what the total is made of then, or, where the total is not known, what was added."""
+        self.stored_graphs: list[tuple[Tensor, Site, int]] = []
+        self.adds_to_itself: dict[ast.Assign, bool] = {}
+        """Assignments of the form `total = total + loss`, told by their text once."""
+
+    def finish(self) -> None:
+        self.conclude_totals()
+        self.conclude_stored()
 
     # -- totals ------------------------------------------------------------------------------------------------------
 
-    def augment(self, node: ast.AugAssign, current: Any, operand: Any) -> Any:
-        result = super().augment(node, current, operand)
+    def on_augmented(self, fact: Augmented) -> None:
         # An object of the program's own says itself, in `__iadd__`, what it keeps.
-        own = isinstance(current, Instance)
-        if isinstance(node.op, ast.Add) and self.frame.loops and adds_graph(operand) and not own:
-            self.note_total(node, operand, result)
-        return result
+        own = isinstance(fact.current, Instance)
+        adds = isinstance(fact.statement.op, ast.Add) and adds_graph(fact.operand)
+        if adds and self.path.frame.loops and not own:
+            self.note_total(fact.statement, fact.operand, fact.result)
 
-    def do_assign(self, node: ast.Assign) -> Any:
-        status = super().do_assign(node)
-        if self.frame.loops and isinstance(node.value, (ast.BinOp, ast.IfExp)):
+    def on_assigned(self, fact: Assigned) -> None:
+        node = fact.statement
+        if self.path.frame.loops and isinstance(node.value, (ast.BinOp, ast.IfExp)):
             adds = self.adds_to_itself.get(node)
             if adds is None:
                 adds = self.adds_to_itself[node] = adds_to_target(node)
             if adds:
-                value = self.value_of_target(node.targets[0])
+                value = value_of_target(self.path, node.targets[0])
                 if adds_graph(value):
                     self.note_total(node, value, value)
-        return status
 
     def note_total(self, node: ast.AugAssign | ast.Assign, operand: Tensor, total: Any) -> None:
         known = isinstance(total, Tensor)
         holder = total if known else operand
         if holder.needs_grad() is True and holder.node is not None:
-            self.totals.append((node, self.site(node), holder.node, known))
+            self.totals.append((node, self.path.site(node), holder.node, known))
 
-    def judge_totals(self) -> None:
+    def conclude_totals(self) -> None:
         """A running total of losses whose backward has already run."""
         losses = self.differentiated()
         counts: dict[ast.AST, int] = {}
@@ -68,15 +74,18 @@ class Retention(KeptValues):
 
     def target_of(self, site: Site) -> str:
         node = site.node
-        return ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else self.text_of_target(site)
+        return (
+            ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else self.path.text_of_target(site)
+        )
 
     # -- lists -------------------------------------------------------------------------------------------------------
 
-    def tensor_stored(self, tensor: Tensor, site: Site) -> None:
+    def on_stored(self, fact: Stored) -> None:
+        tensor, site = fact.tensor, fact.site
         if tensor.requires_grad is True and tensor.node is not None and site.loops:
-            self.stored_graphs.append((tensor, site, self.tick))
+            self.stored_graphs.append((tensor, site, self.path.tick))
 
-    def judge_stored(self) -> None:
+    def conclude_stored(self) -> None:
         """Tensors put into a list after their backward has run: each keeps its dead graph alive."""
         losses = self.differentiated()
         walked: dict[Any, int] = {}
@@ -84,7 +93,9 @@ class Retention(KeptValues):
         for tensor, site, tick in self.stored_graphs:
             edge = tensor.node
             freed = edge.freed if edge is not None else None
-            after = freed is not None and any(run.site is freed and run.tick < tick for run in self.backwards)
+            after = freed is not None and any(
+                run.site is freed and run.tick < tick for run in self.path.backwards
+            )
             if after or dead_graphs(edge, losses):
                 rounds.setdefault(site.key, set()).add(site.loops[-1][1])
                 walked[site.key] = walked.get(site.key, 0) + 1
@@ -100,11 +111,11 @@ class Retention(KeptValues):
 
     def differentiated(self) -> dict[Edge | None, Tensor]:
         """The losses whose backward ran, by their nodes."""
-        return {run.loss.edge(): run.loss for run in self.backwards}
+        return {run.loss.edge(): run.loss for run in self.path.backwards}
 
     def kept_alive_by(self, site: Site, loss: Tensor, target: str) -> None:
-        steps = [Step("made", loss.site, "made here"), *self.call_steps(site)]
-        self.emit("graph-kept-alive", site, steps, target=target, loss=loss.label)
+        steps = [Step("made", loss.site, "made here"), *self.path.call_steps(site)]
+        self.path.emit("graph-kept-alive", site, steps, target=target, loss=loss.label)
 
 
 def adds_graph(value: Any) -> bool:

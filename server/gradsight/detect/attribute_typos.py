@@ -1,0 +1,43 @@
+"""Attributes of tensors and modules that are spelled like one that torch knows."""
+
+from __future__ import annotations
+
+from gradsight.detect.path import Path
+from gradsight.model.trace import AttributeInvented
+
+TYPOS = {
+    "require_grad": "requires_grad", "requires_grads": "requires_grad", "require_grads": "requires_grad", "required_grad": "requires_grad",
+    "require_gradient": "requires_grad", "requires_gradient": "requires_grad", "requiers_grad": "requires_grad", "gradient": "grad", "grads": "grad",
+}  # fmt: skip
+
+
+class AttributeTypos:
+    """Setting such an attribute does nothing."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def on_attribute_invented(self, fact: AttributeInvented) -> None:
+        name, site = fact.name, fact.site
+        meant = TYPOS.get(name) or ("requires_grad" if is_misspelt(name, "requires_grad") else "")
+        if meant:
+            self.path.emit(
+                "attribute-typo", site, [], name=name, meant=meant, target=self.path.text_of_target(site)
+            )
+
+
+def is_misspelt(name: str, word: str) -> bool:
+    """Whether a name is a long word with two letters confused, left out, doubled or swapped at most; the method of the
+    same name, with an underscore, is another word."""
+    if name in (word, f"{word}_") or abs(len(name) - len(word)) > 2 or name[:3] != word[:3]:
+        return False
+    before: list[int] = []
+    row = list(range(len(word) + 1))
+    for index, letter in enumerate(name, 1):
+        new = [index]
+        for column, wanted in enumerate(word, 1):
+            cost = min(row[column] + 1, new[column - 1] + 1, row[column - 1] + (letter != wanted))
+            swapped = index > 1 and column > 1 and letter == word[column - 2] and name[index - 2] == wanted
+            new.append(min(cost, before[column - 2] + 1) if swapped else cost)
+        before, row = row, new
+    return row[-1] <= 2

@@ -1,0 +1,215 @@
+"""Terms of a loss that do not train: numbers, detached values and derivatives without a graph beside what has one."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.detect.gradient_flow import LINEAR, GradientFlow, nodes_behind
+from gradsight.detect.path import Path
+from gradsight.model.events import Step
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Cut, Edge, Node, Tensor, leaves_of
+from gradsight.model.trace import Augmented, Backward, Combined
+from gradsight.model.values import Number, cuts_of
+
+MEASURES = {"norm", "vector_norm", "matrix_norm", "sum"}
+"""What a tensor is divided by to make it of unit size: its gradient depends on the divisor's."""
+SCALING = {"__mul__", "__rmul__", "__truediv__"}
+COPYING = {"copy", "number", "numpy"}
+TERM_KINDS = {"number", "numpy", "detach", "data", "copy", "grad", "no_grad", "inference"}
+
+
+class CutTerms:
+    """Remembers where a term without a graph joins one that has it, and speaks when a backward comes through."""
+
+    def __init__(self, path: Path, flow: GradientFlow) -> None:
+        self.path = path
+        self.flow = flow
+        self.terms: list[tuple[Node, Cut, Site, Tensor]] = []
+        self.derivatives: list[tuple[Node, Cut, Site]] = []
+        """Sums of a derivative with a graph and one without."""
+        self.normalised: list[tuple[Node, Cut, Site]] = []
+        """Tensors divided by a number that measures themselves, or scaled by what `math` made of a parameter."""
+
+    def term_added(self, name: str, left: Tensor, right: Any, result: Any, node: ast.AST) -> None:
+        if name not in ("__add__", "__radd__", "__sub__", "__rsub__", "__iadd__", "__isub__"):
+            return
+        if not isinstance(result, Tensor) or result.node is None:
+            return
+        if result.shape not in ((), None):
+            self.derivative_added(left, right, result, node)
+            return
+        for with_graph, without in ((left, right), (right, left)):
+            if not isinstance(with_graph, Tensor) or with_graph.needs_grad() is not True:
+                continue
+            if isinstance(without, Tensor):
+                if without.shape != () or (
+                    without.needs_grad() is not False and not self.only_hides(without)
+                ):
+                    continue
+                if (edge := without.edge()) is not None:
+                    self.hidden_term(leaves_of([edge]), with_graph, result.node, node)
+                    continue
+            elif not isinstance(without, Number):
+                continue
+            for cut in sorted(cuts_of(without), key=order_of):
+                if cut.kind in TERM_KINDS:
+                    self.terms.append((result.node, cut, self.path.site(node), with_graph))
+
+    def derivative_added(self, left: Any, right: Any, result: Tensor, node: ast.AST) -> None:
+        """A derivative without a graph beside what it is the derivative of, or beside one with: `u_t - alpha * u_xx`."""
+        for with_graph, without in ((left, right), (right, left)):
+            if not isinstance(with_graph, Tensor) or not isinstance(without, Tensor) or result.node is None:
+                continue
+            for cut in sorted(without.cuts, key=order_of) if without.needs_grad() is False else ():
+                if cut.kind == "grad" and cut.op == "autograd.grad":
+                    if is_derivative(with_graph) or cut.source.node in nodes_behind(with_graph.edge()):
+                        self.derivatives.append((result.node, cut, self.path.site(node)))
+
+    def hidden_term(self, leaves: set[Tensor], partner: Tensor, joined: Node, node: ast.AST) -> None:
+        """A term whose leaves are copies that were declared leaves again."""
+        cuts = [cut for leaf in leaves for cut in leaf.cuts if cut.kind in COPYING]
+        self.terms += [(joined, cut, self.path.site(node), partner) for cut in sorted(cuts, key=order_of)]
+
+    def only_hides(self, tensor: Tensor) -> bool:
+        """Whether every leaf behind a value was cut off from what it was made of and declared a leaf again."""
+        edge = tensor.edge()
+        leaves = leaves_of([edge]) if edge is not None else set()
+        return bool(leaves) and all(leaf in self.flow.declared and leaf.cuts for leaf in leaves)
+
+    def factor_applied(self, fact: Combined) -> None:
+        name, tensor, other, result = fact.operator, fact.left, fact.right, fact.result
+        if type(other) is Number and other.cuts and name in SCALING and isinstance(result, Tensor):
+            for cut in sorted(other.cuts, key=order_of):
+                wanted = measures(cut, tensor) if name == "__truediv__" else computes_on_parameter(cut)
+                if wanted and cut.kind == "number" and result.node is not None:
+                    self.normalised.append((result.node, cut, self.path.site(fact.node)))
+
+    def on_augmented(self, fact: Augmented) -> None:
+        kind = type(fact.statement.op).__name__
+        if isinstance(fact.current, Tensor) and kind in ("Add", "Sub"):
+            name = "__iadd__" if kind == "Add" else "__isub__"
+            self.term_added(name, fact.current, fact.operand, fact.result, fact.statement)
+
+    def on_combined(self, fact: Combined) -> None:
+        self.term_added(fact.operator, fact.left, fact.right, fact.result, fact.node)
+        self.factor_applied(fact)
+
+    def on_backward(self, fact: Backward) -> None:
+        run = fact.run
+        if self.terms:
+            self.conclude_terms(run)
+        ended: Site = run.site
+        for node, cut, site in self.derivatives:
+            if node.walked is ended and self.trains(self.flow.leaves_behind(cut), run):
+                steps = [
+                    Step("read", site, "used beside a derivative that has a graph"),
+                    Step("needed", ended, "this backward takes it for a constant"),
+                    *self.path.call_steps(cut.site),
+                ]
+                self.path.emit(
+                    "penalty-without-graph", cut.site, steps, cut=cut.kind, op=cut.op, source=cut.source.label
+                )
+        for node, cut, site in self.normalised:
+            if node.walked is ended and (
+                not computes_on_parameter(cut) or self.trains(self.flow.leaves_behind(cut), run)
+            ):
+                steps = [
+                    Step("read", site, "used as a factor here"),
+                    Step("needed", ended, "this backward takes it for a constant"),
+                    *self.path.call_steps(cut.site),
+                ]
+                self.path.emit("term-cut", cut.site, steps, cut=cut.kind, op=cut.op, source=cut.source.label)
+
+    def conclude_terms(self, run: Any) -> None:
+        edge = run.loss.edge()
+        linear: set[Node] = set()
+        todo: list[Edge] = [edge] if edge is not None else []
+        while todo:
+            current = todo.pop()
+            if isinstance(current, Node) and current not in linear:
+                linear.add(current)
+                if current.op in LINEAR:
+                    todo.extend(current.inputs)
+        for node, cut, site, partner in self.terms:
+            if node not in linear:
+                continue
+            behind = self.flow.leaves_behind(cut)
+            trainable = {leaf for leaf in behind if leaf.requires_grad is True}
+            if not trainable or not self.trains(trainable, run) or self.is_of_the_past(cut, run):
+                continue
+            if cut.kind != "grad" and self.reaches(partner, cut.source):
+                continue
+            kind = "penalty-without-graph" if cut.kind == "grad" else "term-cut"
+            steps = [
+                Step("read", site, "added to the loss here"),
+                Step("needed", run.site, "this backward does not see the term"),
+                *self.path.call_steps(cut.site),
+            ]
+            self.path.emit(kind, cut.site, steps, cut=cut.kind, op=cut.op, source=cut.source.label)
+
+    def is_of_the_past(self, cut: Cut, run: Any) -> bool:
+        """Whether what was cut off had its own backward before: a running average of earlier rounds."""
+        node = cut.source.node
+        return (
+            cut.kind != "grad" and node is not None and node.freed is not None and node.freed is not run.site
+        )
+
+    def trains(self, leaves: set[Tensor], run: Any) -> bool:
+        """Whether these leaves are meant to learn from this backward: an optimizer has them, or it reaches one of them."""
+        held = {tensor for optimizer in self.path.optimizers for tensor in self.path.parameters_of(optimizer)}
+        return bool(leaves & held) or bool(leaves & run.leaves)
+
+    def reaches(self, partner: Tensor, source: Tensor) -> bool:
+        """Whether the term's source is part of the other term already, so that the cut one only shifts its value."""
+        start, wanted = partner.node, source.node
+        if source is partner or (wanted is not None and wanted is start):
+            return True
+        todo: list[Edge] = [start] if start is not None and wanted is not None else []
+        seen: set[Node] = set()
+        while todo:
+            current = todo.pop()
+            if current is wanted:
+                return True
+            if isinstance(current, Node) and current not in seen and current.op in LINEAR:
+                seen.add(current)
+                todo.extend(current.inputs)
+        return False
+
+
+def is_derivative(tensor: Tensor) -> bool:
+    """Whether a value is a derivative, or a multiple of one, that can be differentiated further."""
+    edge = tensor.edge()
+    while isinstance(edge, Node) and edge.op in LINEAR and edge.inputs:
+        edge = (
+            edge.inputs[-1]
+            if len(edge.inputs) == 1 or not isinstance(edge.inputs[0], Node)
+            else edge.inputs[0]
+        )
+    return isinstance(edge, Node) and edge.op == "autograd.grad"
+
+
+def measures(cut: Cut, tensor: Tensor) -> bool:
+    """Whether a number is the size of the tensor that it divides."""
+    made = cut.source.node
+    return (
+        made is not None
+        and made.op in MEASURES
+        and any(operand is tensor or operand.node is tensor.node for operand in made.operands)
+    )
+
+
+def computes_on_parameter(cut: Cut) -> bool:
+    """Whether `math` was given a parameter, or a multiple of one: a function of it was wanted, not a constant."""
+    if not cut.op.startswith("math."):
+        return False
+    edge = cut.source.edge()
+    while isinstance(edge, Node) and edge.op in LINEAR and len(edge.inputs) == 1:
+        edge = edge.inputs[0]
+    return isinstance(edge, Tensor) and edge.is_parameter
+
+
+def order_of(cut: Cut) -> tuple[int, int, str]:
+    """Cuts in the order in which they were made; sets of them have none."""
+    return (cut.tick, cut.site.line, cut.source.label)

@@ -1,0 +1,42 @@
+"""Activations that the loss applies once more: softmax before cross entropy, sigmoid before a loss with logits."""
+
+from __future__ import annotations
+
+import ast
+
+from gradsight.detect.path import Path
+from gradsight.model.events import Step
+from gradsight.model.tensors import Node, Tensor
+from gradsight.model.trace import Applied
+
+SOFTMAX = {"softmax", "Softmax", "softmin"}
+SIGMOIDS = {"sigmoid", "Sigmoid"}
+TAKES_LOGITS = {"cross_entropy": SOFTMAX, "CrossEntropyLoss": SOFTMAX, "binary_cross_entropy_with_logits": SIGMOIDS, "BCEWithLogitsLoss": SIGMOIDS}  # fmt: skip
+RESHAPING = {
+    "squeeze", "unsqueeze", "view", "reshape", "flatten", "permute", "transpose", "t", "contiguous", "clone", "float",
+    "to", "index", "movedim", "view_as", "AsStrided",
+}  # fmt: skip
+"""Operators after which the values are still those of the activation."""
+
+
+class DoubleActivations:
+    """Looks at what a loss that takes logits is given."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def on_applied(self, fact: Applied) -> None:
+        if fact.name in TAKES_LOGITS and isinstance(fact.first, Tensor):
+            self.check_activated(fact.name, fact.first, fact.node)
+
+    def check_activated(self, loss: str, tensor: Tensor, node: ast.AST) -> None:
+        grad_node = tensor.node
+        while grad_node is not None and grad_node.op in RESHAPING and len(grad_node.inputs) == 1:
+            source = grad_node.inputs[0]
+            grad_node = source if isinstance(source, Node) else None
+        if grad_node is not None and grad_node.op in TAKES_LOGITS[loss]:
+            steps = [
+                Step("made", grad_node.site, f"{grad_node.op} is applied here"),
+                *self.path.call_steps(self.path.site(node)),
+            ]
+            self.path.emit("softmax-before-loss", self.path.site(node), steps, op=grad_node.op, loss=loss)

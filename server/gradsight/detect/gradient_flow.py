@@ -1,0 +1,294 @@
+"""Gradients that do not arrive: parameters that starve behind a cut, and `.grad` that is None because of one."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.detect.path import Path
+from gradsight.detect.replaced_parameters import ReplacedParameters
+from gradsight.interp.phases import belongs_to_an_early_phase
+from gradsight.model.events import Step
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Cut, Edge, Node, Tensor, leaves_of
+from gradsight.model.trace import (
+    AbsentGradUsed,
+    ContainerMade,
+    Declared,
+    Identified,
+    Read,
+    Stepped,
+    Stepping,
+    Wrapped,
+)
+from gradsight.model.values import AbsentGrad, Mapping
+
+LINEAR = {"add", "sub", "mul", "div", "neg", "mean", "sum", "stack", "cat", "add_", "sub_", "mul_", "div_", "index", "squeeze", "to"}  # fmt: skip
+COMPARING = {
+    "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "cosine_similarity", "MSELoss", "L1Loss", "SmoothL1Loss",
+    "HuberLoss", "KLDivLoss", "CosineSimilarity", "cross_entropy", "CrossEntropyLoss", "binary_cross_entropy",
+}  # fmt: skip
+"""Functions that hold a prediction against a target."""
+
+
+class GradientFlow:
+    """Conclusions about gradients that do not arrive."""
+
+    def __init__(self, path: Path, replaced: ReplacedParameters) -> None:
+        self.path = path
+        self.replaced = replaced
+        self.fed: dict[tuple[Any, Tensor], int] = {}
+        """Steps, by their place, and the parameters for which they had a gradient: when last."""
+        self.starved: list[tuple[Tensor, list[Any], Site]] = []
+        """Steps that had no gradient for a parameter, and the backwards before them."""
+        self.starved_since: dict[tuple[Any, Tensor], int] = {}
+        self.cut_leaves: dict[Cut, set[Tensor]] = {}
+        self.declared: dict[Tensor, Site] = {}
+
+    # -- starving parameters -----------------------------------------------------------------------------------------
+
+    def on_stepping(self, fact: Stepping) -> None:
+        optimizer, site = fact.optimizer, fact.site
+        since = optimizer.state.get("last_step", optimizer.state["created"])
+        runs = [run for run in self.path.backwards if run.tick > since]
+        if runs and not self.path.gradients_unknown and not optimizer.state.get("escaped"):
+            for parameter in self.path.parameters_of(optimizer):
+                if parameter.requires_grad is True and parameter.is_leaf:
+                    self.check_starved(parameter, runs, since, site)
+
+    def on_stepped(self, fact: Stepped) -> None:
+        fact.optimizer.state["last_step"] = self.path.tick
+
+    def check_starved(self, parameter: Tensor, runs: list[Any], since: int, site: Site) -> None:
+        """A parameter is stepped, data of it reached a loss, and no gradient came back."""
+        last = self.path.live_gradient_ticks.get(parameter, -1)
+        if last > since or parameter in self.replaced.retired:
+            self.fed[site.key, parameter] = self.path.tick
+            return
+        forgotten = self.loss_never_differentiated(parameter, site)
+        causes = [cut for run in runs for cut in run.cuts if parameter in self.leaves_behind(cut)]
+        if forgotten is not None and causes:
+            if not any(forgotten.node in nodes_behind(cut.source.edge()) for cut in causes):
+                steps = [Step("made", forgotten.site, f"nobody calls backward on {forgotten.label}")]
+                self.path.emit("step-without-backward", site, steps, loss=forgotten.label)
+                return
+        self.starved.append((parameter, runs, site))
+        self.starved_since.setdefault((site.key, parameter), self.path.tick)
+
+    def finish(self) -> None:
+        """A parameter that the same step moves in a later round is trained: the cut belongs to a phase.
+
+        One that was moved at first and then never again has lost its gradient.
+        """
+        for parameter, runs, site in self.starved:
+            known = (site.key, parameter)
+            if self.fed.get(known, -1) < self.starved_since[known]:
+                self.explain_absence(parameter, runs, site, stepped=True)
+
+    def loss_never_differentiated(self, parameter: Tensor, site: Site) -> Tensor | None:
+        """A named scalar beside the step that depends on the parameter and had no backward."""
+        for value in list(site.frame.namespace.values()):
+            if isinstance(value, Tensor) and value.shape == () and value.node is not None and value.label:
+                if value.node.walked is None and parameter in leaves_of([value.node]):
+                    return value
+        return None
+
+    def explain_absence(self, parameter: Tensor, runs: list[Any], site: Site, stepped: bool = False) -> None:
+        for run in reversed(runs):
+            if parameter in run.zero_leaves:
+                self.zero_gradient(parameter, run)
+                return
+            causes = [cut for cut in run.cuts if parameter in self.leaves_behind(cut)]
+            if causes:
+                blamed = [cut for cut in causes if not self.makes_target(cut, run)] if len(causes) > 1 else []
+                cut = max(blamed or causes, key=lambda cut: (cut.tick, cut.serial))
+                if not stepped or not belongs_to_an_early_phase(cut.site):
+                    self.report_cut(cut, parameter, run)
+                return
+
+    def makes_target(self, cut: Cut, run: Any) -> bool:
+        """Whether what was cut off is only held against a prediction: a target is meant to be constant."""
+        found = False
+        for node in nodes_behind(run.loss.edge()):
+            for operand in node.operands:
+                if cut in operand.cuts and operand.needs_grad() is False:
+                    if node.op not in COMPARING:
+                        return False
+                    found = True
+        return found
+
+    def leaves_behind(self, cut: Cut) -> set[Tensor]:
+        """The leaves whose gradient stops at the cut, through earlier cuts too."""
+        known: set[Tensor] | None = self.cut_leaves.get(cut)
+        if known is None:
+            known = leaves_of(cut.edges)
+            self.cut_leaves[cut] = known
+        return known
+
+    def report_cut(self, cut: Cut, parameter: Tensor, run: Any) -> None:
+        hidden = next((leaf for leaf in run.leaves if cut in leaf.cuts and leaf in self.declared), None)
+        steps = [Step("made", cut.source.site, "the value with a graph is made here")]
+        if hidden is not None:
+            steps.append(
+                Step(
+                    "made",
+                    self.declared[hidden],
+                    "requires_grad is switched on again here, which hides the cut",
+                )
+            )
+        steps.append(Step("needed", run.site, "this backward ends at the cut"))
+        steps += self.path.call_steps(cut.site)
+        self.path.emit(
+            "path-cut",
+            cut.site,
+            steps,
+            cut=cut.kind,
+            op=cut.op,
+            source=cut.source.label,
+            hidden=hidden is not None,
+            parameter=parameter.label,
+        )
+
+    def on_declared(self, fact: Declared) -> None:
+        if fact.tensor.cuts:
+            self.declared[fact.tensor] = fact.site
+
+    def zero_gradient(self, parameter: Tensor, run: Any) -> None:
+        """The gradient arrives and is identically zero: find the operator that makes it so."""
+        edge = run.loss.edge()
+        todo: list[Edge] = [edge] if edge is not None else []
+        seen: set[Node] = set()
+        while todo:
+            current = todo.pop()
+            if not isinstance(current, Node) or current in seen:
+                continue
+            seen.add(current)
+            if current.zero and parameter in leaves_of(current.inputs):
+                self.path.emit(
+                    "path-cut",
+                    current.site,
+                    [
+                        Step("needed", run.site, "this backward brings back zeros only"),
+                        *self.path.call_steps(current.site),
+                    ],
+                    cut="zero",
+                    op=current.op,
+                    source=parameter.label,
+                    hidden=False,
+                    parameter=parameter.label,
+                )
+                return
+            todo.extend(current.inputs)
+
+    def absent_grad_kept(self, absent: AbsentGrad) -> None:
+        """A gradient that is None is printed or stored: if a cut is the reason, say so."""
+        if absent.cause == "non-leaf":
+            self.path.emit(
+                "grad-of-non-leaf",
+                absent.site,
+                [
+                    Step("made", absent.owner.site, "made by an operation here"),
+                    *self.path.call_steps(absent.site),
+                ],
+                target=absent.owner.label,
+                used=False,
+            )
+        elif absent.cause == "never" and self.path.backwards:
+            self.explain_absence(absent.owner, self.path.backwards, absent.site)
+
+    def on_identified(self, fact: Identified) -> None:
+        for absent, other in ((fact.left, fact.right), (fact.right, fact.left)):
+            if isinstance(absent, AbsentGrad) and absent.cause == "non-leaf" and other is None:
+                made = absent.owner.node
+                if made is not None and made.walked is not None:
+                    self.absent_grad_kept(absent)
+
+    def on_read(self, fact: Read) -> None:
+        value, node = fact.value, fact.node
+        if isinstance(value, AbsentGrad):
+            self.absent_grad_kept(value)
+        elif isinstance(value, Tensor) and value.grad_of is not None and value.snapshot == "grad":
+            leaf = value.grad_of
+            if (
+                leaf in self.path.gradient_ticks
+                and leaf not in self.path.live_gradient_ticks
+                and self.path.backwards
+            ):
+                self.explain_absence(leaf, self.path.backwards, self.path.site(node))
+
+    def on_absent_grad_used(self, fact: AbsentGradUsed) -> None:
+        """If a cut is the reason, it is told; else that None was used as a tensor."""
+        absent = fact.absent
+        before = len(self.path.events)
+        if absent.cause == "never" and self.path.backwards:
+            self.explain_absence(absent.owner, self.path.backwards, absent.site)
+        if len(self.path.events) == before:
+            self.absent_grad_used(absent, fact.node)
+
+    def absent_grad_used(self, absent: AbsentGrad, node: ast.AST) -> None:
+        """None was read from `.grad` and is used as a tensor."""
+        site = self.path.site(node)
+        steps = [Step("read", absent.site, "read here"), *self.path.call_steps(absent.site)]
+        if absent.cause == "non-leaf":
+            self.path.emit(
+                "grad-of-non-leaf",
+                absent.site,
+                [
+                    Step("made", absent.owner.site, "made by an operation here"),
+                    Step("needed", site, "used here, while it is None"),
+                    *self.path.call_steps(absent.site),
+                ],
+                target=absent.owner.label,
+                used=True,
+            )
+        elif absent.cause == "never" and self.path.backward_passed_by():
+            return
+        elif absent.cause in ("never", "cleared", "needs-none"):
+            if absent.site.key == site.key:
+                steps = steps[1:]
+            self.path.emit("grad-is-none", absent.site, steps, target=absent.owner.label, cause=absent.cause)
+
+    def on_container_made(self, fact: ContainerMade) -> None:
+        if fact.how == "dict" and isinstance(fact.container, Mapping):
+            for value in fact.container.items.values():
+                self.value_kept(value, fact.node)
+
+    def value_kept(self, value: Any, node: ast.AST) -> None:
+        if isinstance(value, AbsentGrad):
+            self.absent_grad_kept(value)
+        elif isinstance(value, Tensor) and value.snapshot:
+            self.path.tell(Read(value, node))
+
+    def on_wrapped(self, fact: Wrapped) -> None:
+        value, site = fact.value, fact.site
+        if value.is_leaf or value.needs_grad() is not True:
+            return
+        frame = self.path.frame
+        if (
+            frame.function is not None
+            and frame.function.name == "forward"
+            and frame.owner is not None
+            and frame.owner.kind == "module"
+        ):
+            self.path.emit(
+                "path-cut",
+                site,
+                [Step("made", value.site, "the value with a graph is made here")],
+                cut="parameter",
+                op="nn.Parameter",
+                source=value.label,
+                hidden=False,
+                parameter="",
+            )
+
+
+def nodes_behind(start: Edge | None) -> set[Node]:
+    """Every node that a backward from here executes."""
+    seen: set[Node] = set()
+    todo: list[Edge] = [start] if start is not None else []
+    while todo:
+        edge = todo.pop()
+        if isinstance(edge, Node) and edge not in seen:
+            seen.add(edge)
+            todo.extend(edge.inputs)
+    return seen

@@ -1,0 +1,71 @@
+"""Results of pure tensor methods that nobody uses: `x.clamp(min=0)` as a statement."""
+
+from __future__ import annotations
+
+import ast
+
+from gradsight.detect.path import Path
+from gradsight.interp.syntax import names_read
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Maybe
+from gradsight.model.trace import ResultDropped
+
+PURE_EXCEPTIONS = {
+    "backward", "requires_grad_", "retain_grad", "register_hook", "share_memory_", "pin_memory", "register_post_accumulate_grad_hook",
+}  # fmt: skip
+
+
+class IgnoredResults:
+    """A statement that computes a tensor and drops it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def on_result_dropped(self, fact: ResultDropped) -> None:
+        node, result = fact.call, fact.result
+        function = node.func
+        if (
+            not isinstance(function, ast.Attribute)
+            or function.attr in PURE_EXCEPTIONS
+            or function.attr.endswith("_")
+        ):
+            return
+        known = self.path.table.find(f"Tensor.{function.attr}")
+        if (
+            known is None
+            or any(case.writes for case in known.cases)
+            or (node.keywords and any(k.arg == "out" for k in node.keywords))
+        ):
+            return
+        if result.site.node is not node and function.attr not in ("to", "contiguous", "float", "double"):
+            return
+        if isinstance(function.value, ast.Name) and function.value.id in ("torch", "F", "nn"):
+            return
+        if function.attr in ("to", "cuda", "cpu", "float", "double", "half") and isinstance(
+            result.requires_grad, Maybe
+        ):
+            return
+        if result.site.node is node and not is_executed_for_itself(self.path.site(node)):
+            self.path.emit(
+                "result-ignored",
+                self.path.site(node),
+                [],
+                method=function.attr,
+                target=self.path.text_of_target(self.path.site(node)),
+            )
+
+
+def is_executed_for_itself(site: Site) -> bool:
+    """Whether a statement is there to be executed: its error is waited for, or its time is taken.
+
+    A loop that does nothing but call, and does not use what it runs over, repeats the same work: it is timed.
+    """
+    if site.expected:
+        return True
+    loop = site.loops[-1][0].node if site.loops else None
+    if not isinstance(loop, ast.For) or not any(inner is site.node for inner in ast.walk(loop)):
+        return False
+    counted = {inner.id for inner in ast.walk(loop.target) if isinstance(inner, ast.Name)}
+    return all(
+        isinstance(statement, ast.Expr) and not counted & names_read(statement) for statement in loop.body
+    )

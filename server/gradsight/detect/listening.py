@@ -1,0 +1,127 @@
+"""The detectors of one path: who hears of which fact, in which order, each guarded by itself."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from typing import Any
+
+from gradsight.detect.attribute_typos import AttributeTypos
+from gradsight.detect.cut_terms import CutTerms
+from gradsight.detect.double_activations import DoubleActivations
+from gradsight.detect.frozen_parameters import FrozenParameters
+from gradsight.detect.grad_mode_leaks import GradModeLeaks
+from gradsight.detect.gradient_flow import GradientFlow
+from gradsight.detect.gradient_hooks import GradientHooks
+from gradsight.detect.gradient_ledger import GradientLedger
+from gradsight.detect.graph_leaks import GraphLeaks
+from gradsight.detect.ignored_results import IgnoredResults
+from gradsight.detect.layers_in_forward import LayersInForward
+from gradsight.detect.moving_targets import MovingTargets
+from gradsight.detect.path import Path
+from gradsight.detect.reads_after_write import ReadsAfterWrite
+from gradsight.detect.recorded_writes import RecordedWrites
+from gradsight.detect.registration import Registration
+from gradsight.detect.replaced_parameters import ReplacedParameters
+from gradsight.detect.scaled_gradients import ScaledGradients
+from gradsight.detect.second_names import SecondNames
+from gradsight.detect.shared_memory import SharedMemory
+from gradsight.detect.snapshot_aliases import SnapshotAliases
+from gradsight.detect.training_protocol import TrainingProtocol
+from gradsight.interp.machine import PathEnded, RaisedError, Unwanted
+from gradsight.model.trace import Fact, Handler
+
+log = logging.getLogger(__name__)
+
+STOPPING = (PathEnded, RaisedError, Unwanted)
+"""How a path ends: no fault of the detector that happened to look."""
+
+
+class Detectors:
+    """Listens to one path on behalf of all detectors.
+
+    Of a fact that has happened the detectors hear in the order in which they are listed; of one that is announced in
+    the reverse order, so that what stands first is nearest to the event itself.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        reads = ReadsAfterWrite(path)
+        replaced = ReplacedParameters(path)
+        flow = GradientFlow(path, replaced)
+        ledger = GradientLedger(path)
+        self.listed: tuple[Any, ...] = (
+            RecordedWrites(path),
+            IgnoredResults(path),
+            reads,
+            GradModeLeaks(path),
+            flow,
+            CutTerms(path, flow),
+            SharedMemory(path),
+            SecondNames(path),
+            SnapshotAliases(path, reads),
+            GraphLeaks(path),
+            MovingTargets(path),
+            DoubleActivations(path),
+            AttributeTypos(path),
+            LayersInForward(path),
+            Registration(path, replaced, ledger),
+            replaced,
+            ledger,
+            ScaledGradients(path, ledger),
+            FrozenParameters(path, ledger),
+            GradientHooks(path),
+            TrainingProtocol(path, ledger, replaced),
+        )
+        self.handlers: dict[type[Fact], tuple[Handler, ...]] = {}
+
+    def hear(self, fact: Fact) -> None:
+        handlers = self.handlers.get(type(fact))
+        if handlers is None:
+            handlers = self.handlers[type(fact)] = self.handlers_of(type(fact))
+        for handler in handlers:
+            try:
+                handler(fact)
+            except STOPPING:
+                raise
+            except Exception:
+                self.failed(handler.__self__)  # type: ignore[attr-defined]
+
+    def handlers_of(self, kind: type) -> tuple[Handler, ...]:
+        name = f"on_{snake_case(kind.__name__)}"
+        found = [getattr(detector, name) for detector in self.listed if hasattr(detector, name)]
+        if getattr(kind, "announced", False):
+            found.reverse()
+        return tuple(found)
+
+    def finish(self) -> None:
+        for kind in FINISHING:
+            for detector in self.listed:
+                if type(detector) is kind:
+                    try:
+                        detector.finish()
+                    except STOPPING:
+                        raise
+                    except Exception:
+                        self.failed(detector)
+
+    def failed(self, detector: Any) -> None:
+        """A fault of ours in one detector: it hears no more of this path, and the report has a gap where it fell silent."""
+        if os.environ.get("GRADSIGHT_STRICT"):
+            raise
+        name = type(detector).__name__
+        log.exception("the detector %s failed", name)
+        self.listed = tuple(other for other in self.listed if other is not detector)
+        self.handlers.clear()
+        self.path.gap(f"internal error in the detector {name}")
+
+
+FINISHING = (
+    LayersInForward, GradientFlow, FrozenParameters, TrainingProtocol, GradientHooks, GraphLeaks, Registration, RecordedWrites,
+)  # fmt: skip
+"""Who looks back first: a step without a backward is not worth a word where something else was found."""
+
+
+def snake_case(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()

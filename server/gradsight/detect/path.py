@@ -1,0 +1,90 @@
+"""What a detector may ask of the path that it listens to."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from gradsight.model.events import Event, Step
+from gradsight.model.sites import Frame, Site
+from gradsight.model.tensors import Tensor
+from gradsight.model.trace import Fact
+from gradsight.model.values import Mapping, Opaque, Unknown
+from gradsight.ops.table import Table
+
+
+class Path(Protocol):
+    """One execution of an entry, as it stands now."""
+
+    table: Table
+    tick: int
+    context: str
+    frame: Frame
+    node: ast.AST
+    grad_mode: bool
+    mode_site: Site | None
+    ended_early: bool
+    gradients_unknown: bool
+    graph_escaped: bool
+    last_inference: int
+    events: list[Event]
+    granted: set[Any]
+    decisions: list[Any]
+    log: list[Any]
+    backwards: list[Any]
+    optimizers: list[Opaque]
+    modules_made: list[Any]
+    named_methods: list[tuple[str, Site]]
+    kept_alive: list[Any]
+    written_without_grad: list[Any]
+    gradient_ticks: dict[Tensor, int]
+    live_gradient_ticks: dict[Tensor, int]
+    cleared_ticks: dict[Tensor, int]
+    entry_epochs: dict[tuple[int, Any], int]
+
+    def tell(self, fact: Fact) -> None: ...
+
+    def emit(
+        self,
+        kind: str,
+        site: Site,
+        steps: list[Step] | None = None,
+        assumption: str = "",
+        key: Any = None,
+        **names: Any,
+    ) -> None: ...
+
+    def gap(self, reason: str, node: ast.AST | None = None) -> Unknown: ...
+
+    def site(self, node: ast.AST | None = None) -> Site: ...
+
+    def truth(self, value: Any) -> bool | None: ...
+
+    def call_steps(self, site: Site) -> list[Step]: ...
+
+    def text_of_target(self, site: Site) -> str: ...
+
+    def outermost(self, inner: Site, outer: Site) -> Site: ...
+
+    def parameters_of(self, optimizer: Opaque) -> list[Tensor]: ...
+
+    def ever_held_by(self, optimizer: Opaque) -> set[Tensor]: ...
+
+    def groups_of(self, optimizer: Opaque) -> list[Mapping]: ...
+
+    def knows_all_parameters(self, optimizer: Opaque) -> bool: ...
+
+    def tensors_of(self, module: Any, kind: str) -> Iterable[tuple[str, Tensor]]: ...
+
+    def modules_in(self, module: Any) -> list[tuple[str, Any]]: ...
+
+    def mapping_key(self, key: Any) -> Any: ...
+
+    def mapping_item(self, owner: Mapping, index: Any) -> Any: ...
+
+    def escaped_between(self, tensors: set[Tensor], start: int, end: int) -> bool: ...
+
+    def backward_passed_by(self) -> bool: ...
+
+    def place_in(self, function: Any, node: ast.AST) -> Site: ...

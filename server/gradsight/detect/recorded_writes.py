@@ -1,0 +1,48 @@
+"""Writes in place that autograd recorded, and writes to a tensor of the graph that it did not."""
+
+from __future__ import annotations
+
+from gradsight.detect.path import Path
+from gradsight.model.sites import Site
+from gradsight.model.trace import Wrote
+
+REPLACING = {
+    "round_",
+    "sign_",
+    "floor_",
+    "ceil_",
+    "copy_",
+    "clamp_",
+    "trunc_",
+    "bernoulli_",
+    "load_state_dict",
+}
+"""Writes that give a straight-through estimator or a projection its meaning: the value changes on purpose."""
+
+
+class RecordedWrites:
+    """What was written in place without harm is told at the end, as a hint."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.recorded: list[tuple[Site, str]] = []
+
+    def finish(self) -> None:
+        for site, op in self.recorded:
+            self.path.emit("inplace-recorded", site, [], op=op, target=self.path.text_of_target(site))
+
+    def on_wrote(self, fact: Wrote) -> None:
+        target, op, site, write = fact.tensor, fact.op, fact.site, fact.write
+        if write.mode != "graph" and not (write.mode == "no_grad" and not self.path.grad_mode):
+            return
+        if write.mode == "no_grad" and op not in REPLACING:
+            source = target.source if target.snapshot == "data" else target
+            if source is target and source.node is None and source.view_made_without_grad:
+                source = source.root()
+            if not self.path.grad_mode or source is not target:
+                if source is not None and source.node is not None and source.requires_grad is True:
+                    self.path.written_without_grad.append((source, write))
+        if write.mode == "graph" and target.node is not None and target.requires_grad is True:
+            kept = write.counter.kept
+            if kept is None or kept >= write.version:
+                self.recorded.append((site, op))

@@ -1,0 +1,198 @@
+"""Modules and parameters in plain containers and attributes, which their owner does not register."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from gradsight.detect.gradient_ledger import GradientLedger
+from gradsight.detect.path import Path
+from gradsight.detect.replaced_parameters import ReplacedParameters
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Tensor
+from gradsight.model.trace import AttributeSet
+from gradsight.model.values import (
+    ClassValue,
+    Instance,
+    Layer,
+    Mapping,
+    Seq,
+)
+
+
+class Registration:
+    """Modules and parameters that a module does not know of."""
+
+    def __init__(self, path: Path, replaced: ReplacedParameters, ledger: GradientLedger) -> None:
+        self.path = path
+        self.replaced = replaced
+        self.ledger = ledger
+        self.attribute_sites: dict[tuple[int, str], Site] = {}
+
+    def finish(self) -> None:
+        if not self.path.ended_early:
+            for module in self.path.modules_made:
+                self.find_hidden(module)
+
+    def find_hidden(self, module: Any) -> None:
+        if not isinstance(module, Instance) or module.module is None or module.open:
+            return
+        registered_names = module.module.registered
+        if not any(
+            isinstance(value, (Seq, Mapping, Tensor, Instance)) and name not in registered_names
+            for name, value in module.attributes.items()
+        ):
+            return
+        held = {tensor for optimizer in self.path.optimizers for tensor in self.path.ever_held_by(optimizer)}
+        registered = {id(inner) for _, inner in self.path.modules_in(module)} | {
+            id(t) for _, t in self.path.tensors_of(module, "parameter")
+        }
+        for name, value in module.attributes.items():
+            if name.startswith("<") or name in module.module.registered:
+                continue
+            found = self.hidden_in(value, registered, module)
+            if found is None or (
+                found is value and not self.is_computed_with(found) and is_only_handed_on(module, name)
+            ):
+                continue
+            place = self.attribute_sites.get((id(module), name))
+            if place is None:
+                continue
+            parameters = (
+                [found]
+                if isinstance(found, Tensor)
+                else [tensor for _, tensor in self.path.tensors_of(found, "parameter")]
+            )
+            if not parameters or any(parameter in held for parameter in parameters):
+                continue
+            self.path.emit(
+                "not-registered",
+                place,
+                [],
+                name=name,
+                container=container_word(value),
+                what=word_for(found, value),
+            )
+
+    def hidden_in(self, value: Any, registered: set[int], owner: Instance) -> Any:
+        """A module or parameter made by the owner itself, inside a plain container."""
+        if isinstance(value, Tensor):
+            return value if not value.is_parameter and self.is_own_leaf(value, owner) else None
+        if isinstance(value, Instance) and value.module is None:
+            return self.trained_inside(value, registered, owner)
+        items: list[Any] = []
+        if isinstance(value, Seq):
+            items = value.items
+        elif isinstance(value, Mapping):
+            items = [*value.items.values(), *value.rest]
+        if any(id(item) in registered for item in flattened(items)):
+            # Registered one by one, in a loop of which only the first rounds are executed.
+            return None
+        for item in items:
+            if isinstance(item, (Layer, Instance)) and item.module is not None:
+                if id(item) not in registered and item.site is not None and self.made_by(item.site, owner):
+                    if any(True for _ in self.path.tensors_of(item, "parameter")):
+                        return item
+            elif isinstance(item, Tensor) and self.is_own_leaf(item, owner):
+                return item
+            elif isinstance(item, Instance):
+                found = self.trained_inside(item, registered, owner)
+                if found is not None:
+                    return found
+            elif isinstance(item, (Seq, Mapping)):
+                found = self.hidden_in(item, registered, owner)
+                if found is not None and not isinstance(found, Tensor):
+                    return found
+        return None
+
+    def is_own_leaf(self, tensor: Tensor, owner: Instance) -> bool:
+        """A leaf to be learned, made by a method of the owner and not as part of a layer."""
+        if not tensor.is_leaf or not tensor.leaf_made or tensor in self.replaced.made_at:
+            return False
+        if tensor.is_parameter:
+            return self.made_by(tensor.site, owner)
+        # A plain tensor that some other method makes and keeps may be a result.
+        return tensor.requires_grad is True and self.made_by(tensor.site, owner, "__init__")
+
+    def is_computed_with(self, leaf: Tensor) -> bool:
+        """Whether an operator, a library, or a backward has met the leaf."""
+        return leaf in self.ledger.used or leaf in self.path.live_gradient_ticks
+
+    def trained_inside(self, value: Instance, registered: set[int], owner: Instance) -> Any:
+        """A layer inside a plain object, if gradients reach it: one that only serves is hidden there on purpose."""
+        for item in value.attributes.values():
+            if isinstance(item, (Layer, Instance)) and item.module is not None and id(item) not in registered:
+                reached = [
+                    t
+                    for _, t in self.path.tensors_of(item, "parameter")
+                    if t in self.path.live_gradient_ticks
+                ]
+                if reached and item.site is not None and self.made_by(item.site, owner):
+                    return item
+        return None
+
+    def made_by(self, site: Site, owner: Instance, method: str = "") -> bool:
+        """Whether something was made while a method of the owner was running."""
+        frame: Any = site.frame
+        while frame is not None:
+            if frame.receiver is owner and frame.name in (method or frame.name, "reset_parameters", "build"):
+                return True
+            frame = frame.call_site.frame if frame.call_site is not None else None
+        return False
+
+    def on_attribute_set(self, fact: AttributeSet) -> None:
+        self.attribute_sites[(id(fact.owner), fact.name)] = self.path.site(fact.node)
+
+
+def word_for(found: Any, container: Any) -> str:
+    """What is hidden: a parameter, a module, or an object that holds modules of its own."""
+    if isinstance(found, Tensor):
+        return "parameter"
+    items = container.items if isinstance(container, (Seq, Mapping)) else []
+    listed = items.values() if isinstance(items, dict) else items
+    is_inside = any(isinstance(item, Instance) and item.module is None for item in listed)
+    return "object" if is_inside else "module"
+
+
+def container_word(value: Any) -> str:
+    """How the container is spoken of."""
+    if isinstance(value, Tensor):
+        return "tensor"
+    if isinstance(value, Mapping):
+        return "dict"
+    if isinstance(value, Instance):
+        return "object"
+    return value.kind if isinstance(value, Seq) else "container"
+
+
+def is_only_handed_on(owner: Instance, name: str) -> bool:
+    """Whether the methods of an object only give an attribute to calls.
+
+    What is called may make nothing of it: a reentrant checkpoint asks for an input that requires grad, and any will do.
+    """
+    texts = [cls.node for cls in owner.cls.lineage() if isinstance(cls, ClassValue) and cls.node is not None]
+    parts = [part for text in texts for part in ast.walk(text)]
+    reads = [part for part in parts if is_read_of(part, name)]
+    handed = [
+        given
+        for part in parts
+        if isinstance(part, ast.Call)
+        for given in part.args
+        if is_read_of(given, name)
+    ]
+    return bool(reads) and len(handed) == len(reads)
+
+
+def is_read_of(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Load)
+
+
+def flattened(items: list[Any]) -> Iterator[Any]:
+    """The items of a container, and those of the containers in it."""
+    for item in items:
+        yield item
+        if isinstance(item, Seq):
+            yield from flattened(item.items)
+        elif isinstance(item, Mapping):
+            yield from flattened([*item.items.values(), *item.rest])

@@ -1,0 +1,232 @@
+"""Two names for one tensor, and arguments that a callee changes: what one name means changes under another."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.detect.path import Path
+from gradsight.interp.syntax import names_read, statement_around, written_name
+from gradsight.model.events import Step
+from gradsight.model.sites import Frame, Site
+from gradsight.model.tensors import Tensor
+from gradsight.model.trace import Assigned, CallReturned, NameRead, Wrote
+from gradsight.model.values import Function
+
+NO_NAMES: frozenset[str] = frozenset()
+BY_HAND = ("graph", "no_grad")
+RESCALING = {"mul_", "div_", "add_", "sub_", "neg_", "true_divide_"}
+ABOUT_SHAPE = {
+    "shape",
+    "size",
+    "dim",
+    "ndim",
+    "numel",
+    "device",
+    "dtype",
+    "requires_grad",
+    "is_leaf",
+    "grad_fn",
+    "stride",
+}
+
+
+class SharedNames:
+    """Names of one frame that were bound to one tensor; `newer` are those that were bound to an older name."""
+
+    __slots__ = ("frame", "names", "newer", "site", "tensor")
+
+    def __init__(
+        self, frame: Frame, tensor: Tensor, names: list[str], newer: frozenset[str], site: Site
+    ) -> None:
+        self.frame = frame
+        self.tensor = tensor
+        self.names = names
+        self.newer = newer
+        self.site = site
+
+
+class StaleName:
+    """A name whose tensor was written under another one.  `renamed`: the write may be no more than a new name's start."""
+
+    __slots__ = ("renamed", "site", "write", "written")
+
+    def __init__(self, write: Any, site: Site, written: str, renamed: bool) -> None:
+        self.write = write
+        self.site = site
+        self.written = written
+        self.renamed = renamed
+
+
+class SecondNames:
+    """Reads under one name that come after a write under another."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.same_tensor: list[SharedNames] = []
+
+    def on_assigned(self, fact: Assigned) -> None:
+        node = fact.statement
+        if isinstance(node.value, ast.Name) or len(node.targets) > 1:
+            self.note_names(node)
+
+    def note_names(self, node: ast.Assign) -> None:
+        """`a = b` and `a = b = value`: two names for one tensor."""
+        names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+        newer = frozenset(names) if isinstance(node.value, ast.Name) else NO_NAMES
+        if isinstance(node.value, ast.Name):
+            names.append(node.value.id)
+        if len(names) < 2:
+            return
+        tensor = self.path.frame.namespace.get(names[0])
+        if isinstance(tensor, Tensor) and not (tensor.is_leaf and tensor.requires_grad is not False):
+            if newer and is_blank(tensor):
+                # Both names are for what will be put into it.
+                return
+            self.same_tensor.append(SharedNames(self.path.frame, tensor, names, newer, self.path.site(node)))
+
+    def on_wrote(self, fact: Wrote) -> None:
+        if self.same_tensor and fact.site.frame is self.path.frame and fact.write.mode in BY_HAND:
+            rescaled = fact.op in RESCALING and not fact.others and fact.region is None
+            self.other_names_changed(fact.tensor, fact.site, rescaled)
+
+    def other_names_changed(self, target: Tensor, site: Site, rescaled: bool) -> None:
+        """An in-place write under one name changes what the other names mean.
+
+        A plain rescaling under the newer name is a renaming more often than a mistake: it counts only where both names
+        are used side by side.
+        """
+        frame = self.path.frame
+        for shared in self.same_tensor:
+            if shared.frame is not frame or shared.tensor.storage is not target.storage:
+                continue
+            name = next((name for name in names_written(site.node) if name in shared.names), "")
+            if not name or frame.namespace.get(name) is not shared.tensor:
+                continue
+            for other in shared.names:
+                if other != name and frame.namespace.get(other) is shared.tensor:
+                    if frame.watched is None:
+                        frame.watched = {}
+                    renamed = rescaled and name in shared.newer
+                    frame.watched[other] = StaleName(target.storage.writes[-1], shared.site, name, renamed)
+
+    def on_call_returned(self, fact: CallReturned) -> None:
+        function, result, node, start = fact.function, fact.result, fact.node, fact.started
+        if isinstance(result, Tensor) and result.storage.writes and result.storage.writes[-1].tick > start:
+            custom = function.owner is not None and function.owner.kind == "autograd"
+            asked = isinstance(node, ast.Call) and asks_for_inplace(node, function)
+            if isinstance(node, ast.Call) and not function.name.endswith("_") and not custom and not asked:
+                self.check_mutated_argument(node, result, start)
+
+    def check_mutated_argument(self, call: ast.Call, result: Tensor, start: int) -> None:
+        """`y = f(x)` where f wrote into x and returned it: both names now mean the changed tensor."""
+        frame = self.path.frame
+        statement = statement_around(call, frame)
+        if isinstance(statement, ast.Expr) and statement.value is call:
+            return
+        for argument in call.args:
+            if not isinstance(argument, ast.Name):
+                continue
+            given = frame.namespace.get(argument.id)
+            if not isinstance(given, Tensor) or given.storage is not result.storage:
+                continue
+            for write in result.storage.writes:
+                if write.tick > start and write.site.frame.depth > frame.depth and write.mode in BY_HAND:
+                    if frame.watched is None:
+                        frame.watched = {}
+                    frame.watched[argument.id] = StaleName(write, self.path.site(call), "the result", False)
+                    break
+
+    def on_name_read(self, fact: NameRead) -> None:
+        name, node = fact.name, fact.node
+        frame = self.path.frame
+        if frame.watched is None:
+            return
+        stale: StaleName = frame.watched[name]
+        write = stale.write
+        value = frame.namespace.get(name)
+        if not isinstance(value, Tensor) or value.storage is not write.writer.storage:
+            del frame.watched[name]
+            return
+        statement = statement_around(node, frame)
+        if statement is not None:
+            if asks_about_shape(node, statement):
+                return
+            if stale.renamed and stale.written not in names_read(statement):
+                return
+            if returns_argument(name, statement, frame):
+                # The caller is handed back what it gave to be filled.
+                return
+        del frame.watched[name]
+        inside = write.site.frame is not frame
+        told = f"{stale.written} and {name} become one tensor here"
+        if inside:
+            told = f"the result is kept as {stale.written} here"
+        steps = [
+            Step("call" if inside else "made", stale.site, told),
+            Step("read", self.path.site(node), f"{name} is read here, changed"),
+        ]
+        self.path.emit(
+            "alias-read-after-write",
+            write.site,
+            steps,
+            how="argument" if inside else "name",
+            write=write.op,
+            target=name,
+            alias=stale.written,
+            written=self.path.text_of_target(write.site),
+        )
+
+
+def is_blank(tensor: Tensor) -> bool:
+    """Whether a tensor has just been made to be filled: nothing was put into it yet."""
+    call = tensor.site.node
+    name = getattr(call.func, "attr", "") if isinstance(call, ast.Call) else ""
+    return not tensor.storage.writes and name.removeprefix("new_").removesuffix("_like") in ("zeros", "empty")
+
+
+def returns_argument(name: str, statement: ast.AST, frame: Frame) -> bool:
+    """Whether a statement returns, as it is, what the function was given under this name."""
+    if not isinstance(statement, ast.Return) or frame.function is None:
+        return False
+    value = statement.value
+    returned = value.elts if isinstance(value, ast.Tuple) else [value]
+    return any(isinstance(part, ast.Name) and part.id == name for part in returned) and any(
+        isinstance(inner, ast.arg) and inner.arg == name for inner in ast.walk(frame.function.node.args)
+    )
+
+
+def asks_for_inplace(call: ast.Call, function: Function) -> bool:
+    """Whether a call asks for its argument to be changed: `inplace=True`, by name or by position, or an argument `out`."""
+    named = function.node.args
+    parameters = [argument.arg for argument in [*named.posonlyargs, *named.args]]
+    if parameters[:1] in (["self"], ["cls"]):
+        del parameters[0]
+    given = [*zip(parameters, call.args), *((keyword.arg, keyword.value) for keyword in call.keywords)]
+    return any(
+        name == "out"
+        or (name in ("inplace", "in_place") and not (isinstance(value, ast.Constant) and not value.value))
+        for name, value in given
+    )
+
+
+def names_written(node: ast.AST) -> list[str]:
+    """The names through which an in-place statement may write: its target, or what a function gets."""
+    name = written_name(node)
+    names = [name] if name else []
+    if isinstance(node, ast.Call):
+        names += [argument.id for argument in node.args if isinstance(argument, ast.Name)]
+        names += [keyword.value.id for keyword in node.keywords if isinstance(keyword.value, ast.Name)]
+    return names
+
+
+def asks_about_shape(name: ast.AST, statement: ast.AST) -> bool:
+    """Whether a name is loaded only to ask for its shape, its device, or whether it is None."""
+    for inner in ast.walk(statement):
+        if isinstance(inner, ast.Attribute) and inner.value is name:
+            return inner.attr in ABOUT_SHAPE
+        if isinstance(inner, ast.Compare) and inner.left is name:
+            return isinstance(inner.ops[0], (ast.Is, ast.IsNot))
+        if isinstance(inner, ast.Call) and name in inner.args:
+            return isinstance(inner.func, ast.Name) and inner.func.id in ("len", "isinstance", "id")
+    return False

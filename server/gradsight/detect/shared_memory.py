@@ -1,0 +1,150 @@
+"""Memory of a model or a parameter that is written through another object: state dicts, shared `.data`, aliases."""
+
+from __future__ import annotations
+
+import ast
+
+from gradsight.detect.path import Path
+from gradsight.model.events import Step
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Storage, Tensor, Write
+from gradsight.model.trace import DataAssigned, StateLoaded, Used, Viewed, Wrote
+from gradsight.model.values import Seq, tensors_in
+
+
+class SharedMemory:
+    """Reads of a tensor that somebody else wrote."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.averaged: dict[Storage, Write] = {}
+        """Memory of a model that was written through its `state_dict()` on the way into another model."""
+        self.shared_data: dict[Storage, tuple[Tensor, Site]] = {}
+        """Memory of parameters that `.data = other.data` made the memory of another parameter: whose, and where."""
+
+    def on_used(self, fact: Used) -> None:
+        node = fact.node
+        for value in fact.arguments.values():
+            if type(value) is Tensor and value.storage.writes:
+                if value.node is not None:
+                    self.check_written_through_alias(value, node)
+                elif self.averaged and value.storage in self.averaged and not value.snapshot:
+                    self.model_changed_by_state(value, node)
+            elif type(value) is Seq:
+                for item in value.items[:16]:
+                    if type(item) is Tensor and item.node is not None and item.storage.writes:
+                        self.check_written_through_alias(item, node)
+
+    def on_viewed(self, fact: Viewed) -> None:
+        self.check_written_through_alias(fact.tensor, fact.node)
+
+    def on_state_loaded(self, fact: StateLoaded) -> None:
+        module = fact.module
+        own = {
+            tensor.storage
+            for kind in ("parameter", "buffer")
+            for _, tensor in self.path.tensors_of(module, kind)
+        }
+        for alias in tensors_in(fact.state):
+            if alias.snapshot == "state_dict" and alias.storage not in own:
+                write = next((w for w in alias.storage.writes if w.writer.snapshot == "state_dict"), None)
+                if write is not None:
+                    self.averaged[alias.storage] = write
+
+    def model_changed_by_state(self, tensor: Tensor, node: ast.AST) -> None:
+        """A model is used again after its own weights were overwritten by what was computed in its state dict."""
+        write = self.averaged.pop(tensor.storage)
+        steps = [
+            Step("made", write.writer.site, "state_dict() gives the model's own memory"),
+            Step("read", self.path.site(node), "the model is used here, changed"),
+            *self.path.call_steps(write.site),
+        ]
+        self.path.emit(
+            "alias-read-after-write",
+            write.site,
+            steps,
+            how="state",
+            write=write.op,
+            target=tensor.label,
+            alias="state_dict()",
+            written=self.path.text_of_target(write.site),
+        )
+
+    def on_data_assigned(self, fact: DataAssigned) -> None:
+        tensor, value, site = fact.tensor, fact.value, fact.site
+        self.shared_data.pop(tensor.storage, None)
+        owner = value.source if isinstance(value, Tensor) and value.snapshot in ("data", "detach") else value
+        if isinstance(owner, Tensor) and owner.is_parameter and tensor.is_parameter and owner is not tensor:
+            self.shared_data[tensor.storage] = (owner, site)
+
+    def on_wrote(self, fact: Wrote) -> None:
+        if self.shared_data:
+            self.check_shared_data(fact.tensor, fact.op, fact.site)
+
+    def check_shared_data(self, target: Tensor, op: str, site: Site) -> None:
+        """One of two parameters on one memory is written by hand: the other one changes with it."""
+        shared = self.shared_data.get(target.storage)
+        if shared is None or op in ("data assignment", "load_state_dict", "optimizer step"):
+            return
+        del self.shared_data[target.storage]
+        owner, place = shared
+        steps = [
+            Step("written", site, f"{op} changes both parameters here"),
+            *self.path.call_steps(place),
+        ]
+        self.path.emit(
+            "alias-read-after-write",
+            place,
+            steps,
+            how="shared",
+            write=op,
+            target=owner.label,
+            alias=target.label,
+            written=self.path.text_of_target(site),
+        )
+
+    def check_written_through_alias(self, tensor: Tensor, node: ast.AST) -> None:
+        """A tensor of the graph is read after a write through its `detach()` or `.data` alias."""
+        if tensor.storage.epoch == tensor.born_epoch or not self.path.grad_mode or tensor.snapshot:
+            return
+        for write in tensor.storage.writes:
+            if write.epoch <= tensor.born_epoch or write.mode == "accumulate" or write.site.node is node:
+                continue
+            alias = named_alias(write.writer, tensor)
+            if alias is not None:
+                steps = [
+                    Step(
+                        "made",
+                        alias.site,
+                        f"{alias.snapshot} shares memory with {tensor.label or 'its source'}",
+                    ),
+                    Step("read", self.path.site(node), "the source is read here, with the new value"),
+                    *self.path.call_steps(write.site),
+                ]
+                self.path.emit(
+                    "alias-read-after-write",
+                    write.site,
+                    steps,
+                    how="source",
+                    write=write.op,
+                    target=tensor.label,
+                    alias=alias.label or self.path.text_of_target(write.site),
+                    written=self.path.text_of_target(write.site),
+                )
+                return
+
+
+def named_alias(writer: Tensor | None, source: Tensor) -> Tensor | None:
+    """The named `detach`/`.data` alias of `source` through which a write went, if it did."""
+    steps = 0
+    alias: Tensor | None = None
+    named = False
+    while writer is not None and steps < 20:
+        if writer.snapshot in ("detach", "data"):
+            alias = writer
+        if writer is source:
+            return alias if named else None
+        named = named or bool(writer.label) or writer.kept_at is not None
+        writer = writer.source
+        steps += 1
+    return None
