@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradsight.detect.path import Path
 from gradsight.model.trace import AttributeInvented
+from gradsight.model.values import Opaque
 
 TYPOS = {
     "require_grad": "requires_grad", "requires_grads": "requires_grad", "require_grads": "requires_grad", "required_grad": "requires_grad",
@@ -19,6 +20,10 @@ class AttributeTypos:
 
     def on_attribute_invented(self, fact: AttributeInvented) -> None:
         name, site = fact.name, fact.site
+        if isinstance(fact.owner, Opaque):
+            meant = f'param_groups[i]["{name}"]'
+            self.path.emit("attribute-typo", site, [], name=name, meant=meant, target="the optimizer")
+            return
         meant = TYPOS.get(name) or ("requires_grad" if is_misspelt(name, "requires_grad") else "")
         if meant:
             self.path.emit(

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from gradsight.detect.path import Path
-from gradsight.interp.backward_faults import INFERENCE_NAMES
 from gradsight.interp.syntax import own_statements
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.trace import CallReturned, CutByMode
 from gradsight.model.values import Function
+
+INFERENCE_NAMES = re.compile(
+    r"predict|infer|eval|valid|test|generat|sampl|score|metric|embed|encode", re.IGNORECASE
+)
+"""Functions with such names run without grad mode on purpose."""
 
 
 class GradModeLeaks:

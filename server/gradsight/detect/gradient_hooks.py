@@ -41,7 +41,8 @@ class GradientHooks:
         self.tensor_hooks: list[tuple[Tensor, Function, Site, int]] = []
 
     def on_custom_applied(self, fact: CustomApplied) -> None:
-        self.check_function(fact.backward, fact.site, "backward", first=1)
+        if isinstance(fact.backward, Function) and fact.recorded:
+            self.check_function(fact.backward, fact.site, "backward", first=1)
 
     def on_hooked(self, fact: Hooked) -> None:
         """A tensor hook must return the new gradient; editing the argument in place is not allowed."""

@@ -8,20 +8,25 @@ import re
 from typing import Any
 
 from gradsight.detect.attribute_typos import AttributeTypos
+from gradsight.detect.custom_functions import CustomFunctionFaults
 from gradsight.detect.cut_terms import CutTerms
 from gradsight.detect.double_activations import DoubleActivations
+from gradsight.detect.failed_backwards import FailedBackwards
 from gradsight.detect.frozen_parameters import FrozenParameters
 from gradsight.detect.grad_mode_leaks import GradModeLeaks
 from gradsight.detect.gradient_flow import GradientFlow
 from gradsight.detect.gradient_hooks import GradientHooks
 from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.graph_leaks import GraphLeaks
+from gradsight.detect.ignored_parameters import IgnoredParameters
 from gradsight.detect.ignored_results import IgnoredResults
 from gradsight.detect.layers_in_forward import LayersInForward
+from gradsight.detect.misused_leaves import MisusedLeaves
 from gradsight.detect.moving_targets import MovingTargets
 from gradsight.detect.path import Path
 from gradsight.detect.reads_after_write import ReadsAfterWrite
 from gradsight.detect.recorded_writes import RecordedWrites
+from gradsight.detect.refused_writes import RefusedWrites
 from gradsight.detect.registration import Registration
 from gradsight.detect.replaced_parameters import ReplacedParameters
 from gradsight.detect.scaled_gradients import ScaledGradients
@@ -29,6 +34,7 @@ from gradsight.detect.second_names import SecondNames
 from gradsight.detect.shared_memory import SharedMemory
 from gradsight.detect.snapshot_aliases import SnapshotAliases
 from gradsight.detect.training_protocol import TrainingProtocol
+from gradsight.detect.unused_inputs import UnusedInputs
 from gradsight.interp.machine import PathEnded, RaisedError, Unwanted
 from gradsight.model.trace import Fact, Handler
 
@@ -52,6 +58,12 @@ class Detectors:
         flow = GradientFlow(path, replaced)
         ledger = GradientLedger(path)
         self.listed: tuple[Any, ...] = (
+            MisusedLeaves(path),
+            FailedBackwards(path),
+            RefusedWrites(path),
+            UnusedInputs(path),
+            IgnoredParameters(path),
+            CustomFunctionFaults(path),
             RecordedWrites(path),
             IgnoredResults(path),
             reads,

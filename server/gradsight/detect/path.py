@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from gradsight.model.events import Event, Step
 from gradsight.model.sites import Frame, Site
-from gradsight.model.tensors import Tensor
+from gradsight.model.tensors import Node, Tensor
 from gradsight.model.trace import Fact
 from gradsight.model.values import Mapping, Opaque, Unknown
 from gradsight.ops.table import Table
@@ -37,7 +37,8 @@ class Path(Protocol):
     modules_made: list[Any]
     named_methods: list[tuple[str, Site]]
     kept_alive: list[Any]
-    written_without_grad: list[Any]
+    truncated: bool
+    stored_somewhere: set[Any]
     gradient_ticks: dict[Tensor, int]
     live_gradient_ticks: dict[Tensor, int]
     cleared_ticks: dict[Tensor, int]
@@ -84,6 +85,8 @@ class Path(Protocol):
     def mapping_item(self, owner: Mapping, index: Any) -> Any: ...
 
     def escaped_between(self, tensors: set[Tensor], start: int, end: int) -> bool: ...
+
+    def from_earlier_round(self, node: Node, site: Site) -> bool: ...
 
     def backward_passed_by(self) -> bool: ...
 

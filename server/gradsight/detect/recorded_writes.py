@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from gradsight.detect.path import Path
+from gradsight.model.events import Step
 from gradsight.model.sites import Site
-from gradsight.model.trace import Wrote
+from gradsight.model.tensors import Node, Tensor, Write
+from gradsight.model.trace import Walked, Wrote
 
 REPLACING = {
     "round_",
@@ -26,10 +28,43 @@ class RecordedWrites:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.recorded: list[tuple[Site, str]] = []
+        self.unrecorded: list[tuple[Tensor, Write]] = []
+        """Tensors of the graph that were written behind autograd's back."""
 
     def finish(self) -> None:
         for site, op in self.recorded:
             self.path.emit("inplace-recorded", site, [], op=op, target=self.path.text_of_target(site))
+
+    def on_walked(self, fact: Walked) -> None:
+        if self.unrecorded:
+            for node in fact.nodes:
+                self.check_unrecorded(node, fact.site)
+
+    def check_unrecorded(self, node: Node, site: Site) -> None:
+        """The node read a tensor of the graph whose value had been changed behind autograd's back."""
+        for target, write in self.unrecorded:
+            if node.tick <= write.tick:
+                continue
+            for operand in node.operands:
+                if operand.storage is target.storage and (
+                    operand is target or operand.node is target.node or operand.base is not None
+                ):
+                    steps = [
+                        Step(
+                            "made",
+                            target.node.site if target.node is not None else target.site,
+                            "recorded here",
+                        ),
+                        Step("needed", site, "this backward uses the gradient of the old value"),
+                        *self.path.call_steps(write.site),
+                    ]
+                    self.path.emit(
+                        "graph-written-without-grad",
+                        write.site,
+                        steps,
+                        op=write.op,
+                        target=self.path.text_of_target(write.site),
+                    )
 
     def on_wrote(self, fact: Wrote) -> None:
         target, op, site, write = fact.tensor, fact.op, fact.site, fact.write
@@ -41,7 +76,7 @@ class RecordedWrites:
                 source = source.root()
             if not self.path.grad_mode or source is not target:
                 if source is not None and source.node is not None and source.requires_grad is True:
-                    self.path.written_without_grad.append((source, write))
+                    self.unrecorded.append((source, write))
         if write.mode == "graph" and target.node is not None and target.requires_grad is True:
             kept = write.counter.kept
             if kept is None or kept >= write.version:

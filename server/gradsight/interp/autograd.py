@@ -10,10 +10,10 @@ from gradsight.interp.einsum import COPIED, KEPT, factors_kept
 from gradsight.interp.layouts import DENSE_VIEWS, TWISTS, equal_parts, keeps_layout, leads, merges, repeats
 from gradsight.interp.regions import index_meant, region_of
 from gradsight.interp.shapes import infer_shape
-from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import (
     IGNORANT,
+    INTEGRAL,
     NO_CUTS,
     Cut,
     Maybe,
@@ -22,9 +22,17 @@ from gradsight.model.tensors import (
     Saved,
     Tensor,
     any_requires_grad,
-    views_made_by,
 )
-from gradsight.model.trace import AbsentGradUsed, CutByMode, Iterated, Read, Used
+from gradsight.model.trace import (
+    AbsentGradUsed,
+    CutByMode,
+    InferenceSaved,
+    Iterated,
+    OutdatedViewUsed,
+    OutRefused,
+    Read,
+    Used,
+)
 from gradsight.model.values import (
     AbsentGrad,
     Array,
@@ -38,8 +46,6 @@ from gradsight.model.values import (
     tensors_in,
 )
 from gradsight.ops.fact import Case, Output, Save
-
-INTEGRAL = ("int", "bool")
 
 
 class Recorder(CaseSelection):
@@ -110,7 +116,7 @@ class Recorder(CaseSelection):
         if isinstance(recording, Maybe) and recording.weak:
             return
         premise = recording.reason if isinstance(recording, Maybe) else ""
-        self.emit("out-refused", site, [], premise, op=op)
+        self.refuse(OutRefused(op, site, premise), premise)
 
     def check_refused(self, op: str, case: Case, flags: dict[str, RequiresGrad], site: Site) -> None:
         """Hook: an argument that must not require grad."""
@@ -208,22 +214,11 @@ class Recorder(CaseSelection):
         if base is None or base.requires_grad is not True or not self.grad_mode or self.inference:
             return
         write = next((write for write in view.storage.writes if write.version > view.born_version), None)
-        if write is None or ("shared-view-written", write.site.key, None) in self.reported:
-            # torch has stopped at the write itself.
-            return
-        steps = [
-            Step("made", view.site, views_made_by(view)),
-            Step("written", write.site, "the memory behind them is written here"),
-        ]
-        self.emit(
-            "shared-view-written",
-            self.site(node),
-            steps,
-            op=write.op,
-            view=view.one_of_many,
-            target=view.label,
-            reason="used",
-        )
+        if write is not None and write.site.key not in self.refused_writes:
+            self.refuse(OutdatedViewUsed(view, write, self.site(node)))
+
+    refused_writes: set[Any]
+    """Places of writes that torch refused: nothing comes after them."""
 
     def assumed_tensor(self, value: Unknown) -> Tensor | None:
         """The tensor that an unknown argument is taken for, if assumptions about it are allowed."""
@@ -457,16 +452,7 @@ class Recorder(CaseSelection):
     def inference_tensor_saved(self, tensor: Tensor, node: Node) -> None:
         """A tensor made in inference mode cannot be kept for backward."""
         if tensor.inference_site is not None:
-            steps = [Step("saved", node.site, f"{node.op} would have to keep it for backward here")]
-            self.emit(
-                "backward-without-graph",
-                tensor.inference_site,
-                steps,
-                cut="inference",
-                op=node.op,
-                loss="",
-                source=tensor.label,
-            )
+            self.refuse(InferenceSaved(tensor, node))
 
     def sequence_result(self, op: str, first: Any, bound: dict[str, Any]) -> Any:
         """A tuple of results of unknown length, all like the first."""
@@ -582,4 +568,4 @@ def cut_kind(op: str) -> str:
     return CUT_KINDS.get(op, "op")
 
 
-__all__ = ["INTEGRAL", "Array", "Recorder", "dtype_name"]
+__all__ = ["Array", "Recorder", "dtype_name"]

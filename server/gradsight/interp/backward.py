@@ -8,9 +8,9 @@ from typing import Any
 from gradsight.interp.backward_faults import BackwardFaults
 from gradsight.interp.machine import assumption_of
 from gradsight.interp.shapes import certainly_not_scalar
-from gradsight.model.events import Step
 from gradsight.model.sites import Site
-from gradsight.model.tensors import Cut, Edge, Maybe, Node, Tensor, Write
+from gradsight.model.tensors import Cut, Edge, Maybe, Node, Tensor, Write, nodes_and_leaves
+from gradsight.model.trace import GradRequested, GraphFound, NotScalar, Walked
 from gradsight.model.values import Mapping, Seq, Unknown, tensors_in
 
 LENIENT = ("allow_unused", "materialize_grads")
@@ -59,18 +59,9 @@ class Backward(BackwardFaults):
             if not assumption:
                 self.no_graph(loss, site, cuts, how)
             return None
-        self.granted.add(("backward-without-graph", site.key))
+        self.tell(GraphFound(site))
         if not gradient_given and certainly_not_scalar(loss.shape) and how != "assumed":
-            text = self.text_of_target(site)
-            self.emit(
-                "non-scalar-backward",
-                site,
-                [Step("made", loss.site, "made here, with more than one element")],
-                assumption_of(flag),
-                target=text,
-                how=how,
-                shape=str(list(loss.shape)),
-            )
+            self.refuse(NotScalar(loss, site, how), assumption_of(flag))
         edges: list[Edge] = [edge for tensor in losses if (edge := tensor.edge()) is not None]
         executed = executed_for(edges, inputs) if inputs is not None else None
         run = self.walk(edges, loss, site, cuts, how, assumption, executed)
@@ -100,6 +91,7 @@ class Backward(BackwardFaults):
         twice: Node | None = None
         is_open = False
         grown: Node | None = None
+        walked: list[Node] = []
         while todo:
             edge, dead = todo.pop()
             if executed is not None and edge not in executed:
@@ -116,6 +108,7 @@ class Backward(BackwardFaults):
                 if self.from_earlier_round(edge, site):
                     grown = edge
             edge.walked = site
+            walked.append(edge)
             is_open = is_open or edge.open or (isinstance(edge.requires, Maybe) and edge.requires.weak)
             if edge.freed is not None and edge.holds == "always":
                 if twice is None or edge.tick > twice.tick:
@@ -126,49 +119,18 @@ class Backward(BackwardFaults):
                         self.saved_is_stale(edge, saved, site, how, assumption)
                     elif saved.storage.epoch != saved.epoch:
                         self.saved_is_changed(edge, saved, site, how, assumption)
-            if self.written_without_grad:
-                self.check_written_without_grad(edge, site)
             below = dead or edge.zero
             for inner in edge.inputs:
                 todo.append((inner, below or inner is edge.overwritten))
         if twice is not None and how != "assumed":
             self.graph_already_freed(twice, loss, site, how)
-        if grown is not None:
-            self.emit("graph-grows", site, [Step("saved", grown.site, "recorded in an earlier round here")])
+        self.tell(Walked(walked, site, grown))
         run = BackwardRun(site, loss, leaves, cuts, self.tick)
         run.zero_leaves = leaves - live
         run.open = is_open
         if is_open:
             self.gradients_unknown = True
         return run
-
-    written_without_grad: list[Any]
-
-    def check_written_without_grad(self, node: Node, site: Site) -> None:
-        """The node read a tensor of the graph whose value had been changed behind autograd's back."""
-        for target, write in self.written_without_grad:
-            if node.tick <= write.tick:
-                continue
-            for operand in node.operands:
-                if operand.storage is target.storage and (
-                    operand is target or operand.node is target.node or operand.base is not None
-                ):
-                    steps = [
-                        Step(
-                            "made",
-                            target.node.site if target.node is not None else target.site,
-                            "recorded here",
-                        ),
-                        Step("needed", site, "this backward uses the gradient of the old value"),
-                        *self.call_steps(write.site),
-                    ]
-                    self.emit(
-                        "graph-written-without-grad",
-                        write.site,
-                        steps,
-                        op=write.op,
-                        target=self.text_of_target(write.site),
-                    )
 
     def free(self, edges: list[Edge], site: Site, executed: set[Edge] | None = None) -> None:
         """Without retain_graph, what the nodes kept is gone."""
@@ -281,7 +243,7 @@ class Backward(BackwardFaults):
         lenient = any(given.get(option, spread) not in (None, False) for option in LENIENT)
         for tensor in inputs:
             if not lenient:
-                self.check_in_graph(outputs, tensor, site)
+                self.tell(GradRequested(outputs, tensor, site))
             elif given.get("materialize_grads", spread) is False and not self.is_reached(outputs, tensor):
                 results.append(self.absent_gradient(outputs))
                 continue
@@ -319,60 +281,6 @@ class Backward(BackwardFaults):
         if isinstance(wanted, (Unknown, Mapping)):
             exact = False
         return Seq("tuple", results, exact)
-
-    def check_in_graph(self, outputs: list[Tensor], wanted: Tensor, site: Site) -> None:
-        """autograd.grad refuses a tensor that the output does not depend on, or that needs no gradient."""
-        if wanted.needs_grad() is False and not wanted.cuts:
-            self.emit(
-                "grad-of-unused",
-                site,
-                [Step("made", wanted.site, "made here, without requires_grad")],
-                target=wanted.label,
-            )
-        if wanted.needs_grad() is not True:
-            return
-        target = wanted.edge()
-        if target is None or self.gradients_unknown or self.truncated:
-            return
-        todo: list[Edge] = [edge for out in outputs if (edge := out.edge()) is not None]
-        seen: set[Any] = set()
-        while todo:
-            edge = todo.pop()
-            if edge is target:
-                self.granted.add(("grad-of-unused", site.key))
-                return
-            if edge in seen:
-                continue
-            seen.add(edge)
-            if isinstance(edge, Node):
-                if edge.requires is not True or edge.open:
-                    return
-                todo.extend(edge.inputs)
-        cut = self.cut_between(seen, wanted)
-        if cut is not None:
-            steps = [
-                Step("made", wanted.site, "made here"),
-                Step("needed", site, "autograd.grad does not find it behind the cut"),
-                *self.call_steps(cut.site),
-            ]
-            self.emit("grad-of-unused", cut.site, steps, target=wanted.label, cut=cut.op)
-            return
-        self.emit("grad-of-unused", site, [Step("made", wanted.site, "made here")], target=wanted.label)
-
-    def cut_between(self, reached: set[Any], wanted: Tensor) -> Cut | None:
-        """The place where the way from a tensor to what was computed of it was cut, and a new leaf was made."""
-        for leaf in sorted(
-            (edge for edge in reached if isinstance(edge, Tensor)), key=lambda leaf: leaf.serial
-        ):
-            for cut in sorted(leaf.cuts, key=lambda cut: cut.serial):
-                behind = nodes_and_leaves(cut.edges)
-                if (
-                    cut.source is wanted
-                    or wanted in behind
-                    or (wanted.node is not None and wanted.node in behind)
-                ):
-                    return cut
-        return None
 
     def backward_passed_by(self) -> bool:
         """Whether an undecided condition led this path past a backward."""
@@ -417,16 +325,3 @@ def executed_for(edges: list[Edge], inputs: list[Tensor]) -> set[Edge]:
                 reached.add(parent)
                 back.append(parent)
     return reached | {edge for edge in wanted if isinstance(edge, Tensor)}
-
-
-def nodes_and_leaves(edges: tuple[Edge, ...]) -> set[Edge]:
-    """Everything that a backward from these edges visits."""
-    seen: set[Edge] = set()
-    todo = list(edges)
-    while todo:
-        edge = todo.pop()
-        if edge not in seen:
-            seen.add(edge)
-            if isinstance(edge, Node):
-                todo.extend(edge.inputs)
-    return seen

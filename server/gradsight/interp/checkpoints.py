@@ -7,6 +7,7 @@ from typing import Any
 
 from gradsight.interp.training import Training
 from gradsight.model.tensors import Cut, Node, Saved, Tensor, leaves_of
+from gradsight.model.trace import CheckpointedWithoutGrad
 from gradsight.model.values import Unknown, tensors_in
 
 
@@ -38,7 +39,7 @@ class Checkpoints(Training):
         if reentrant is True and flags and all(flag is False for flag in flags):
             learns = any(tensor.needs_grad() is not False for tensor in tensors_in(result))
             if learns:
-                self.emit("checkpoint-without-grad", site, [], target=self.text_of_target(site))
+                self.tell(CheckpointedWithoutGrad(site))
                 for tensor in tensors_in(result):
                     tensor.cuts = tensor.cuts | {Cut("checkpoint", "checkpoint", site, tensor, self.tick)}
                     tensor.node, tensor.requires_grad = None, False

@@ -6,9 +6,8 @@ import ast
 from typing import Any
 
 from gradsight.interp.standard import Standard
-from gradsight.model.events import Step
 from gradsight.model.tensors import Tensor
-from gradsight.model.trace import Copied
+from gradsight.model.trace import Copied, NonLeafCopied
 from gradsight.model.values import Instance, Layer, Mapping, ModuleState, Seq, Unknown
 
 
@@ -27,12 +26,7 @@ class Copying(Standard):
             return memo[id(value)]
         if isinstance(value, Tensor):
             if not value.is_leaf and value.needs_grad() is True:
-                self.emit(
-                    "non-leaf-copied",
-                    self.site(node),
-                    [Step("made", value.site, "the non-leaf is made here")],
-                    target=value.label,
-                )
+                self.refuse(NonLeafCopied(value, self.site(node)))
             copy = Tensor(
                 self.site(node), requires_grad=value.requires_grad, dtype=value.dtype, shape=value.shape
             )

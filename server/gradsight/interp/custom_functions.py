@@ -5,10 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradsight.interp.autograd import INTEGRAL
 from gradsight.interp.distributions import Distributions
-from gradsight.interp.returned_gradients import count_returned
-from gradsight.model.events import Step
 from gradsight.model.tensors import Node, Saved, Tensor, any_requires_grad
 from gradsight.model.trace import CustomApplied
 from gradsight.model.values import (
@@ -51,39 +48,12 @@ class CustomFunctions(Distributions):
         finally:
             self.grad_mode, self.mode_site = before
         dirty = {tensor.storage for tensor in context.state["dirty"]}
-        given_back = {tensor.storage for tensor in tensors_in(result)}
-        for tensor in inputs:
-            if tensor.storage.epoch != epochs[tensor] and tensor.storage not in dirty:
-                write = next(w for w in tensor.storage.writes if w.epoch > epochs[tensor])
-                if tensor.needs_grad() is False and tensor.storage not in given_back:
-                    # A buffer: nothing goes back through it, and `mark_dirty` refuses what is not returned.
-                    continue
-                if write.mode == "silent" or write.writer.snapshot == "data":
-                    # Who writes through `.data` here means to go past autograd.
-                    continue
-                self.emit(
-                    "dirty-not-marked",
-                    write.site,
-                    [Step("call", site, "applied here")],
-                    target=tensor.label,
-                    cls=cls.name,
-                )
-        returned = None
-        if isinstance(backward, Function) and not isinstance(backward.node, ast.Lambda):
-            returned = count_returned(backward.node, len(args))
-        if returned is not None and returned[0] != len(args) and flag is not False:
-            self.emit(
-                "gradient-count",
-                self.place_in(backward, returned[1]),
-                [Step("call", site, f"applied to {len(args)} arguments here")],
-                cls=cls.name,
-                returned=returned[0],
-                wanted=len(args),
-            )
-        if isinstance(backward, Function) and flag is True and self.grad_mode:
-            self.tell(CustomApplied(backward, site))
         outputs = self.wrap_outputs(result, cls, inputs, context, flag, site)
-        self.judge_context(context, cls, inputs, result, site)
+        recorded = flag is True and self.grad_mode
+        kept = context.state["kept"]
+        self.tell(
+            CustomApplied(cls, backward, len(args), inputs, epochs, dirty, kept, result, flag, recorded, site)
+        )
         return outputs
 
     def masked(self, value: Any) -> Any:
@@ -122,27 +92,6 @@ class CustomFunctions(Distributions):
             tensor.requires_grad = recording
             tensor.base = None
         return result
-
-    def judge_context(
-        self, context: Opaque, cls: ClassValue, inputs: list[Tensor], result: Any, site: Any
-    ) -> None:
-        """Tensors set as attributes of ctx escape the version check and keep memory alive."""
-        outputs = tensors_in(result)
-        for name, (value, place) in context.state["kept"].items():
-            for tensor in tensors_in(value):
-                if tensor.snapshot == "detach" or tensor.dtype in INTEGRAL or tensor.dtype == "?":
-                    continue
-                given = any(tensor.storage is source.storage for source in inputs)
-                made = any(tensor.storage is output.storage for output in outputs)
-                if given or made:
-                    self.emit(
-                        "tensor-on-ctx",
-                        place,
-                        [Step("call", site, "applied here")],
-                        name=name,
-                        cls=cls.name,
-                        output=made,
-                    )
 
     # -- ctx ---------------------------------------------------------------------------------------------------------
 

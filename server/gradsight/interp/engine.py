@@ -29,7 +29,7 @@ class Machine(Transforms):
         self.gradient_ticks = {}
         self.live_gradient_ticks = {}
         self.cleared_ticks = {}
-        self.written_without_grad = []
+        self.refused_writes = set()
         self.entry_epochs = {}
         self.class_functions = []
         self.named_methods = []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradsight.interp.autograd import INTEGRAL
 from gradsight.interp.cases import DUNDER, is_basic_index, parts_of
 from gradsight.interp.expressions import BINARY
 from gradsight.interp.layouts import is_leading, still_overlaps
@@ -13,7 +12,7 @@ from gradsight.interp.regions import region_of
 from gradsight.interp.shapes import index_shape, numel
 from gradsight.interp.tensor_attributes import TensorAttributes
 from gradsight.model.sites import Site
-from gradsight.model.tensors import IGNORANT, Node, Saved, Tensor, any_requires_grad
+from gradsight.model.tensors import IGNORANT, INTEGRAL, Node, Saved, Tensor, any_requires_grad
 from gradsight.model.trace import Augmented, Combined, Read, Viewed
 from gradsight.model.values import (
     MISSING,

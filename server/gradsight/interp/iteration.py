@@ -10,9 +10,8 @@ from typing import Any
 from gradsight.interp.contexts import Contexts
 from gradsight.interp.loops import MANY
 from gradsight.interp.quantities import LENGTH
-from gradsight.model.events import Step
 from gradsight.model.tensors import Tensor
-from gradsight.model.trace import Iterated
+from gradsight.model.trace import Iterated, IteratorExhausted
 from gradsight.model.values import (
     Array,
     ClassValue,
@@ -104,11 +103,7 @@ class Iteration(Contexts):
 
     def iterator_used_up(self, source: Seq | Stream, node: ast.AST, refused: bool = False) -> None:
         """An iterator that gave parameters is gone through once more, and gives nothing; whether torch refuses that."""
-        read = node.iter if isinstance(node, (ast.For, ast.AsyncFor)) else node
-        steps = [Step("made", source.site, "made here")] if source.site is not None else []
-        if source.spent is not None:
-            steps.append(Step("read", source.spent, "gone through to its end here"))
-        self.emit("iterator-used-up", self.site(read), steps, target=name_of_source(read), refused=refused)
+        self.tell(IteratorExhausted(source, node, refused))
 
     def repeat(self, items: list[Any], count: int) -> Iterator[Any]:
         for index in range(max(count, min(len(items), 8))):

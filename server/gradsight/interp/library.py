@@ -12,7 +12,7 @@ from gradsight.interp.copying import Copying
 from gradsight.interp.machine import RaisedError
 from gradsight.interp.quantities import RESIZES
 from gradsight.model.tensors import Tensor
-from gradsight.model.trace import Read
+from gradsight.model.trace import AttributeInvented, Read
 from gradsight.model.values import (
     MISSING,
     Array,
@@ -436,14 +436,7 @@ class Library(Copying):
             return
         owner.state[name] = value
         if owner.kind == "optimizer" and name in ("lr", "learning_rate", "momentum", "weight_decay", "betas"):
-            self.emit(
-                "attribute-typo",
-                self.site(node),
-                [],
-                name=name,
-                meant=f'param_groups[i]["{name}"]',
-                target="the optimizer",
-            )
+            self.tell(AttributeInvented(owner, name, self.site(node)))
 
     def opaque_item(self, owner: Opaque, index: Any, node: ast.AST) -> Any:
         if owner.kind == "dataset" and owner.path == "TensorDataset":

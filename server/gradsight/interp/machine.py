@@ -227,6 +227,13 @@ class MachineState:
         alternatives = max(0, len(guards) - nested)
         self.events.append(Event(kind, site, trail, names, assumption, alternatives, self.context))
 
+    def refuse(self, fact: Fact, assumption: str = "") -> None:
+        """torch refuses: a program that waits for the error gets it, and nobody else hears of it."""
+        if not self.frame.expecting:
+            self.tell(fact)
+        elif not assumption:
+            raise RaisedError(Unknown("what torch raises"))
+
     def is_asked_in_place(self) -> bool:
         """Whether this path supposes that an undecided flag asks for work in place."""
         return any(

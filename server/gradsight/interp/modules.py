@@ -9,7 +9,7 @@ from gradsight.interp.layers import CONTAINERS, constructor_options, make_tensor
 from gradsight.interp.namespaces import REGISTRIES
 from gradsight.interp.tensor_api import TensorApi
 from gradsight.model.tensors import Cut, Maybe, Tensor
-from gradsight.model.trace import AttributeSet, LayerMade, Wrapped
+from gradsight.model.trace import AttributeSet, BeforeInit, LayerMade, Wrapped
 from gradsight.model.values import (
     MISSING,
     Bound,
@@ -158,7 +158,7 @@ class ModuleRegistry(TensorApi):
             and isinstance(owner, Instance)
             and not owner.open
         ):
-            self.emit("before-super-init", site, [], name=name)
+            self.refuse(BeforeInit(name, site))
         old = owner.attributes.get(name, MISSING)
         if is_module:
             state.registered[name] = "module"

@@ -5,14 +5,12 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradsight.interp.autograd import INTEGRAL
 from gradsight.interp.cases import bind, dtype_name, short_name
 from gradsight.interp.indexing import Indexing
 from gradsight.interp.shapes import numel
 from gradsight.interp.syntax import written_name
-from gradsight.model.events import Step
-from gradsight.model.tensors import NO_CUTS, Cut, Node, Tensor, is_mask
-from gradsight.model.trace import Hooked, Read
+from gradsight.model.tensors import INTEGRAL, NO_CUTS, Cut, Node, Tensor, is_mask
+from gradsight.model.trace import Hooked, NumpyRefused, Read
 from gradsight.model.values import (
     Array,
     External,
@@ -220,10 +218,7 @@ class TensorApi(Indexing):
         if flag is not False:
             if flag is True and self.grad_mode and kwargs.get("force", args[0] if args else False) is False:
                 # Without grad mode torch hands the memory out.
-                steps = [Step("made", tensor.site, "made here, with a graph")]
-                self.emit(
-                    "numpy-refused", self.site(node), steps, cut="numpy", op="numpy", source=tensor.label
-                )
+                self.refuse(NumpyRefused(tensor, self.site(node)))
             cuts = cuts | {Cut("numpy", "numpy", self.site(node), tensor, self.tick)}
         cuts = frozenset(
             Cut("numpy", "numpy", self.site(node), cut.source, self.tick)

@@ -6,10 +6,9 @@ import ast
 from typing import Any
 
 from gradsight.interp.backward import Backward
-from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import IGNORANT, NO_CUTS, Cut, Maybe, Tensor
-from gradsight.model.trace import AttributeInvented, DataAssigned, Declared, GradAssigned
+from gradsight.model.trace import AttributeInvented, DataAssigned, Declared, GradAssigned, GradRead
 from gradsight.model.values import (
     AbsentGrad,
     Bound,
@@ -91,16 +90,10 @@ class TensorAttributes(Backward):
     def grad_of_tensor(self, tensor: Tensor, node: ast.AST) -> Any:
         """`.grad` is an object of its own; each read gives a new name for it."""
         site = self.site(node)
-        if tensor.thread is not None and not tensor.thread.state.get("joined") and self.thread is None:
-            self.emit(
-                "grad-read-in-race",
-                site,
-                [Step("call", tensor.thread.site, "the thread that runs backward is started here")],
-                target=tensor.label,
-            )
+        thread = tensor.thread
+        racing = thread is not None and not thread.state.get("joined") and self.thread is None
+        self.tell(GradRead(tensor, site, thread if racing else None))
         grad = tensor.grad
-        if grad is not None:
-            self.granted.add(("grad-is-none", site.key))
         if isinstance(grad, Tensor):
             handle = Tensor(
                 site, grad.storage, grad.counter, grad.node, grad.requires_grad, grad.dtype, grad.shape

@@ -6,7 +6,6 @@ import ast
 from functools import lru_cache
 from typing import Any
 
-from gradsight.interp.autograd import INTEGRAL
 from gradsight.interp.cases import dtype_name
 from gradsight.interp.checkpoints import Checkpoints
 from gradsight.interp.layers import CONTAINERS, SIGNATURES
@@ -14,7 +13,7 @@ from gradsight.interp.modes import MODES, SAVING_CONTEXTS, SETTERS
 from gradsight.interp.modules import MODULE_METHODS
 from gradsight.interp.shapes import sizes_of
 from gradsight.model.events import Step
-from gradsight.model.tensors import Cut, Maybe, Node, Tensor, any_requires_grad
+from gradsight.model.tensors import INTEGRAL, Cut, Maybe, Node, Tensor, any_requires_grad
 from gradsight.model.trace import Applied, Declared, Read
 from gradsight.model.values import (
     MISSING,

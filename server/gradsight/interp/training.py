@@ -7,10 +7,9 @@ from typing import Any
 
 from gradsight.interp.modes import Modes
 from gradsight.interp.syntax import names_read
-from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
-from gradsight.model.trace import Backward, GaveUp, Scaled, Stepped, Stepping
+from gradsight.model.trace import Backward, GaveUp, NonLeafOptimized, Scaled, Stepped, Stepping
 from gradsight.model.values import (
     Bound,
     Function,
@@ -71,15 +70,7 @@ class Training(Modes):
         self.optimizers.append(optimizer)
         for tensor in self.parameters_of(optimizer):
             if not tensor.is_leaf and tensor.needs_grad() is True:
-                place = tensor.node.site if tensor.node is not None else tensor.site
-                steps = [Step("needed", site, "the optimizer takes leaves only"), *self.call_steps(place)]
-                self.emit(
-                    "non-leaf-optimized",
-                    place,
-                    steps,
-                    target=tensor.label,
-                    op=tensor.node.op if tensor.node else "",
-                )
+                self.refuse(NonLeafOptimized(tensor, site))
         return optimizer
 
     def parameter_groups(self, source: Any) -> tuple[list[list[Tensor]], bool]:

@@ -5,20 +5,16 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradsight.interp.backward import nodes_and_leaves
 from gradsight.interp.library import Library
-from gradsight.interp.syntax import names_read
-from gradsight.model.events import Step
-from gradsight.model.sites import Frame, Site
-from gradsight.model.tensors import Node, Tensor, any_requires_grad
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Node, Tensor, any_requires_grad, nodes_and_leaves
+from gradsight.model.trace import TransformApplied, Transformed
 from gradsight.model.values import (
     Function,
     Instance,
     Layer,
     Mapping,
-    Method,
     Native,
-    Partial,
     Seq,
     tensors_in,
 )
@@ -38,10 +34,10 @@ class Transforms(Library):
         function = args[0] if args else kwargs.get("func")
         if name in BY_POSITION or name in BY_INPUT or name == "hessian":
             chosen = args[1] if len(args) > 1 and name in BY_POSITION else kwargs.get("argnums", 0)
-            told = self.check_differentiated(function, positions(chosen, name in BY_INPUT), name, node)
+            self.tell(Transformed(function, positions(chosen, name in BY_INPUT), name, node))
             if name == "grad" and positions(chosen, False) == [0]:
                 aux = kwargs.get("has_aux", args[2] if len(args) > 2 else False)
-                return self.gradient_function(function, aux is not False, self.site(node), told)
+                return self.gradient_function(function, aux is not False, self.site(node))
         if name == "vmap":
             given = dict(zip(("in_dims", "out_dims"), args[1:])) | kwargs
             return self.mapped_function(function, given.get("in_dims", 0), given.get("out_dims", 0))
@@ -141,7 +137,7 @@ class Transforms(Library):
         part.base, part.seen_rebases = tensor.base, tensor.seen_rebases
         return part
 
-    def gradient_function(self, function: Any, has_aux: bool, made: Site, told: bool) -> Any:
+    def gradient_function(self, function: Any, has_aux: bool, made: Site) -> Any:
         """`torch.func.grad(f)`: a function whose result is shaped like its first argument and stays in the graph."""
 
         def run(inner: list[Any], named: dict[str, Any], place: ast.AST) -> Any:
@@ -162,8 +158,8 @@ class Transforms(Library):
 
             result = self.call(function, [changed(first, differentiated), *inner[1:]], named, place)
             value = result.items[0] if has_aux and isinstance(result, Seq) and result.items else result
-            if isinstance(value, Tensor) and not told and self.grad_mode:
-                self.check_reached(value, inputs, made, place, first_parameter(function))
+            if isinstance(value, Tensor) and self.grad_mode:
+                self.tell(TransformApplied(value, inputs, made, first_parameter(function), place))
             if isinstance(value, Tensor):
                 self.check_kept(value, inputs, place)
             site = self.site(place)
@@ -203,77 +199,6 @@ class Transforms(Library):
                 return
         self.walk([start], value, self.site(place), value.cuts, "torch.func.grad", "")
 
-    def check_reached(
-        self, value: Tensor, inputs: list[Tensor], made: Site, place: ast.AST, target: str
-    ) -> None:
-        """The function was executed on what it is differentiated by: the value must depend on it."""
-        start = value.edge()
-        todo = [start] if start is not None else []
-        seen: set[Any] = set()
-        while todo:
-            edge = todo.pop()
-            if edge in seen:
-                continue
-            seen.add(edge)
-            if any(edge is leaf for leaf in inputs):
-                return
-            if isinstance(edge, Node):
-                if edge.open or edge.requires is not True:
-                    return
-                todo.extend(edge.inputs)
-        if value.requires_grad is False and value.cuts:
-            return
-        if start is None and value.dtype == "?":
-            return
-        steps = [Step("call", self.site(place), "the function is applied here")]
-        self.emit("func-ignores-parameters", made, steps, target=target, function="", transform="grad")
-
-    def check_differentiated(self, function: Any, wanted: list[int] | None, name: str, node: ast.AST) -> bool:
-        """Tell of a function whose text never names what it is differentiated by; whether it was told."""
-        skipped = 0
-        while isinstance(function, (Method, Partial)):
-            skipped += 1 if isinstance(function, Method) else len(function.args)
-            function = function.function
-        if not isinstance(function, Function):
-            return False
-        syntax = function.node
-        parameters = [argument.arg for argument in [*syntax.args.posonlyargs, *syntax.args.args]][skipped:]
-        chosen = (
-            parameters
-            if wanted is None
-            else [parameters[i] for i in wanted if -len(parameters) <= i < len(parameters)]
-        )
-        if not chosen:
-            return False
-        body = syntax.body if isinstance(syntax.body, list) else [syntax.body]
-        read: set[str] = set()
-        for statement in body:
-            read |= names_read(statement)
-        if read & {*chosen, "locals", "vars"} or not works(body):
-            return False
-        frame = Frame(function.name, function.unit, {}, function.scope, 1, self.numbering)
-        instead = used_instead(body, function.scope)
-        place, other = (
-            (
-                self.site(node),
-                Step("made", Site(syntax, frame), f"{chosen[0]} is never used in this function"),
-            )
-            if instead is None
-            else (
-                Site(instead, frame),
-                Step("call", self.site(node), f"{name} differentiates by {chosen[0]} here"),
-            )
-        )
-        self.emit(
-            "func-ignores-parameters",
-            place,
-            [other],
-            target=chosen[0],
-            function=function.name,
-            transform=name,
-        )
-        return True
-
 
 def changed(value: Any, change: Any, depth: int = 0) -> Any:
     """The same structure with every tensor in it replaced."""
@@ -306,32 +231,3 @@ def positions(chosen: Any, all_inputs: bool) -> list[int] | None:
     if isinstance(chosen, Seq) and all(isinstance(item, int) for item in chosen.items):
         return list(chosen.items)
     return []
-
-
-def used_instead(body: list[Any], scope: Any) -> ast.expr | None:
-    """What a function computes with in place of its argument: the call of a module from outside, or a tensor."""
-    outside: ast.expr | None = None
-    for part in (inner for statement in body for inner in ast.walk(statement)):
-        read = part.func if isinstance(part, ast.Call) else part
-        if not isinstance(read, ast.Name) or not isinstance(read.ctx, ast.Load):
-            continue
-        around = scope
-        while around is not None and read.id not in around.names:
-            around = around.outer
-        value = around.names[read.id] if around is not None else None
-        if isinstance(part, ast.Call) and (
-            isinstance(value, Layer) or getattr(value, "module", None) is not None
-        ):
-            return part
-        if outside is None and isinstance(value, Tensor) and value.requires_grad is not False:
-            outside = read
-    return outside
-
-
-def works(body: list[Any]) -> bool:
-    """Whether a body is more than a placeholder."""
-    return not all(
-        isinstance(statement, (ast.Pass, ast.Raise))
-        or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
-        for statement in body
-    )

@@ -6,12 +6,13 @@ import ast
 import re
 from typing import Any
 
-from gradsight.interp.autograd import INTEGRAL, Recorder, holds_of
+from gradsight.interp.autograd import Recorder, holds_of
 from gradsight.interp.regions import surely_overlap
 from gradsight.interp.shapes import numel
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import (
+    INTEGRAL,
     NO_CUTS,
     Cut,
     Maybe,
@@ -20,9 +21,8 @@ from gradsight.model.tensors import (
     Tensor,
     Write,
     any_requires_grad,
-    views_made_by,
 )
-from gradsight.model.trace import Wrote
+from gradsight.model.trace import WriteRefused, Wrote
 from gradsight.model.values import External, Partial
 from gradsight.ops.fact import Case
 
@@ -199,77 +199,38 @@ class Writer(Recorder):
 
     def check_writable(self, target: Tensor, op: str, site: Site, recording: RequiresGrad) -> None:
         """What torch refuses at once."""
-        text = self.text_of_target(site)
-        if target.one_of_many.startswith("register_"):
-            text = target.label or "the result"
         base = target.base
+        assumption = recording.reason if isinstance(recording, Maybe) else ""
         if target.one_of_many and base is not None:
-            assumption = recording.reason if isinstance(recording, Maybe) else ""
             if not (isinstance(recording, Maybe) and recording.weak):
-                steps = [Step("made", target.site, views_made_by(target))]
-                self.emit(
-                    "shared-view-written",
-                    site,
-                    steps,
-                    assumption,
-                    op=op,
-                    view=target.one_of_many,
-                    target=text,
-                    reason="many",
-                )
+                self.refuse_write(target, op, site, "many", target, assumption)
             return
         if target.inference_site is not None and not self.inference and not has_own_counter(target):
-            steps = [Step("made", target.inference_site, "inference mode is on here")]
-            self.emit("backward-without-graph", site, steps, cut="inference", op=op, loss=text, source=text)
+            self.refuse_write(target, op, site, "inference", target)
             return
         if base is not None and target.view_made_without_grad and recording is True:
-            steps = [Step("made", target.site, "the view is made without grad mode here")]
-            self.emit("shared-view-written", site, steps, op=op, view="", target=text, reason="mode")
+            self.refuse_write(target, op, site, "mode", target)
             return
         owner = leaf_behind(target) or (base if base is not None else target)
         if owner.is_leaf and owner.requires_grad is True and not owner.rebases:
-            steps = [Step("made", owner.site, "the leaf that requires grad is made here")]
-            steps += self.call_steps(site)
-            self.emit(
-                "leaf-written",
-                site,
-                steps,
-                op=op,
-                target=text or owner.label,
-                leaf=owner.label or text,
-                view=base is not None,
-            )
+            self.refuse_write(target, op, site, "leaf", owner)
         elif owner.is_leaf and isinstance(owner.requires_grad, Maybe) and owner.leaf_made:
             if not owner.requires_grad.weak:
-                self.emit(
-                    "leaf-written",
-                    site,
-                    [],
-                    owner.requires_grad.reason,
-                    op=op,
-                    target=text,
-                    leaf=text,
-                    view=base is not None,
-                )
+                self.refuse_write(target, op, site, "leaf", owner, owner.requires_grad.reason)
 
     def overlaps_operand(self, target: Tensor, other: Tensor, op: str, site: Site) -> None:
         """What is written and what it is combined with share memory."""
-        steps = [Step("made", other.site, "the overlapping value is made here")]
-        text = self.text_of_target(site)
-        self.emit("shared-view-written", site, steps, op=op, view="", target=text, reason="operands")
+        self.refuse_write(target, op, site, "operands", other)
 
     def overlap_written(self, target: Tensor, op: str, site: Site) -> None:
-        steps = [
-            Step(
-                "made",
-                target.site,
-                f"{target.overlapping} makes several elements share one memory location here",
-            )
-        ]
-        text = self.text_of_target(site)
-        self.emit(
-            "shared-view-written", site, steps, op=op, view=target.overlapping, target=text, reason="overlap"
-        )
+        self.refuse_write(target, op, site, "overlap", target)
+
+    def refuse_write(
+        self, target: Tensor, op: str, site: Site, reason: str, other: Tensor, assumption: str = ""
+    ) -> None:
+        self.refuse(WriteRefused(target, op, site, reason, other, assumption), assumption)
+        if reason not in ("leaf", "inference"):
+            self.refused_writes.add(site.key)
 
     def call_steps(self, site: Site) -> list[Step]:
         """The calls that led to a place inside a function; one that is tried by itself was entered at its definition."""

@@ -43,6 +43,8 @@ class Maybe:
         return f"Maybe({self.reason!r}{', weak' if self.weak else ''})"
 
 
+INTEGRAL = ("int", "bool")
+"""Kinds of numbers that no gradient flows through."""
 IGNORANT = Maybe("a value that is not known here", weak=True)
 RequiresGrad = bool | Maybe
 
@@ -327,6 +329,19 @@ def leaves_of(edges: tuple[Edge, ...] | list[Edge], through_zero: bool = True) -
             seen.add(edge)
             todo.extend(edge.inputs)
     return found
+
+
+def nodes_and_leaves(edges: tuple[Edge, ...]) -> set[Edge]:
+    """Everything that a backward from these edges visits."""
+    seen: set[Edge] = set()
+    todo = list(edges)
+    while todo:
+        edge = todo.pop()
+        if edge not in seen:
+            seen.add(edge)
+            if isinstance(edge, Node):
+                todo.extend(edge.inputs)
+    return seen
 
 
 def is_mask(tensor: Tensor) -> bool:

@@ -15,8 +15,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from gradsight.model.sites import Site
-from gradsight.model.tensors import Cut, Tensor, Write
-from gradsight.model.values import AbsentGrad, Function, Instance, Layer, Mapping, Opaque, Seq
+from gradsight.model.tensors import Cut, Node, RequiresGrad, Saved, Storage, Tensor, Write
+from gradsight.model.values import (
+    AbsentGrad,
+    ClassValue,
+    Function,
+    Instance,
+    Layer,
+    Mapping,
+    Opaque,
+    Seq,
+    Stream,
+)
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -216,10 +226,227 @@ class Hooked:
 
 @dataclass(frozen=True, slots=True)
 class CustomApplied:
-    """`apply` of a custom Function: the backward that will run."""
+    """`apply` of a custom Function: what it was given, what its forward returned and kept.
 
-    backward: Function
+    `epochs` are those of the inputs' memory before; `recorded` tells whether a graph was recorded.
+    """
+
+    cls: ClassValue
+    backward: Any
+    arguments: int
+    inputs: list[Tensor]
+    epochs: Given[Tensor, int]
+    dirty: set[Storage]
+    kept: Given[str, tuple[Any, Site]]
+    result: Any
+    requires: RequiresGrad
+    recorded: bool
     site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class GradRead:
+    """`.grad` of a tensor was asked for; `racing` is a thread that may be running a backward meanwhile."""
+
+    tensor: Tensor
+    site: Site
+    racing: Opaque | None
+
+
+@dataclass(frozen=True, slots=True)
+class GradRequested:
+    """`autograd.grad` was asked for the gradient of a tensor, and not told that it may be unused."""
+
+    outputs: list[Tensor]
+    wanted: Tensor
+    site: Site
+
+
+# -- what torch refuses ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRefused:
+    """A write that torch does not perform.
+
+    `reason`: the target is one of `many` views, shows memory that `overlap`s itself, was made in `inference` mode, is a
+    view made without grad `mode`, is or shows a `leaf`, or shares memory with its `operands`; `other` is the tensor that
+    makes it so.
+    """
+
+    tensor: Tensor
+    op: str
+    site: Site
+    reason: str
+    other: Tensor
+    assumption: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OutdatedViewUsed:
+    """One of several views is used after its memory was written."""
+
+    view: Tensor
+    write: Write
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class OutRefused:
+    """`out=` while an argument requires grad."""
+
+    op: str
+    site: Site
+    assumption: str
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceSaved:
+    """A tensor made in inference mode would have to be saved for backward."""
+
+    tensor: Tensor
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class NumpyRefused:
+    """`.numpy()` of a tensor that requires grad."""
+
+    tensor: Tensor
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class NonLeafCopied:
+    """`copy.deepcopy` of a tensor with a graph."""
+
+    tensor: Tensor
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class NonLeafOptimized:
+    """An optimizer was given a tensor with a graph."""
+
+    tensor: Tensor
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeInit:
+    """A module or a parameter was assigned before `nn.Module.__init__`."""
+
+    name: str
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class NoGraph:
+    """A backward was called on a value without a graph."""
+
+    loss: Tensor
+    site: Site
+    cuts: frozenset[Cut]
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotScalar:
+    """A backward of a value with more than one element, without a gradient argument."""
+
+    loss: Tensor
+    site: Site
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class SavedOverwritten:
+    """A backward needs a saved tensor that has another version now; `writes` are the ones since it was saved."""
+
+    node: Node
+    saved: Saved
+    writes: list[Write]
+    site: Site
+    how: str
+    assumption: str
+
+
+@dataclass(frozen=True, slots=True)
+class FreedNeeded:
+    """A backward needs what an earlier one freed."""
+
+    node: Node
+    loss: Tensor
+    site: Site
+    how: str
+
+
+# -- what torch does not notice --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SavedChanged:
+    """A backward uses a saved tensor whose content is another under the same version."""
+
+    node: Node
+    saved: Saved
+    writes: list[Write]
+    site: Site
+    how: str
+    assumption: str
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFound:
+    """A backward was called on a value that has a graph."""
+
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """The nodes that a backward executed; `again` is one of an earlier round that an earlier backward went through."""
+
+    nodes: list[Node]
+    site: Site
+    again: Node | None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointedWithoutGrad:
+    """A reentrant checkpoint got no input that requires grad, and its function has parameters that do."""
+
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class IteratorExhausted:
+    """An iterator that gave parameters is gone through once more, and gives nothing."""
+
+    source: Seq | Stream
+    node: ast.AST
+    refused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Transformed:
+    """A function was given to a transform that differentiates it by the parameters at these positions (None: all)."""
+
+    function: Any
+    wanted: list[int] | None
+    name: str
+    node: ast.AST
+
+
+@dataclass(frozen=True, slots=True)
+class TransformApplied:
+    """A transformed function gave a value, made at `made`, for these inputs."""
+
+    value: Tensor
+    inputs: list[Tensor]
+    made: Site
+    target: str
+    node: ast.AST
 
 
 # -- training --------------------------------------------------------------------------------------------------------
@@ -419,6 +646,9 @@ class GaveUp:
 Fact: TypeAlias = (
     Used | Viewed | Applied | Combined | Augmented | Wrote | DataAssigned | Read | CutByMode | ResultDropped
     | Declared | Wrapped | Backward | AbsentGradUsed | Identified | GradAssigned | Clearing | Cleared | Scaled | Hooked | CustomApplied
+    | GradRead | GradRequested | WriteRefused | OutdatedViewUsed | OutRefused | InferenceSaved | NumpyRefused | NonLeafCopied
+    | NonLeafOptimized | BeforeInit | NoGraph | NotScalar | SavedOverwritten | FreedNeeded | SavedChanged | GraphFound | Walked
+    | CheckpointedWithoutGrad | IteratorExhausted | Transformed | TransformApplied
     | Stepping | Stepped | LayerMade | AttributeSet | AttributeInvented | ChildrenChanging | ChildrenChanged | Copied
     | StateLoading | StateLoaded | Assigning | Assigned | ContainerMade | Stored | ItemStoring | ItemRead | Iterated
     | ClassTensorRead | NameRead | CallReturned | GaveUp

@@ -1,0 +1,308 @@
+"""Backwards that fail: a saved tensor overwritten, a graph freed, no graph at all, more than one element."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from gradsight.detect.grad_mode_leaks import INFERENCE_NAMES
+from gradsight.detect.path import Path
+from gradsight.interp.machine import assumption_of
+from gradsight.model.events import Step
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Cut, Edge, Maybe, Node, Tensor
+from gradsight.model.trace import (
+    FreedNeeded,
+    GraphFound,
+    InferenceSaved,
+    NoGraph,
+    NotScalar,
+    SavedChanged,
+    SavedOverwritten,
+    Walked,
+)
+
+
+class FailedBackwards:
+    """Tells what a backward met, with the trail that leads there."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def on_graph_found(self, fact: GraphFound) -> None:
+        self.path.granted.add(("backward-without-graph", fact.site.key))
+
+    # -- saved tensors -----------------------------------------------------------------------------------------------
+
+    def on_saved_overwritten(self, fact: SavedOverwritten) -> None:
+        node, saved, writes, site, how, premise = (
+            fact.node,
+            fact.saved,
+            fact.writes,
+            fact.site,
+            fact.how,
+            fact.assumption,
+        )
+        write = writes[0]
+        by_step = write.mode == "optimizer"
+        kept = "result" if saved.role.startswith("result") else "input"
+        name = saved.label or saved.tensor.label or self.path.text_of_target(write.site)
+        written = self.path.text_of_target(write.site)
+        if kept == "result" and write.site.call is not None and not (saved.label or saved.tensor.label):
+            # A layer wrote what the layer before it in a sequence made: no name was ever given to it.
+            name = written = f"the result of {node.op}"
+        steps = [
+            Step("saved", node.site, f"{node.op} keeps its {kept} for backward here"),
+            *(Step("written", other.site, f"written again by {other.op} here") for other in writes[1:3] if other.site.key != write.site.key),
+        ]  # fmt: skip
+        if how != "assumed":
+            steps.append(Step("needed", site, f"this {how} needs the old value"))
+        steps += list(self.path.call_steps(write.site))
+        self.path.emit(
+            "saved-overwritten",
+            write.site,
+            steps,
+            premise,
+            op=node.op,
+            write=write.op,
+            target=name,
+            what=kept,
+            by_step=by_step,
+            mode=write.mode,
+            how=how,
+            written=written,
+            is_parameter=saved.tensor.is_parameter
+            or (saved.tensor.is_leaf and saved.tensor.requires_grad is True),
+            key=None,
+        )
+
+    def on_saved_changed(self, fact: SavedChanged) -> None:
+        node, saved, writes, site, how, premise = (
+            fact.node,
+            fact.saved,
+            fact.writes,
+            fact.site,
+            fact.how,
+            fact.assumption,
+        )
+        write = writes[0]
+        name = saved.label or saved.tensor.label
+        kept = "result" if saved.role.startswith("result") else "input"
+        steps = [Step("saved", node.site, f"{node.op} keeps its {kept} for backward here")]
+        if how != "assumed":
+            steps.append(Step("needed", site, f"this {how} uses the changed value"))
+        steps += list(self.path.call_steps(write.site))
+        self.path.emit(
+            "saved-changed-silently",
+            write.site,
+            steps,
+            premise,
+            op=node.op,
+            write=write.op,
+            target=name,
+            written=self.path.text_of_target(write.site),
+            by_step=write.mode == "silent" and "step" in write.op,
+            is_parameter=saved.tensor.is_parameter
+            or (saved.tensor.is_leaf and saved.tensor.requires_grad is True),
+        )
+
+    def on_inference_saved(self, fact: InferenceSaved) -> None:
+        tensor, node = fact.tensor, fact.node
+        if tensor.inference_site is not None:
+            steps = [Step("saved", node.site, f"{node.op} would have to keep it for backward here")]
+            self.path.emit(
+                "backward-without-graph",
+                tensor.inference_site,
+                steps,
+                cut="inference",
+                op=node.op,
+                loss="",
+                source=tensor.label,
+            )
+
+    # -- freed graphs ------------------------------------------------------------------------------------------------
+
+    def on_freed_needed(self, fact: FreedNeeded) -> None:
+        node, loss, site, how = fact.node, fact.loss, fact.site, fact.how
+        first = node.freed
+        if first is None:
+            return
+        steps = [
+            Step("needed", first, "the first backward frees the graph here"),
+            Step("saved", node.site, f"{node.op} of the shared part is recorded here"),
+        ]
+        if first.key == site.key and self.path.from_earlier_round(node, site):
+            place = self.carry_site(loss, site) or site
+            if place.key != site.key:
+                steps.append(Step("needed", site, "this backward goes through it again in the next round"))
+            self.path.emit(
+                "state-carried",
+                place,
+                steps,
+                assumption_of(node.requires),
+                op=node.op,
+                unsure=place.key in self.path.stored_somewhere,
+                loss=self.path.text_of_target(site),
+            )
+            return
+        self.path.emit(
+            "backward-twice",
+            site,
+            steps,
+            assumption_of(node.requires),
+            op=node.op,
+            loss=self.path.text_of_target(site),
+            how=how,
+        )
+
+    def on_walked(self, fact: Walked) -> None:
+        if fact.again is not None:
+            steps = [Step("saved", fact.again.site, "recorded in an earlier round here")]
+            self.path.emit("graph-grows", fact.site, steps)
+
+    def carry_site(self, loss: Tensor, site: Site) -> Site | None:
+        """Where the value that brings the old graph into this round was kept."""
+        start = loss.edge()
+        todo: list[Edge] = [start] if start is not None else []
+        seen: set[Node] = set()
+        carried: Tensor | None = None
+        old: Node | None = None
+        while todo:
+            edge = todo.pop()
+            if not isinstance(edge, Node) or edge in seen or edge.freed is not None:
+                continue
+            seen.add(edge)
+            for tensor in edge.operands:
+                inner = tensor.node
+                if inner is None or not self.path.from_earlier_round(inner, site):
+                    continue
+                if inner.freed is not None or (
+                    not self.path.from_earlier_round(edge, site)
+                    and leads_to_freed(inner)
+                    and self.is_freed_in_its_round(inner)
+                ):
+                    if old is None or inner.tick > old.tick:
+                        carried, old = tensor, inner
+            for inner_edge in edge.inputs:
+                if isinstance(inner_edge, Node) and inner_edge.freed is not None and old is None:
+                    old = inner_edge
+                todo.append(inner_edge)
+        if old is None:
+            return None
+        if carried is not None and carried.kept_at is not None:
+            return carried.kept_at
+        if old.op.endswith("_") or old.op == "CopySlices":
+            return old.site
+        return self.path.outermost(old.site, site)
+
+    def is_freed_in_its_round(self, node: Node) -> bool:
+        """Whether a freed part that a node leads to was recorded in the same round: it is what is carried on."""
+        return leads_to_freed(node, lambda edge: not self.path.from_earlier_round(edge, node.site))
+
+    # -- no graph ----------------------------------------------------------------------------------------------------
+
+    def on_not_scalar(self, fact: NotScalar) -> None:
+        loss = fact.loss
+        self.path.emit(
+            "non-scalar-backward",
+            fact.site,
+            [Step("made", loss.site, "made here, with more than one element")],
+            assumption_of(loss.needs_grad()),
+            target=self.path.text_of_target(fact.site),
+            how=fact.how,
+            shape=str(list(loss.shape)),
+        )
+
+    def on_no_graph(self, fact: NoGraph) -> None:
+        """The cause is the cut, if there is one."""
+        loss, site, cuts, how = fact.loss, fact.site, fact.cuts, fact.how
+        text = self.path.text_of_target(site)
+        causes = [cut for cut in cuts if any(True for _ in cut.edges)]
+        certain = [cut for cut in causes if not isinstance(cut.source.requires_grad, Maybe)]
+        if certain:
+            cut = max(certain, key=lambda cut: (cut.tick, cut.serial))
+            place = self.place_of_cut(cut, site)
+            steps = [
+                Step("made", cut.source.site, "the value with a graph is made here"),
+                Step("needed", site, f"this {how} finds no graph"),
+                *self.path.call_steps(cut.site),
+            ]
+            self.path.emit(
+                "backward-without-graph",
+                place,
+                steps,
+                cut=self.word_for(cut),
+                op=cut.op,
+                loss=text,
+                source=cut.source.label,
+                key=None,
+            )
+        elif not causes and loss.requires_grad is False and loss.leaf_made and loss.node is None:
+            self.path.emit(
+                "backward-without-graph",
+                site,
+                [Step("made", loss.site, "made here")],
+                self.if_untouched(),
+                cut="leaf",
+                op="",
+                loss=text,
+                source=loss.label,
+            )
+        elif not causes and self.known_without_graph(loss):
+            self.path.emit(
+                "backward-without-graph",
+                site,
+                [Step("made", loss.site, "made here, from tensors that need no gradient")],
+                self.if_untouched(),
+                cut="none",
+                op="",
+                loss=text,
+                source=loss.label,
+            )
+
+    def if_untouched(self) -> str:
+        """Code that is run by itself starts from a state that other code may have changed."""
+        return "" if self.path.context == "script" else "nothing else sets what it is made of"
+
+    def word_for(self, cut: Cut) -> str:
+        """`left-off` for grad mode that a call of set_grad_enabled switched off for good; else the kind of the cut."""
+        node = cut.site.node
+        if (
+            cut.kind == "no_grad"
+            and isinstance(node, ast.Call)
+            and "set_grad_enabled" in ast.unparse(node.func)
+        ):
+            return "left-off"
+        return cut.kind
+
+    def place_of_cut(self, cut: Cut, site: Site) -> Site:
+        """Where to repair a cut: a helper that is meant to run without grad mode is right, calling it for a loss is not."""
+        function = cut.site.frame.function
+        owner = getattr(function, "name", "")
+        if (
+            self.word_for(cut) in ("no_grad", "inference")
+            and INFERENCE_NAMES.search(owner)
+            and cut.site.frame is not site.frame
+        ):
+            for caller in cut.site.callers():
+                if caller.frame is site.frame:
+                    return caller
+        return cut.site
+
+    def known_without_graph(self, loss: Tensor) -> bool:
+        return loss.requires_grad is False and loss.dtype not in ("?",)
+
+
+def leads_to_freed(start: Node, is_passed: Callable[[Node], bool] = lambda node: True) -> bool:
+    """Whether a backward from here, through nodes that are passed, comes upon one that was freed."""
+    todo: list[Edge] = [start]
+    seen: set[Edge] = set()
+    while todo:
+        edge = todo.pop()
+        if not isinstance(edge, Node) or edge in seen or not is_passed(edge):
+            continue
+        if edge.freed is not None:
+            return True
+        seen.add(edge)
+        todo.extend(edge.inputs)
+    return False
