@@ -17,15 +17,9 @@ from gradsight.interp.values import (
 )
 from gradsight.model.events import Step
 
-DTYPE_METHODS = {
-    "double": "double", "half": "half", "bfloat16": "half", "float": "float", "long": "int", "int": "int", "short": "int",
-    "bool": "bool", "char": "int", "byte": "int", "cfloat": "complex", "cdouble": "complex",
-}  # fmt: skip
-NUMBER_METHODS = {"item", "tolist", "__float__", "__int__", "__bool__"}
 PURE_EXCEPTIONS = {
     "backward", "requires_grad_", "retain_grad", "register_hook", "share_memory_", "pin_memory", "register_post_accumulate_grad_hook",
 }  # fmt: skip
-KNOWN_ATTRIBUTES = {"grad", "data", "requires_grad", "names"}
 
 
 class LateReads(Backward):

@@ -42,6 +42,11 @@ SHORT_PATHS = {
     "torch.nn.modules.module.Module": "torch.nn.Module",
     "torch.autograd.Variable": "torch.autograd.Variable",
 }
+TENSORLESS = frozenset(
+    "time datetime os os.path sys json logging warnings pathlib argparse re shutil tqdm typing gc pprint pickle subprocess "
+    "uuid hashlib string platform abc glob io matplotlib.pyplot wandb".split()
+)
+"""Modules whose functions neither write a tensor nor hand one on; no torch can be asked about them."""
 
 
 class Library(Standard):
@@ -175,7 +180,7 @@ class Library(Standard):
             return self.call_math(name, args, node)
         if room == "random":
             return self.call_random(name, args, kwargs, node)
-        if room in ("time", "datetime", "os", "os.path", "sys", "json", "logging", "warnings", "pathlib", "argparse", "re", "shutil", "tqdm", "typing", "gc", "pprint", "pickle", "subprocess", "uuid", "hashlib", "string", "platform", "abc", "glob", "io", "matplotlib.pyplot", "wandb"):  # fmt: skip
+        if room in TENSORLESS:
             if name in ("tqdm", "trange"):
                 if not args:
                     return Unknown("a progress bar")
