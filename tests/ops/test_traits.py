@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +14,7 @@ import numpy
 import pytest
 import torch
 
+from gradsight.agent.facts.modules import RECURRENT_OPTIONS
 from gradsight.fixes.kinds import COMPUTED, MADE, METHODS
 from gradsight.interp.backward_faults import KEEPS_THE_OBJECT
 from gradsight.interp.layers import CONTAINERS, constructor_options, make_tensors
@@ -78,14 +82,35 @@ def test_a_default_that_is_told_is_the_one_that_torch_shows(name: str) -> None:
     fact = layer_fact(name)
     assert fact is not None
     kind = getattr(torch.nn, name[3:])
-    required = [option for option in fact.options if option not in fact.defaults]
+    given = inspect.signature(kind.__init__).parameters.values()
+    required = [
+        each.name for each in given if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD
+    ]
     try:
-        made = kind() if not required else kind(*[4] * len(required))
-    except (TypeError, ValueError, RuntimeError, AssertionError, AttributeError):
+        made = kind(**dict.fromkeys(required[1:], 4))
+    except (TypeError, ValueError, RuntimeError, AttributeError):
+        assert required[1:] or issubclass(kind, torch.nn.RNNBase)
         return
     for option, value in fact.defaults.items():
         shown = getattr(made, option, value)
         assert isinstance(shown, torch.Tensor) or shown is None or shown == value
+
+
+@pytest.mark.parametrize("name", sorted(RECURRENT_OPTIONS))
+def test_options_of_recurrent_layers_by_hand_are_those_of_torchs_source(name: str) -> None:
+    source = textwrap.dedent(inspect.getsource(getattr(torch.nn, name)))
+    body = ast.parse(source).body[0]
+    assert isinstance(body, ast.ClassDef)
+    constructors = [
+        each for each in body.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"
+    ]
+    declared = next(each.args for each in constructors if each.args.vararg is None)
+    written = ast.parse(f"def made({RECURRENT_OPTIONS[name]}): ...").body[0]
+    assert isinstance(written, ast.FunctionDef)
+    further = ["device", "dtype"]
+    assert [each.arg for each in written.args.args] + further == [each.arg for each in declared.args]
+    defaults = [ast.unparse(each) for each in declared.defaults]
+    assert [ast.unparse(each) for each in written.args.defaults] + ["None", "None"] == defaults
 
 
 def test_layers_whose_parameters_no_option_tells_do_learn() -> None:
