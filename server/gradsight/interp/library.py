@@ -42,11 +42,7 @@ SHORT_PATHS = {
     "torch.nn.modules.module.Module": "torch.nn.Module",
     "torch.autograd.Variable": "torch.autograd.Variable",
 }
-TENSORLESS = frozenset(
-    "time datetime os os.path sys json logging warnings pathlib argparse re shutil tqdm typing gc pprint pickle subprocess "
-    "uuid hashlib string platform abc glob io matplotlib.pyplot wandb".split()
-)
-"""Modules whose functions neither write a tensor nor hand one on; no torch can be asked about them."""
+TENSORLESS = frozenset("time datetime os os.path sys json logging warnings pathlib argparse re shutil tqdm typing gc pprint pickle subprocess uuid hashlib string platform abc glob io matplotlib.pyplot wandb".split())  # fmt: skip
 
 
 class Library(Standard):
