@@ -256,7 +256,9 @@ def test_what_is_made_or_computed_by_hand_is_one_tensor() -> None:
     assert METHODS - having("one-tensor Tensor") == {"cuda"}
 
 
-def test_modules_that_neither_write_a_tensor_nor_hand_one_on_are_of_the_standard_library_or_only_show() -> None:
+def test_modules_that_neither_write_a_tensor_nor_hand_one_on_are_of_the_standard_library_or_only_show() -> (
+    None
+):
     others = {name for name in TENSORLESS if name.partition(".")[0] not in sys.stdlib_module_names}
     assert others == {"tqdm", "matplotlib.pyplot", "wandb"}
 
