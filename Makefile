@@ -99,6 +99,7 @@ fuzz: setup-python
 
 facts: setup-python
 	$(VENV) -m gradsight_dev.facts
+	$(VENV) -m gradsight_dev.traits
 
 pins: setup-python
 	$(VENV) -m gradsight_dev.pins

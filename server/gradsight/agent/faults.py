@@ -107,16 +107,6 @@ class Ledger:
         places = [(code, place_of(frame)) for code, frame in self._sighted]
         return [[code, place.filename, place.row] for code, place in places]
 
-    def withdraw(self, code: str, place: Place) -> None:
-        """Takes back a fault that the rest of the run explained."""
-        self.faults = [
-            fault
-            for fault in self.faults
-            if not (
-                fault.code == code and (fault.place.filename, fault.place.row) == (place.filename, place.row)
-            )
-        ]
-
     def problem(self, text: str) -> None:
         """A fault of ours; the first few are kept."""
         if len(self.problems) < 5:

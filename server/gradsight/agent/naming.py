@@ -100,12 +100,3 @@ def _of_value(name: str, value: Any, depth: int) -> Iterator[tuple[str, torch.Te
             if isinstance(attribute, str) and not attribute.startswith("__"):
                 joined = attribute if name == "self" else f"{name}.{attribute}"
                 yield from _of_value(joined, item, depth - 1)
-
-
-def variable_name(tensor: torch.Tensor) -> str:
-    """The variable of the innermost user frame that holds this very tensor, or nothing."""
-    for frame in user_frames():
-        for name, value in list(frame.f_locals.items()):
-            if value is tensor and not name.startswith("__"):
-                return name
-    return ""

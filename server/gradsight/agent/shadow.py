@@ -55,7 +55,6 @@ class Leaf:
     is_parameter: bool
     made_from: Mask = 0
     name: str = ""
-    first_use: Stack = ()
 
     def tensor(self) -> torch.Tensor | None:
         return self.reference()

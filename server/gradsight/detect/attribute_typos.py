@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import SequenceMatcher
+
 from gradsight.detect.path import Path
 from gradsight.model.trace import AttributeInvented
 from gradsight.model.values import Opaque
@@ -36,13 +38,5 @@ def is_misspelt(name: str, word: str) -> bool:
     same name, with an underscore, is another word."""
     if name in (word, f"{word}_") or abs(len(name) - len(word)) > 2 or name[:3] != word[:3]:
         return False
-    before: list[int] = []
-    row = list(range(len(word) + 1))
-    for index, letter in enumerate(name, 1):
-        new = [index]
-        for column, wanted in enumerate(word, 1):
-            cost = min(row[column] + 1, new[column - 1] + 1, row[column - 1] + (letter != wanted))
-            swapped = index > 1 and column > 1 and letter == word[column - 2] and name[index - 2] == wanted
-            new.append(min(cost, before[column - 2] + 1) if swapped else cost)
-        before, row = row, new
-    return row[-1] <= 2
+    # Two letters of a word confused leave this much of both.
+    return SequenceMatcher(None, name, word).ratio() >= (len(word) - 2) / len(word)

@@ -13,8 +13,9 @@ from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import Stepping
 from gradsight.model.values import Number, Opaque, Unknown
+from gradsight.ops.traits import having
 
-ADAMS = ("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "SparseAdam")
+ADAMS = having("remembers-gradients")
 """Optimizers that go on moving a parameter for as long as their running averages last."""
 
 
@@ -115,7 +116,8 @@ class FrozenParameters:
         return name in ADAMS or self.is_on(self.option_of(optimizer, parameter, "momentum", 0))
 
     def decays(self, optimizer: Opaque, parameter: Tensor) -> bool:
-        default = 0.01 if optimizer.path.endswith(("AdamW", "NAdamW")) else 0
+        fact = self.table.find("optim." + optimizer.path.rpartition(".")[2])
+        default = float(fact.option_defaults.get("weight_decay", 0)) if fact is not None else 0
         return self.is_on(self.option_of(optimizer, parameter, "weight_decay", default))
 
     def is_on(self, value: Any) -> bool:

@@ -17,11 +17,9 @@ from gradsight.fixes.sharing import is_inplace_name, roots
 from gradsight.fixes.tree import Patch, Tree
 from gradsight.fixes.writes import Write, writes_in
 from gradsight.model.fix import Safety
+from gradsight.ops.traits import having
 
-TUPLES = frozenset(
-    """LSTM GRU RNN MultiheadAttention lstm gru max min sort topk kthvalue median mode cummax cummin svd eigh eig qr slogdet
-    lu unbind chunk split var_mean std_mean aminmax frexp unique""".split()
-)
+TUPLES = having("several")
 MODES = ("no_grad", "inference_mode", "set_grad_enabled")
 
 

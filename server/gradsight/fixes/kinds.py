@@ -8,21 +8,17 @@ from gradsight.fixes.aliases import reaching
 from gradsight.fixes.forms import INPLACE
 from gradsight.fixes.names import meaning
 from gradsight.fixes.tree import Tree
+from gradsight.ops.traits import having
 
 DEEPEST = 6
 MADE = frozenset(
-    "arange empty eye full linspace ones rand randint randn randperm tensor zeros as_tensor from_numpy".split()
+    {"tensor", "as_tensor", "from_numpy"}.union(
+        *map(having, ("sized", "sized-by-tuple", "row-of-numbers", "matrix-of-numbers"))
+    )
 )
-COMPUTED = frozenset(
-    """abs add bmm cat clamp clone cos cross_entropy div dot einsum exp gelu layer_norm log log_softmax logsumexp matmul
-    mean mm mse_loss mul neg norm normalize ones_like pow rand_like randn_like relu sigmoid sin softmax softplus sqrt stack
-    std sub sum tanh var where zeros_like binary_cross_entropy binary_cross_entropy_with_logits nll_loss l1_loss
-    smooth_l1_loss""".split()
-)
-METHODS = COMPUTED | frozenset(
-    """contiguous cpu cuda detach double expand flatten float half permute requires_grad_ reshape square squeeze t to
-    transpose unsqueeze view""".split()
-)
+COMPUTED = having("one-tensor torch") | having("one-tensor nn.functional") | {"where"}
+"""Functions that give one tensor; `where` does with three arguments."""
+METHODS = having("one-tensor Tensor") | {"cuda"}
 
 
 def is_plainly_tensor(tree: Tree, node: ast.AST | None, statement: ast.stmt, depth: int = 0) -> bool:

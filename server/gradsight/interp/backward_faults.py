@@ -8,13 +8,13 @@ from gradsight.interp.writes import Writer
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Cut, Maybe, Node, Saved, Tensor, Write
 from gradsight.model.trace import FreedNeeded, NoGraph, SavedChanged, SavedOverwritten
+from gradsight.ops.traits import having
 
-KEEPS_THE_OBJECT = frozenset(
-    "sin cos sinh cosh asin acos atan log log2 log10 log1p square erf lgamma digamma gelu silu softplus hardtanh mish hardswish "
-    "pow mul div mm matmul mv addmm addcmul atan2 lerp hypot maximum minimum prod cumprod var std norm logsumexp "
-    "mse_loss smooth_l1_loss".split()
-)
-"""Operators that keep an argument as the object it is; others keep a view that they make of it, `linear` of its weight."""
+KEEPS_THE_OBJECT = having("keeps-object") | {"matmul"}
+"""Operators that keep an argument as the object it is; others keep a view that they make of it, `linear` of its weight.
+
+`matmul` does so for two matrices.
+"""
 
 
 class BackwardFaults(Writer):

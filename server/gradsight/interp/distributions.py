@@ -9,17 +9,6 @@ from gradsight.interp.torch_functions import TorchFunctions
 from gradsight.model.tensors import IGNORANT, Cut, Node, Tensor, any_requires_grad
 from gradsight.model.values import Bound, Opaque, Unknown, tensors_in
 
-DISCRETE = {
-    "Categorical",
-    "Bernoulli",
-    "OneHotCategorical",
-    "Multinomial",
-    "Poisson",
-    "Geometric",
-    "Binomial",
-}
-REPARAMETERISED = {"rsample"}
-
 LOCATED = ("Normal", "Laplace", "Cauchy", "Gumbel")
 """Families whose entropy does not depend on where they lie."""
 

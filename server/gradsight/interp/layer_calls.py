@@ -150,8 +150,6 @@ class Modules(ModuleMethods):
                 result.shape = ()
             elif name in ("nn.CrossEntropyLoss", "nn.NLLLoss") and options.get("reduction") == "none":
                 result.shape = by_class(inputs[1]) if len(inputs) > 1 else None
-        elif name in SHAPE_KEEPING:
-            result.shape = shape
         elif name == "nn.Flatten" and shape:
             result.shape = (shape[0], numel(shape[1:])) if options.get("start_dim", 1) == 1 else None
         elif result.shape is None and shape and name.startswith("nn.Conv"):
@@ -186,10 +184,3 @@ class Modules(ModuleMethods):
 def mentions_parameters(fact: OpFact) -> bool:
     """Whether the fact speaks of the layer's parameters as a whole."""
     return any(save.what == "self.parameters" for case in fact.cases for save in case.saves)
-
-
-SHAPE_KEEPING = {
-    "nn.ReLU", "nn.Sigmoid", "nn.Tanh", "nn.GELU", "nn.SiLU", "nn.LeakyReLU", "nn.ELU", "nn.Dropout", "nn.LayerNorm",
-    "nn.BatchNorm1d", "nn.BatchNorm2d", "nn.GroupNorm", "nn.Softmax", "nn.LogSoftmax", "nn.Softplus", "nn.Identity",
-    "nn.Hardtanh", "nn.ReLU6", "nn.PReLU", "nn.Mish", "nn.SELU", "nn.Dropout2d", "nn.InstanceNorm2d", "nn.Softsign",
-}  # fmt: skip

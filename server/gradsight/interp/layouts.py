@@ -8,23 +8,12 @@ from gradsight.interp.einsum import Kept
 from gradsight.interp.shapes import Shape, numel
 from gradsight.model.tensors import Tensor
 from gradsight.model.values import Slice
+from gradsight.ops.traits import having
 
-DENSE_VIEWS = {
-    "view",
-    "reshape",
-    "flatten",
-    "unflatten",
-    "unsqueeze",
-    "squeeze",
-    "detach",
-    "data",
-    "view_as",
-    "ravel",
-    "alias",
-}
-LEADING_VIEWS = {"select", "narrow", "unbind", "split", "chunk", "tensor_split", "split_with_sizes"}
+DENSE_VIEWS = having("stays-dense") | {"alias"}
+LEADING_VIEWS = having("leads") - {"index"}
 """Views that take a part along `dim`: contiguous along the first dimension, with gaps along the others."""
-TWISTS = {"t", "T", "transpose", "swapaxes", "swapdims", "permute", "movedim", "mT", "H", "mH", "moveaxis"}
+TWISTS = having("twists")
 
 
 def leads(op: str, bound: dict[str, Any]) -> bool:

@@ -40,6 +40,7 @@ SHORT_PATHS = {
     "torch.nn.modules.module.Module": "torch.nn.Module",
     "torch.autograd.Variable": "torch.autograd.Variable",
 }
+TENSORLESS = frozenset("time datetime os os.path sys json logging warnings pathlib argparse re shutil tqdm typing gc pprint pickle subprocess uuid hashlib string platform abc glob io matplotlib.pyplot wandb".split())  # fmt: skip
 
 
 class Library(Copying):
@@ -173,7 +174,7 @@ class Library(Copying):
             return self.call_math(name, args, node)
         if room == "random":
             return self.call_random(name, args, kwargs, node)
-        if room in ("time", "datetime", "os", "os.path", "sys", "json", "logging", "warnings", "pathlib", "argparse", "re", "shutil", "tqdm", "typing", "gc", "pprint", "pickle", "subprocess", "uuid", "hashlib", "string", "platform", "abc", "glob", "io", "matplotlib.pyplot", "wandb"):  # fmt: skip
+        if room in TENSORLESS:
             if name in ("tqdm", "trange"):
                 if not args:
                     return Unknown("a progress bar")

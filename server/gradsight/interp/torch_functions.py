@@ -8,7 +8,7 @@ from typing import Any
 
 from gradsight.interp.cases import dtype_name
 from gradsight.interp.checkpoints import Checkpoints
-from gradsight.interp.layers import CONTAINERS, SIGNATURES
+from gradsight.interp.layers import CONTAINERS
 from gradsight.interp.modes import MODES, SAVING_CONTEXTS, SETTERS
 from gradsight.interp.modules import MODULE_METHODS
 from gradsight.interp.shapes import sizes_of
@@ -32,19 +32,14 @@ from gradsight.model.values import (
     tensors_in,
 )
 from gradsight.ops.table import Table
+from gradsight.ops.traits import having, layer_fact
 
-SIZED_FACTORIES = {"zeros", "ones", "randn", "rand", "empty", "full", "normal", "randint"}
-LIKE_FACTORIES = {
-    "zeros_like",
-    "ones_like",
-    "randn_like",
-    "rand_like",
-    "empty_like",
-    "full_like",
-    "randint_like",
-}
-RANGE_FACTORIES = {"arange", "linspace", "logspace", "eye", "randperm", "hann_window", "hamming_window", "tril_indices", "triu_indices"}  # fmt: skip
-INTEGER_FACTORIES = {"randint", "randperm", "randint_like", "tril_indices", "triu_indices"}
+SIZED_BY_TUPLE = having("sized-by-tuple")
+SIZED_FACTORIES = having("sized") | SIZED_BY_TUPLE
+LIKE_FACTORIES = having("like")
+MATRIX_FACTORIES = having("matrix-of-numbers")
+RANGE_FACTORIES = having("row-of-numbers") | MATRIX_FACTORIES
+INTEGER_FACTORIES = having("whole-numbers")
 MACHINE_FACTS = {"is_available", "is_built", "is_bf16_supported"}
 """Questions about the machine: whoever asks one twice is told the same."""
 NOT_TENSORS = {
@@ -56,7 +51,7 @@ NOT_TENSORS = {
 }  # fmt: skip
 
 
-KEEPS_NUMBERS = {"add_", "sub_", "mul_", "div_"}
+KEEPS_NUMBERS = having("foreach-holds-nothing")
 """Where `_foreach_` keeps a number as a number, and its node can be gone through twice."""
 
 
@@ -91,7 +86,7 @@ class TorchFunctions(Checkpoints):
         if room == "torch.nn" or room.startswith("torch.nn.modules"):
             if last[:1].isupper():
                 name = f"nn.{last}"
-                if name in CONTAINERS or name in SIGNATURES or self.table.find(name) is not None:
+                if name in CONTAINERS or layer_fact(name) is not None or self.table.find(name) is not None:
                     return self.make_layer(name, args, kwargs, node)
                 return self.unknown_result(f"no fact about {name}", args, kwargs, node)
         if room == "torch.optim.lr_scheduler":
@@ -214,9 +209,9 @@ class TorchFunctions(Checkpoints):
             source = self.assume_input(args[0] if args else kwargs.get("input"))
             shape = source.shape if isinstance(source, Tensor) else None
             dtype = source.dtype if isinstance(source, Tensor) else "?"
-            return self.new_leaf(node, kwargs, "int" if name == "randint_like" else dtype, shape)
+            return self.new_leaf(node, kwargs, dtype, shape)
         shape = None
-        if name in ("full", "normal", "randint"):
+        if name in SIZED_BY_TUPLE:
             sizes = [arg for arg in [*args, *kwargs.values()] if isinstance(arg, Seq)]
             shape = sizes_of([sizes[0]]) if sizes else None
             if name == "normal" and any(isinstance(arg, Tensor) for arg in args):
@@ -236,7 +231,7 @@ class TorchFunctions(Checkpoints):
             )
             shape = (max(0, -int(-(stop - start) // step)),) if step else (None,)
         else:
-            shape = (None,)
+            shape = (None, None) if name in MATRIX_FACTORIES else (None,)
         dtype = "float"
         if name in INTEGER_FACTORIES:
             dtype = "int"

@@ -25,6 +25,7 @@ from gradsight.model.tensors import (
 from gradsight.model.trace import WriteRefused, Wrote
 from gradsight.model.values import External, Partial
 from gradsight.ops.fact import Case
+from gradsight.ops.traits import having
 
 
 class Writer(Recorder):
@@ -350,29 +351,17 @@ WRITING_FUNCTION = re.compile(r"torch\.(Tensor\.|nn\.functional\.)?[a-z]\w*[a-z0
 ENTERED = "taken to be called from elsewhere"
 
 DATA = ("detach", "data")
-MOVES = frozenset(
-    "copy_ index_put_ clone detach data index select slice narrow view reshape flatten t transpose permute squeeze unsqueeze "
-    "expand repeat flip cat stack split chunk unbind to float double numpy copy".split()
-)
-"""What passes values on and computes nothing."""
-KEEPS_ZERO = {"mul_", "zero_", "NumPy mul=", "relu_", "abs_", "neg_", "tanh_"}
+SETS_ITEM = frozenset({"index_put_"})
+"""The machine's name for every `x[...] = y`: it writes a window of its target, and where that overlaps is asked there."""
+MOVES = having("moves") | SETS_ITEM | {"index", "slice", "copy"}
+"""What passes values on and computes nothing; the last three are an index and NumPy's own."""
+KEEPS_ZERO = having("keeps-zero") | {"NumPy mul="}
 """Writes that leave zeros as they are."""
-PLACES = frozenset("index_add_ index_copy_ index_reduce_ scatter_ scatter_add_ scatter_reduce_ put_".split())
+PLACES = having("refuses-itself") - SETS_ITEM
 """Writes that read their source while they write: it may not even be the target itself."""
-UNCHECKED = frozenset("fill_ zero_ masked_fill_ index_fill_ fill_diagonal_ tril_ triu_ threshold_".split())
-"""Writes that torch performs even where several elements share one memory location."""
-COPIES = {"index_put_"}
+UNCHECKED = having("writes-shared") - SETS_ITEM | {"fill_", "tril_", "triu_"}
+"""Writes that torch performs even where several elements share one memory location; those three do of a number, of matrices."""
+COPIES = having("takes-overlap") | SETS_ITEM
 """Writes that torch performs even where source and target overlap."""
-OVERWRITES_ALL = {
-    "zero_",
-    "fill_",
-    "copy_",
-    "normal_",
-    "uniform_",
-    "zeros_",
-    "ones_",
-    "constant_",
-    "bernoulli_",
-    "exponential_",
-}
+OVERWRITES_ALL = having("overwrites-all")
 """In-place operators whose result does not depend on the old value."""

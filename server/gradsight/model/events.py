@@ -7,7 +7,7 @@ when the code above it moves.  *Step* is one place of the trail, with its role.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -104,5 +104,3 @@ KINDS: dict[str, str] = {
 }
 
 SEVERITY_ORDER: dict[Severity, int] = {"error": 0, "warning": 1, "info": 2, "hint": 3}
-
-Judge = Callable[[Event], "object"]

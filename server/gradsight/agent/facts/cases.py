@@ -188,51 +188,63 @@ def _result_order(name: str) -> int:
 
 
 def _output(name: str, members: Sequence[Observation], table: _Values, shapes: set[str]) -> dict[str, Any]:
+    output = {**_gradient(name, members, table), **_alias(name, table)}
+    _tell_dtype(output, [each.dtypes[name] for each in members if name in each.dtypes])
+    shape = _preferred_shape(shapes, members, output.get("same") == "always")
+    if shape:
+        output["shape"] = shape
+    return output
+
+
+def _gradient(name: str, members: Sequence[Observation], table: _Values) -> dict[str, Any]:
+    """Whether a result has a gradient, and from which arguments it flows, is zero or is not defined."""
     output: dict[str, Any] = {}
     sources = table.relations("grad", name)
     flowing = [each for each in sources if table.any("grad", name, each)]
-    zero = [
-        each
-        for each in flowing
-        if all(seen.zero.get((name, each), True) for seen in members)
-        and any((name, each) in seen.zero for seen in members)
-    ]
+    zero = [each for each in flowing if _is_zero(name, each, members)]
+    undefined = [each for each in flowing if table.any("undefined", name, each)]
     if not flowing:
-        output["gradient"] = "none"
-    elif all(table.any("undefined", name, each) for each in flowing):
+        return {"gradient": "none"}
+    if undefined == flowing:
         output["gradient"] = "undefined"
     elif zero == flowing:
         output["gradient"] = "zero"
     elif zero:
         output["zero_for"] = zero
-    undefined = [each for each in flowing if table.any("undefined", name, each)]
     if undefined and undefined != flowing:
         output["undefined_for"] = undefined
-    if flowing and flowing != sources:
+    if flowing != sources:
         output["needs"] = flowing
-    if (
-        flowing
-        and not any(table.all("grad", name, each) for each in flowing)
-        and not _many(flowing, name, table)
-    ):
+    surely = any(table.all("grad", name, each) for each in flowing)
+    if not surely and not _many(flowing, name, table):
         output["flows"] = "sometimes"
+    return output
+
+
+def _is_zero(name: str, source: str, members: Sequence[Observation]) -> bool:
+    """Whether the gradient from a source was looked at, and was zero in every call."""
+    seen = [each.zero[name, source] for each in members if (name, source) in each.zero]
+    return bool(seen) and all(seen)
+
+
+def _alias(name: str, table: _Values) -> dict[str, Any]:
+    """Whose memory a result shares, and how."""
     aliases = {str(each) for each in table.distinct("alias", name)}
-    if aliases - {""}:
-        output["alias"] = sorted(aliases - {""})[0]
-        output["aliased"] = "sometimes" if len(aliases) > 1 else "always"
-        same = {str(each) for each in table.distinct("same", name)}
-        if same - {""}:
-            output["same"] = "sometimes" if len(same) > 1 else "always"
-        if table.distinct("linked", name) == {False}:
-            output["shares_version"] = False
-        if table.any("many", name):
-            output["one_of_many"] = True
-        if table.any("overlap", name):
-            output["overlapping"] = True
-    _tell_dtype(output, [each.dtypes[name] for each in members if name in each.dtypes])
-    shape = _preferred_shape(shapes, members, output.get("same") == "always")
-    if shape:
-        output["shape"] = shape
+    if not aliases - {""}:
+        return {}
+    output: dict[str, Any] = {
+        "alias": sorted(aliases - {""})[0],
+        "aliased": "sometimes" if len(aliases) > 1 else "always",
+    }
+    same = {str(each) for each in table.distinct("same", name)}
+    if same - {""}:
+        output["same"] = "sometimes" if len(same) > 1 else "always"
+    if table.distinct("linked", name) == {False}:
+        output["shares_version"] = False
+    if table.any("many", name):
+        output["one_of_many"] = True
+    if table.any("overlap", name):
+        output["overlapping"] = True
     return output
 
 

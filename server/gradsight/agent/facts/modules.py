@@ -6,7 +6,6 @@ The module's parameters and buffers are places of their own, `self.weight`, `sel
 from __future__ import annotations
 
 import copy
-import inspect
 import itertools
 import warnings
 from collections.abc import Iterator
@@ -143,7 +142,7 @@ def constructed_options(
     constructor, forward = _constructor(kind), forward_signature(kind)
     arguments, options = construction.options
     bound = constructor.bind((None, *arguments), options)
-    told: dict[str, Any] = {name: _literal(text) for name, text in constructor.defaults.items()}
+    told: dict[str, Any] = {name: literal(text) for name, text in constructor.defaults.items()}
     told.update(bound)
     told["training"] = training
     return {name: value for name, value in told.items() if name not in ("self", *forward.positional)}
@@ -162,7 +161,7 @@ def made_module(kind: type[torch.nn.Module], construction: Construction, trainin
     return module
 
 
-def _literal(text: str) -> Any:
+def literal(text: str) -> Any:
     import ast
 
     try:
@@ -233,7 +232,3 @@ def database_constructions(module_db: list[Any], seed: int = 0) -> dict[str, lis
                 call = Call(tuple(each.forward_input.args), dict(each.forward_input.kwargs))
                 found.setdefault(name, []).append(Construction(made, call, (training,)))
     return found
-
-
-def is_module_class(target: Any) -> bool:
-    return inspect.isclass(target) and issubclass(target, torch.nn.Module)
