@@ -116,7 +116,7 @@ class FrozenParameters:
         return name in ADAMS or self.is_on(self.option_of(optimizer, parameter, "momentum", 0))
 
     def decays(self, optimizer: Opaque, parameter: Tensor) -> bool:
-        fact = self.table.find("optim." + optimizer.path.rpartition(".")[2])
+        fact = self.path.table.find("optim." + optimizer.path.rpartition(".")[2])
         default = float(fact.option_defaults.get("weight_decay", 0)) if fact is not None else 0
         return self.is_on(self.option_of(optimizer, parameter, "weight_decay", default))
 
