@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from gradsight.detect import Detectors
+from gradsight.detect import AllDetectors
 from gradsight.interp.entries import explore_module
 from gradsight.interp.machine import Program, Unwanted
 from gradsight.interp.memory import Memory, Record
@@ -106,7 +106,7 @@ class Analyser:
         else:
             parsed = reparse(source.path, source.text, memory.text, memory.units, memory.window)
             memory.take_over(parsed.grafts)
-        program = Program(table, Detectors)
+        program = Program(table, AllDetectors())
         program.finder, program.is_unwanted = finder, stop
         records: list[Record] | None = []
         if parsed.units:

@@ -6,5 +6,18 @@ One that fails is dropped from its path with a gap in the report, and the others
 """
 
 from gradsight.detect.listening import Detectors
+from gradsight.detect.missing_claims import PathsTogether
+from gradsight.detect.path import Path
 
-__all__ = ["Detectors"]
+
+class AllDetectors:
+    """The audience of an analysis: every detector listens to every path."""
+
+    def listen(self, path: Path) -> Detectors:
+        return Detectors(path)
+
+    def gather(self) -> PathsTogether:
+        return PathsTogether()
+
+
+__all__ = ["AllDetectors", "Detectors"]

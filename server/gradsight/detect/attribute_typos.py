@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from difflib import SequenceMatcher
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.model.trace import AttributeInvented
 from gradsight.model.values import Opaque
@@ -17,18 +18,19 @@ TYPOS = {
 class AttributeTypos:
     """Setting such an attribute does nothing."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
+        self.claims = claims
 
     def on_attribute_invented(self, fact: AttributeInvented) -> None:
         name, site = fact.name, fact.site
         if isinstance(fact.owner, Opaque):
             meant = f'param_groups[i]["{name}"]'
-            self.path.emit("attribute-typo", site, [], name=name, meant=meant, target="the optimizer")
+            self.claims.add("attribute-typo", site, [], name=name, meant=meant, target="the optimizer")
             return
         meant = TYPOS.get(name) or ("requires_grad" if is_misspelt(name, "requires_grad") else "")
         if meant:
-            self.path.emit(
+            self.claims.add(
                 "attribute-typo", site, [], name=name, meant=meant, target=self.path.text_of_target(site)
             )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.detect.returned_gradients import count_returned
 from gradsight.model.events import Step
@@ -15,8 +16,9 @@ from gradsight.model.values import Function, tensors_in
 class CustomFunctionFaults:
     """What `apply` shows of a forward and its backward."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
+        self.claims = claims
 
     def on_custom_applied(self, fact: CustomApplied) -> None:
         self.check_dirty(fact)
@@ -34,7 +36,7 @@ class CustomFunctionFaults:
                 if write.mode == "silent" or write.writer.snapshot == "data":
                     # Who writes through `.data` here means to go past autograd.
                     continue
-                self.path.emit(
+                self.claims.add(
                     "dirty-not-marked",
                     write.site,
                     [Step("call", fact.site, "applied here")],
@@ -48,7 +50,7 @@ class CustomFunctionFaults:
             return
         returned = count_returned(backward.node, fact.arguments)
         if returned is not None and returned[0] != fact.arguments and fact.requires is not False:
-            self.path.emit(
+            self.claims.add(
                 "gradient-count",
                 self.path.place_in(backward, returned[1]),
                 [Step("call", fact.site, f"applied to {fact.arguments} arguments here")],
@@ -67,7 +69,7 @@ class CustomFunctionFaults:
                 given = any(tensor.storage is source.storage for source in fact.inputs)
                 made = any(tensor.storage is output.storage for output in outputs)
                 if given or made:
-                    self.path.emit(
+                    self.claims.add(
                         "tensor-on-ctx",
                         place,
                         [Step("call", fact.site, "applied here")],

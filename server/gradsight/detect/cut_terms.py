@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_flow import LINEAR, GradientFlow, nodes_behind
 from gradsight.detect.path import Path
 from gradsight.model.events import Step
@@ -23,8 +24,9 @@ TERM_KINDS = {"number", "numpy", "detach", "data", "copy", "grad", "no_grad", "i
 class CutTerms:
     """Remembers where a term without a graph joins one that has it, and speaks when a backward comes through."""
 
-    def __init__(self, path: Path, flow: GradientFlow) -> None:
+    def __init__(self, path: Path, claims: Claims, flow: GradientFlow) -> None:
         self.path = path
+        self.claims = claims
         self.flow = flow
         self.terms: list[tuple[Node, Cut, Site, Tensor]] = []
         self.derivatives: list[tuple[Node, Cut, Site]] = []
@@ -108,7 +110,7 @@ class CutTerms:
                     Step("needed", ended, "this backward takes it for a constant"),
                     *self.path.call_steps(cut.site),
                 ]
-                self.path.emit(
+                self.claims.add(
                     "penalty-without-graph", cut.site, steps, cut=cut.kind, op=cut.op, source=cut.source.label
                 )
         for node, cut, site in self.normalised:
@@ -120,7 +122,7 @@ class CutTerms:
                     Step("needed", ended, "this backward takes it for a constant"),
                     *self.path.call_steps(cut.site),
                 ]
-                self.path.emit("term-cut", cut.site, steps, cut=cut.kind, op=cut.op, source=cut.source.label)
+                self.claims.add("term-cut", cut.site, steps, cut=cut.kind, op=cut.op, source=cut.source.label)
 
     def conclude_terms(self, run: Any) -> None:
         edge = run.loss.edge()
@@ -147,7 +149,7 @@ class CutTerms:
                 Step("needed", run.site, "this backward does not see the term"),
                 *self.path.call_steps(cut.site),
             ]
-            self.path.emit(kind, cut.site, steps, cut=cut.kind, op=cut.op, source=cut.source.label)
+            self.claims.add(kind, cut.site, steps, cut=cut.kind, op=cut.op, source=cut.source.label)
 
     def is_of_the_past(self, cut: Cut, run: Any) -> bool:
         """Whether what was cut off had its own backward before: a running average of earlier rounds."""

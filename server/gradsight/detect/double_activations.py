@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.model.events import Step
 from gradsight.model.tensors import Node, Tensor
@@ -22,8 +23,9 @@ RESHAPING = {
 class DoubleActivations:
     """Looks at what a loss that takes logits is given."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
+        self.claims = claims
 
     def on_applied(self, fact: Applied) -> None:
         if fact.name in TAKES_LOGITS and isinstance(fact.first, Tensor):
@@ -39,4 +41,4 @@ class DoubleActivations:
                 Step("made", grad_node.site, f"{grad_node.op} is applied here"),
                 *self.path.call_steps(self.path.site(node)),
             ]
-            self.path.emit("softmax-before-loss", self.path.site(node), steps, op=grad_node.op, loss=loss)
+            self.claims.add("softmax-before-loss", self.path.site(node), steps, op=grad_node.op, loss=loss)

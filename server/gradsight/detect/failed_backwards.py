@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.grad_mode_leaks import INFERENCE_NAMES
 from gradsight.detect.path import Path
 from gradsight.interp.machine import assumption_of
@@ -26,11 +27,12 @@ from gradsight.model.trace import (
 class FailedBackwards:
     """Tells what a backward met, with the trail that leads there."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
+        self.claims = claims
 
     def on_graph_found(self, fact: GraphFound) -> None:
-        self.path.granted.add(("backward-without-graph", fact.site.key))
+        self.claims.granted.add(("backward-without-graph", fact.site.key))
 
     # -- saved tensors -----------------------------------------------------------------------------------------------
 
@@ -58,7 +60,7 @@ class FailedBackwards:
         if how != "assumed":
             steps.append(Step("needed", site, f"this {how} needs the old value"))
         steps += list(self.path.call_steps(write.site))
-        self.path.emit(
+        self.claims.add(
             "saved-overwritten",
             write.site,
             steps,
@@ -92,7 +94,7 @@ class FailedBackwards:
         if how != "assumed":
             steps.append(Step("needed", site, f"this {how} uses the changed value"))
         steps += list(self.path.call_steps(write.site))
-        self.path.emit(
+        self.claims.add(
             "saved-changed-silently",
             write.site,
             steps,
@@ -110,7 +112,7 @@ class FailedBackwards:
         tensor, node = fact.tensor, fact.node
         if tensor.inference_site is not None:
             steps = [Step("saved", node.site, f"{node.op} would have to keep it for backward here")]
-            self.path.emit(
+            self.claims.add(
                 "backward-without-graph",
                 tensor.inference_site,
                 steps,
@@ -135,7 +137,7 @@ class FailedBackwards:
             place = self.carry_site(loss, site) or site
             if place.key != site.key:
                 steps.append(Step("needed", site, "this backward goes through it again in the next round"))
-            self.path.emit(
+            self.claims.add(
                 "state-carried",
                 place,
                 steps,
@@ -145,7 +147,7 @@ class FailedBackwards:
                 loss=self.path.text_of_target(site),
             )
             return
-        self.path.emit(
+        self.claims.add(
             "backward-twice",
             site,
             steps,
@@ -158,7 +160,7 @@ class FailedBackwards:
     def on_walked(self, fact: Walked) -> None:
         if fact.again is not None:
             steps = [Step("saved", fact.again.site, "recorded in an earlier round here")]
-            self.path.emit("graph-grows", fact.site, steps)
+            self.claims.add("graph-grows", fact.site, steps)
 
     def carry_site(self, loss: Tensor, site: Site) -> Site | None:
         """Where the value that brings the old graph into this round was kept."""
@@ -203,7 +205,7 @@ class FailedBackwards:
 
     def on_not_scalar(self, fact: NotScalar) -> None:
         loss = fact.loss
-        self.path.emit(
+        self.claims.add(
             "non-scalar-backward",
             fact.site,
             [Step("made", loss.site, "made here, with more than one element")],
@@ -227,7 +229,7 @@ class FailedBackwards:
                 Step("needed", site, f"this {how} finds no graph"),
                 *self.path.call_steps(cut.site),
             ]
-            self.path.emit(
+            self.claims.add(
                 "backward-without-graph",
                 place,
                 steps,
@@ -238,7 +240,7 @@ class FailedBackwards:
                 key=None,
             )
         elif not causes and loss.requires_grad is False and loss.leaf_made and loss.node is None:
-            self.path.emit(
+            self.claims.add(
                 "backward-without-graph",
                 site,
                 [Step("made", loss.site, "made here")],
@@ -249,7 +251,7 @@ class FailedBackwards:
                 source=loss.label,
             )
         elif not causes and self.known_without_graph(loss):
-            self.path.emit(
+            self.claims.add(
                 "backward-without-graph",
                 site,
                 [Step("made", loss.site, "made here, from tensors that need no gradient")],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_ledger import GradientLedger, GradientRecord
 from gradsight.detect.path import Path
 from gradsight.interp.training import members_of
@@ -22,8 +23,9 @@ ADAMS = having("remembers-gradients")
 class FrozenParameters:
     """Frozen by `requires_grad`, or by zeroing the gradient."""
 
-    def __init__(self, path: Path, ledger: GradientLedger) -> None:
+    def __init__(self, path: Path, claims: Claims, ledger: GradientLedger) -> None:
         self.path = path
+        self.claims = claims
         self.ledger = ledger
         ledger.watchers.append(self)
         self.still_moving: dict[Tensor, tuple[Site, Site]] = {}
@@ -65,7 +67,7 @@ class FrozenParameters:
         if place is not None and (
             stale or self.remembers(optimizer, parameter) or self.decays(optimizer, parameter)
         ):
-            self.path.emit(
+            self.claims.add(
                 "frozen-still-moves",
                 place,
                 [Step("written", site, "this step still moves it")],
@@ -96,7 +98,7 @@ class FrozenParameters:
 
     def report_moved(self) -> None:
         for parameter, (place, site) in self.still_moving.items():
-            self.path.emit(
+            self.claims.add(
                 "frozen-still-moves",
                 place,
                 [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.interp.syntax import own_statements
 from gradsight.model.events import Step
@@ -21,8 +22,9 @@ INFERENCE_NAMES = re.compile(
 class GradModeLeaks:
     """Modes that outlive the function that set them."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
+        self.claims = claims
         self.left_off: Site | None = None
         """The call that switched grad mode off, in a function that has returned since."""
 
@@ -55,7 +57,7 @@ class GradModeLeaks:
                 self.mode_stays_off(self.left_off, Step("needed", fact.site, "computed without a graph here"))
 
     def mode_stays_off(self, place: Site, step: Step) -> None:
-        self.path.emit("grad-mode-left-off", place, [step, *self.path.call_steps(place)])
+        self.claims.add("grad-mode-left-off", place, [step, *self.path.call_steps(place)])
 
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.detect.replaced_parameters import ReplacedParameters
 from gradsight.interp.phases import belongs_to_an_early_phase
@@ -34,8 +35,9 @@ COMPARING = {
 class GradientFlow:
     """Conclusions about gradients that do not arrive."""
 
-    def __init__(self, path: Path, replaced: ReplacedParameters) -> None:
+    def __init__(self, path: Path, claims: Claims, replaced: ReplacedParameters) -> None:
         self.path = path
+        self.claims = claims
         self.replaced = replaced
         self.fed: dict[tuple[Any, Tensor], int] = {}
         """Steps, by their place, and the parameters for which they had a gradient: when last."""
@@ -70,7 +72,7 @@ class GradientFlow:
         if forgotten is not None and causes:
             if not any(forgotten.node in nodes_behind(cut.source.edge()) for cut in causes):
                 steps = [Step("made", forgotten.site, f"nobody calls backward on {forgotten.label}")]
-                self.path.emit("step-without-backward", site, steps, loss=forgotten.label)
+                self.claims.add("step-without-backward", site, steps, loss=forgotten.label)
                 return
         self.starved.append((parameter, runs, site))
         self.starved_since.setdefault((site.key, parameter), self.path.tick)
@@ -138,7 +140,7 @@ class GradientFlow:
             )
         steps.append(Step("needed", run.site, "this backward ends at the cut"))
         steps += self.path.call_steps(cut.site)
-        self.path.emit(
+        self.claims.add(
             "path-cut",
             cut.site,
             steps,
@@ -164,7 +166,7 @@ class GradientFlow:
                 continue
             seen.add(current)
             if current.zero and parameter in leaves_of(current.inputs):
-                self.path.emit(
+                self.claims.add(
                     "path-cut",
                     current.site,
                     [
@@ -183,7 +185,7 @@ class GradientFlow:
     def absent_grad_kept(self, absent: AbsentGrad) -> None:
         """A gradient that is None is printed or stored: if a cut is the reason, say so."""
         if absent.cause == "non-leaf":
-            self.path.emit(
+            self.claims.add(
                 "grad-of-non-leaf",
                 absent.site,
                 [
@@ -219,10 +221,10 @@ class GradientFlow:
     def on_absent_grad_used(self, fact: AbsentGradUsed) -> None:
         """If a cut is the reason, it is told; else that None was used as a tensor."""
         absent = fact.absent
-        before = len(self.path.events)
+        before = len(self.claims.events)
         if absent.cause == "never" and self.path.backwards:
             self.explain_absence(absent.owner, self.path.backwards, absent.site)
-        if len(self.path.events) == before:
+        if len(self.claims.events) == before:
             self.absent_grad_used(absent, fact.node)
 
     def absent_grad_used(self, absent: AbsentGrad, node: ast.AST) -> None:
@@ -230,7 +232,7 @@ class GradientFlow:
         site = self.path.site(node)
         steps = [Step("read", absent.site, "read here"), *self.path.call_steps(absent.site)]
         if absent.cause == "non-leaf":
-            self.path.emit(
+            self.claims.add(
                 "grad-of-non-leaf",
                 absent.site,
                 [
@@ -246,7 +248,7 @@ class GradientFlow:
         elif absent.cause in ("never", "cleared", "needs-none"):
             if absent.site.key == site.key:
                 steps = steps[1:]
-            self.path.emit("grad-is-none", absent.site, steps, target=absent.owner.label, cause=absent.cause)
+            self.claims.add("grad-is-none", absent.site, steps, target=absent.owner.label, cause=absent.cause)
 
     def on_container_made(self, fact: ContainerMade) -> None:
         if fact.how == "dict" and isinstance(fact.container, Mapping):
@@ -270,7 +272,7 @@ class GradientFlow:
             and frame.owner is not None
             and frame.owner.kind == "module"
         ):
-            self.path.emit(
+            self.claims.add(
                 "path-cut",
                 site,
                 [Step("made", value.site, "the value with a graph is made here")],

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.interp.syntax import base_name, names_read, own_statements, returns_value
 from gradsight.model.events import Step
@@ -36,8 +37,9 @@ WINDOWS = {
 class GradientHooks:
     """`tensor.register_hook(function)` and `backward(ctx, gradient)`, judged by their text."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
+        self.claims = claims
         self.tensor_hooks: list[tuple[Tensor, Function, Site, int]] = []
 
     def on_custom_applied(self, fact: CustomApplied) -> None:
@@ -86,7 +88,7 @@ class GradientHooks:
         called = Step("call", site, "registered here" if how == "hook" else "applied here")
         if isinstance(syntax, ast.Lambda):
             if edits and edited_name(syntax.body, gradients):
-                self.path.emit(
+                self.claims.add(
                     "gradient-edited",
                     self.path.place_in(function, syntax.body),
                     [called],
@@ -95,7 +97,7 @@ class GradientHooks:
                 )
             return
         for place, name in edits_of(syntax, set(gradients)) if edits else ():
-            self.path.emit(
+            self.claims.add(
                 "gradient-edited", self.path.place_in(function, place), [called], name=name, how=how
             )
         if returns and not returns_value(syntax):
@@ -103,7 +105,7 @@ class GradientHooks:
                 self.dropped_gradient(syntax, gradients) if how == "hook" else last_computation(syntax.body)
             )
             if dropped is not None:
-                self.path.emit(
+                self.claims.add(
                     "gradient-edited",
                     self.path.place_in(function, dropped),
                     [called],

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from typing import Any, Protocol
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.interp.syntax import names_read, statement_around
 from gradsight.model.events import Step
@@ -66,8 +67,9 @@ class GradientWatcher(Protocol):
 class GradientLedger:
     """Keeps the records up to date."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
+        self.claims = claims
         self.watchers: list[GradientWatcher] = []
         self.records: dict[Tensor, GradientRecord] = {}
         self.all_clears: dict[Tensor, list[int]] = {}
@@ -232,7 +234,7 @@ class GradientLedger:
         place, filled = record.site, record.filled_at
         if place is None or filled is None or set(place.guards) - set(needed.guards):
             return
-        self.path.emit(
+        self.claims.add(
             "cleared-before-step",
             place,
             [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_flow import LINEAR
 from gradsight.detect.naming import value_of_target
 from gradsight.detect.path import Path
@@ -19,8 +20,9 @@ from gradsight.model.values import Instance
 class GraphLeaks:
     """What holds a graph after its backward has run."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
+        self.claims = claims
         self.totals: list[tuple[ast.AugAssign | ast.Assign, Site, Node, bool]] = []
         """Additions to a total: what the total is made of then, or, where the total is not known, what was added."""
         self.stored_graphs: list[tuple[Tensor, Site, int]] = []
@@ -115,7 +117,7 @@ class GraphLeaks:
 
     def kept_alive_by(self, site: Site, loss: Tensor, target: str) -> None:
         steps = [Step("made", loss.site, "made here"), *self.path.call_steps(site)]
-        self.path.emit("graph-kept-alive", site, steps, target=target, loss=loss.label)
+        self.claims.add("graph-kept-alive", site, steps, target=target, loss=loss.label)
 
 
 def adds_graph(value: Any) -> bool:

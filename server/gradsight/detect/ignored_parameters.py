@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.interp.syntax import names_read
 from gradsight.model.events import Step
@@ -16,8 +17,9 @@ from gradsight.model.values import Function, Layer, Method, Partial
 class IgnoredParameters:
     """By the text of the function, else by the graph of its value."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
+        self.claims = claims
         self.told: set[Any] = set()
 
     def on_transformed(self, fact: Transformed) -> None:
@@ -60,7 +62,7 @@ class IgnoredParameters:
                 Step("call", self.path.site(node), f"{name} differentiates by {chosen[0]} here"),
             )
         )
-        self.path.emit(
+        self.claims.add(
             "func-ignores-parameters",
             place,
             [other],
@@ -94,7 +96,7 @@ class IgnoredParameters:
         if start is None and value.dtype == "?":
             return
         steps = [Step("call", self.path.site(place), "the function is applied here")]
-        self.path.emit("func-ignores-parameters", made, steps, target=target, function="", transform="grad")
+        self.claims.add("func-ignores-parameters", made, steps, target=target, function="", transform="grad")
 
 
 def used_instead(body: list[Any], scope: Any) -> ast.expr | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.interp.syntax import names_read
 from gradsight.model.sites import Site
@@ -18,8 +19,9 @@ PURE_EXCEPTIONS = {
 class IgnoredResults:
     """A statement that computes a tensor and drops it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
+        self.claims = claims
 
     def on_result_dropped(self, fact: ResultDropped) -> None:
         node, result = fact.call, fact.result
@@ -46,7 +48,7 @@ class IgnoredResults:
         ):
             return
         if result.site.node is node and not is_executed_for_itself(self.path.site(node)):
-            self.path.emit(
+            self.claims.add(
                 "result-ignored",
                 self.path.site(node),
                 [],

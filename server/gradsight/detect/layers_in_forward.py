@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.interp.layers import has_parameters
 from gradsight.interp.syntax import called_attribute, conditions_around, own_statements, statement_around
@@ -16,8 +17,9 @@ from gradsight.model.values import Layer
 class LayersInForward:
     """A layer that is made on a condition and kept is not meant; one that is frozen is a constant."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
+        self.claims = claims
         self.made_in_forward: list[tuple[Layer, Site]] = []
 
     def on_layer_made(self, fact: LayerMade) -> None:
@@ -38,7 +40,7 @@ class LayersInForward:
         for layer, site in self.made_in_forward:
             own = [tensor for _, tensor in self.path.tensors_of(layer, "parameter")]
             if not own or any(tensor.requires_grad is not False for tensor in own):
-                self.path.emit("layer-made-in-forward", site, [], layer=layer.name)
+                self.claims.add("layer-made-in-forward", site, [], layer=layer.name)
 
 
 def is_kept(node: ast.AST, frame: Frame) -> bool:

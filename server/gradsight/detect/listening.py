@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from gradsight.detect.attribute_typos import AttributeTypos
+from gradsight.detect.claims import Claims
 from gradsight.detect.custom_functions import CustomFunctionFaults
 from gradsight.detect.cut_terms import CutTerms
 from gradsight.detect.double_activations import DoubleActivations
@@ -53,38 +54,39 @@ class Detectors:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        reads = ReadsAfterWrite(path)
-        replaced = ReplacedParameters(path)
-        flow = GradientFlow(path, replaced)
-        ledger = GradientLedger(path)
+        claims = self.claims = Claims(path)
+        reads = ReadsAfterWrite(path, claims)
+        replaced = ReplacedParameters(path, claims)
+        flow = GradientFlow(path, claims, replaced)
+        ledger = GradientLedger(path, claims)
         self.listed: tuple[Any, ...] = (
-            MisusedLeaves(path),
-            FailedBackwards(path),
-            RefusedWrites(path),
-            UnusedInputs(path),
-            IgnoredParameters(path),
-            CustomFunctionFaults(path),
-            RecordedWrites(path),
-            IgnoredResults(path),
+            MisusedLeaves(path, claims),
+            FailedBackwards(path, claims),
+            RefusedWrites(path, claims),
+            UnusedInputs(path, claims),
+            IgnoredParameters(path, claims),
+            CustomFunctionFaults(path, claims),
+            RecordedWrites(path, claims),
+            IgnoredResults(path, claims),
             reads,
-            GradModeLeaks(path),
+            GradModeLeaks(path, claims),
             flow,
-            CutTerms(path, flow),
-            SharedMemory(path),
-            SecondNames(path),
-            SnapshotAliases(path, reads),
-            GraphLeaks(path),
-            MovingTargets(path),
-            DoubleActivations(path),
-            AttributeTypos(path),
-            LayersInForward(path),
-            Registration(path, replaced, ledger),
+            CutTerms(path, claims, flow),
+            SharedMemory(path, claims),
+            SecondNames(path, claims),
+            SnapshotAliases(path, claims, reads),
+            GraphLeaks(path, claims),
+            MovingTargets(path, claims),
+            DoubleActivations(path, claims),
+            AttributeTypos(path, claims),
+            LayersInForward(path, claims),
+            Registration(path, claims, replaced, ledger),
             replaced,
             ledger,
-            ScaledGradients(path, ledger),
-            FrozenParameters(path, ledger),
-            GradientHooks(path),
-            TrainingProtocol(path, ledger, replaced),
+            ScaledGradients(path, claims, ledger),
+            FrozenParameters(path, claims, ledger),
+            GradientHooks(path, claims),
+            TrainingProtocol(path, claims, ledger, replaced),
         )
         self.handlers: dict[type[Fact], tuple[Handler, ...]] = {}
 

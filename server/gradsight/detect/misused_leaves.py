@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.interp.iteration import name_of_source
 from gradsight.model.events import Step
@@ -21,37 +22,38 @@ from gradsight.model.trace import (
 class MisusedLeaves:
     """One sentence for each of them."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
+        self.claims = claims
 
     def on_grad_read(self, fact: GradRead) -> None:
         if fact.racing is not None and fact.racing.site is not None:
             steps = [Step("call", fact.racing.site, "the thread that runs backward is started here")]
-            self.path.emit("grad-read-in-race", fact.site, steps, target=fact.tensor.label)
+            self.claims.add("grad-read-in-race", fact.site, steps, target=fact.tensor.label)
         if fact.tensor.grad is not None:
-            self.path.granted.add(("grad-is-none", fact.site.key))
+            self.claims.granted.add(("grad-is-none", fact.site.key))
 
     def on_non_leaf_copied(self, fact: NonLeafCopied) -> None:
         steps = [Step("made", fact.tensor.site, "the non-leaf is made here")]
-        self.path.emit("non-leaf-copied", fact.site, steps, target=fact.tensor.label)
+        self.claims.add("non-leaf-copied", fact.site, steps, target=fact.tensor.label)
 
     def on_non_leaf_optimized(self, fact: NonLeafOptimized) -> None:
         tensor, made = fact.tensor, fact.tensor.node
         place = made.site if made is not None else tensor.site
         steps = [Step("needed", fact.site, "the optimizer takes leaves only"), *self.path.call_steps(place)]
         op = made.op if made is not None else ""
-        self.path.emit("non-leaf-optimized", place, steps, target=tensor.label, op=op)
+        self.claims.add("non-leaf-optimized", place, steps, target=tensor.label, op=op)
 
     def on_numpy_refused(self, fact: NumpyRefused) -> None:
         steps = [Step("made", fact.tensor.site, "made here, with a graph")]
-        self.path.emit("numpy-refused", fact.site, steps, cut="numpy", op="numpy", source=fact.tensor.label)
+        self.claims.add("numpy-refused", fact.site, steps, cut="numpy", op="numpy", source=fact.tensor.label)
 
     def on_before_init(self, fact: BeforeInit) -> None:
-        self.path.emit("before-super-init", fact.site, [], name=fact.name)
+        self.claims.add("before-super-init", fact.site, [], name=fact.name)
 
     def on_checkpointed_without_grad(self, fact: CheckpointedWithoutGrad) -> None:
         target = self.path.text_of_target(fact.site)
-        self.path.emit("checkpoint-without-grad", fact.site, [], target=target)
+        self.claims.add("checkpoint-without-grad", fact.site, [], target=target)
 
     def on_iterator_exhausted(self, fact: IteratorExhausted) -> None:
         source, node = fact.source, fact.node
@@ -59,6 +61,6 @@ class MisusedLeaves:
         steps = [Step("made", source.site, "made here")] if source.site is not None else []
         if source.spent is not None:
             steps.append(Step("read", source.spent, "gone through to its end here"))
-        self.path.emit(
+        self.claims.add(
             "iterator-used-up", self.path.site(read), steps, target=name_of_source(read), refused=fact.refused
         )

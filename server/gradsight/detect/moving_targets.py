@@ -6,6 +6,7 @@ import ast
 import re
 from typing import Any
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_flow import COMPARING, nodes_behind
 from gradsight.detect.path import Path
 from gradsight.model.events import Step
@@ -21,8 +22,9 @@ WEIGHT_NAMES = re.compile(r"adv|td_error|delta|return|reward|baseline", re.IGNOR
 class MovingTargets:
     """Remembers where a target meets a prediction, and speaks when a backward goes through both."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
+        self.claims = claims
         self.meetings: list[tuple[Node, Site, Tensor]] = []
 
     def on_applied(self, fact: Applied) -> None:
@@ -73,7 +75,7 @@ class MovingTargets:
                     Step("needed", run.site, "this backward goes into it as well"),
                     *self.path.call_steps(site),
                 ]
-                self.path.emit("target-not-constant", site, steps, target=target.label)
+                self.claims.add("target-not-constant", site, steps, target=target.label)
         self.meetings.clear()
 
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from gradsight.model.events import Event, Step
+from gradsight.model.events import Step
 from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import Node, Tensor
 from gradsight.model.trace import Fact
@@ -28,8 +28,9 @@ class Path(Protocol):
     gradients_unknown: bool
     graph_escaped: bool
     last_inference: int
-    events: list[Event]
-    granted: set[Any]
+    unheard: bool
+    branches: dict[Any, Any]
+    waiting: set[Any]
     decisions: list[Any]
     log: list[Any]
     backwards: list[Any]
@@ -45,16 +46,6 @@ class Path(Protocol):
     entry_epochs: dict[tuple[int, Any], int]
 
     def tell(self, fact: Fact) -> None: ...
-
-    def emit(
-        self,
-        kind: str,
-        site: Site,
-        steps: list[Step] | None = None,
-        assumption: str = "",
-        key: Any = None,
-        **names: Any,
-    ) -> None: ...
 
     def gap(self, reason: str, node: ast.AST | None = None) -> Unknown: ...
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Mapping as Given
 from typing import Any
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.interp.regions import overlaps, surely_overlap
 from gradsight.interp.syntax import mentions_attribute, statement_around
@@ -39,8 +40,9 @@ DISPLAYS = (ast.List, ast.ListComp)
 class ReadsAfterWrite:
     """What a read means after a write."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
+        self.claims = claims
         self.beside_its_source = False
         """Whether an alias is being read together with what it is an alias of."""
 
@@ -122,7 +124,7 @@ class ReadsAfterWrite:
                     Step("written", write.site, verb),
                     Step("read", site, "the kept gradient is read here"),
                 ]
-                self.path.emit(
+                self.claims.add(
                     "grad-alias-overwritten",
                     tensor.site,
                     steps,
@@ -145,7 +147,7 @@ class ReadsAfterWrite:
                     Step("written", clips[0].site, f"{clips[0].op} changes it here"),
                     Step("read", self.path.site(node), "held against the gradient itself here"),
                 ]
-                self.path.emit(
+                self.claims.add(
                     "grad-alias-overwritten",
                     tensor.site,
                     steps,
@@ -180,7 +182,7 @@ class ReadsAfterWrite:
             else Step("written", write.site, f"{write.op} writes the source here")
         )
         steps = [other, Step("read", site, "read here, with the new value"), *self.path.call_steps(place)]
-        self.path.emit(
+        self.claims.add(
             "alias-read-after-write",
             place,
             steps,
@@ -305,7 +307,7 @@ class ReadsAfterWrite:
             other,
             Step("read", self.path.site(node), "all entries are read here and hold the last value"),
         ]
-        self.path.emit(
+        self.claims.add(
             "alias-read-after-write",
             place,
             steps,

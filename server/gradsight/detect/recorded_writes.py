@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
@@ -25,15 +26,16 @@ REPLACING = {
 class RecordedWrites:
     """What was written in place without harm is told at the end, as a hint."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
+        self.claims = claims
         self.recorded: list[tuple[Site, str]] = []
         self.unrecorded: list[tuple[Tensor, Write]] = []
         """Tensors of the graph that were written behind autograd's back."""
 
     def finish(self) -> None:
         for site, op in self.recorded:
-            self.path.emit("inplace-recorded", site, [], op=op, target=self.path.text_of_target(site))
+            self.claims.add("inplace-recorded", site, [], op=op, target=self.path.text_of_target(site))
 
     def on_walked(self, fact: Walked) -> None:
         if self.unrecorded:
@@ -58,7 +60,7 @@ class RecordedWrites:
                         Step("needed", site, "this backward uses the gradient of the old value"),
                         *self.path.call_steps(write.site),
                     ]
-                    self.path.emit(
+                    self.claims.add(
                         "graph-written-without-grad",
                         write.site,
                         steps,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.model.events import Step
 from gradsight.model.tensors import views_made_by
@@ -11,11 +12,12 @@ from gradsight.model.trace import OutdatedViewUsed, OutRefused, WriteRefused
 class RefusedWrites:
     """Tells what is written, and what forbids it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
+        self.claims = claims
 
     def on_out_refused(self, fact: OutRefused) -> None:
-        self.path.emit("out-refused", fact.site, [], fact.assumption, op=fact.op)
+        self.claims.add("out-refused", fact.site, [], fact.assumption, op=fact.op)
 
     def on_outdated_view_used(self, fact: OutdatedViewUsed) -> None:
         view, write = fact.view, fact.write
@@ -23,7 +25,7 @@ class RefusedWrites:
             Step("made", view.site, views_made_by(view)),
             Step("written", write.site, "the memory behind them is written here"),
         ]
-        self.path.emit(
+        self.claims.add(
             "shared-view-written",
             fact.site,
             steps,
@@ -45,7 +47,7 @@ class RefusedWrites:
         leaf, text = fact.other, self.path.text_of_target(fact.site)
         is_view = fact.tensor.base is not None
         if fact.assumption:
-            self.path.emit(
+            self.claims.add(
                 "leaf-written",
                 fact.site,
                 [],
@@ -58,7 +60,7 @@ class RefusedWrites:
             return
         steps = [Step("made", leaf.site, "the leaf that requires grad is made here")]
         steps += self.path.call_steps(fact.site)
-        self.path.emit(
+        self.claims.add(
             "leaf-written",
             fact.site,
             steps,
@@ -71,7 +73,7 @@ class RefusedWrites:
     def inference_tensor_written(self, fact: WriteRefused) -> None:
         made, text = fact.tensor.inference_site, self.path.text_of_target(fact.site)
         steps = [Step("made", made, "inference mode is on here")] if made is not None else []
-        self.path.emit(
+        self.claims.add(
             "backward-without-graph", fact.site, steps, cut="inference", op=fact.op, loss=text, source=text
         )
 
@@ -88,7 +90,7 @@ class RefusedWrites:
         elif fact.reason == "overlap":
             view = target.overlapping
             told = f"{view} makes several elements share one memory location here"
-        self.path.emit(
+        self.claims.add(
             "shared-view-written",
             fact.site,
             [Step("made", fact.other.site, told)],

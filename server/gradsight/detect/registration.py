@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.path import Path
 from gradsight.detect.replaced_parameters import ReplacedParameters
@@ -24,8 +25,11 @@ from gradsight.model.values import (
 class Registration:
     """Modules and parameters that a module does not know of."""
 
-    def __init__(self, path: Path, replaced: ReplacedParameters, ledger: GradientLedger) -> None:
+    def __init__(
+        self, path: Path, claims: Claims, replaced: ReplacedParameters, ledger: GradientLedger
+    ) -> None:
         self.path = path
+        self.claims = claims
         self.replaced = replaced
         self.ledger = ledger
         self.attribute_sites: dict[tuple[int, str], Site] = {}
@@ -66,7 +70,7 @@ class Registration:
             )
             if not parameters or any(parameter in held for parameter in parameters):
                 continue
-            self.path.emit(
+            self.claims.add(
                 "not-registered",
                 place,
                 [],

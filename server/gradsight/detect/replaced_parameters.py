@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.interp.syntax import statement_around
 from gradsight.model.events import Step
@@ -17,8 +18,9 @@ from gradsight.model.values import MISSING, Instance, Layer, Opaque, tensors_in
 class ReplacedParameters:
     """Old parameters in the optimizer, new ones in the model."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
+        self.claims = claims
         self.replacements: list[tuple[Opaque, Site, list[Tensor], str, bool]] = []
         self.retired: set[Tensor] = set()
         """Parameters that gave their place in a module to others."""
@@ -96,7 +98,7 @@ class ReplacedParameters:
                 self.parameters_not_held(optimizer, place, site, name, lazy)
 
     def parameters_not_held(self, optimizer: Opaque, place: Site, step: Site, name: str, lazy: bool) -> None:
-        self.path.emit(
+        self.claims.add(
             "parameters-replaced",
             place,
             [

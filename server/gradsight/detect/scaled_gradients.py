@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_flow import LINEAR
 from gradsight.detect.gradient_ledger import GradientLedger, GradientRecord
 from gradsight.detect.path import Path
@@ -34,8 +35,9 @@ REPLACING = {"zero_", "fill_", "copy_", "index_put_", "masked_fill_"}
 class ScaledGradients:
     """torch.amp.GradScaler."""
 
-    def __init__(self, path: Path, ledger: GradientLedger) -> None:
+    def __init__(self, path: Path, claims: Claims, ledger: GradientLedger) -> None:
         self.path = path
+        self.claims = claims
         self.ledger = ledger
         ledger.watchers.append(self)
         self.scaled_nodes: dict[Node, Opaque] = {}
@@ -118,4 +120,4 @@ class ScaledGradients:
     def scaled_gradient(self, record: GradientRecord, site: Site) -> None:
         if record.scaled_at is not None and self.may_scale(record.scaler):
             steps = [Step("made", record.scaled_at, "the scaled gradient is computed here")]
-            self.path.emit("scaled-gradients-used", site, [*steps, *self.path.call_steps(site)])
+            self.claims.add("scaled-gradients-used", site, [*steps, *self.path.call_steps(site)])

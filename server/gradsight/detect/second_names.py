@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.interp.syntax import names_read, statement_around, written_name
 from gradsight.model.events import Step
@@ -61,8 +62,9 @@ class StaleName:
 class SecondNames:
     """Reads under one name that come after a write under another."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
+        self.claims = claims
         self.same_tensor: list[SharedNames] = []
 
     def on_assigned(self, fact: Assigned) -> None:
@@ -166,7 +168,7 @@ class SecondNames:
             Step("call" if inside else "made", stale.site, told),
             Step("read", self.path.site(node), f"{name} is read here, changed"),
         ]
-        self.path.emit(
+        self.claims.add(
             "alias-read-after-write",
             write.site,
             steps,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
@@ -15,8 +16,9 @@ from gradsight.model.values import Seq, tensors_in
 class SharedMemory:
     """Reads of a tensor that somebody else wrote."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
+        self.claims = claims
         self.averaged: dict[Storage, Write] = {}
         """Memory of a model that was written through its `state_dict()` on the way into another model."""
         self.shared_data: dict[Storage, tuple[Tensor, Site]] = {}
@@ -59,7 +61,7 @@ class SharedMemory:
             Step("read", self.path.site(node), "the model is used here, changed"),
             *self.path.call_steps(write.site),
         ]
-        self.path.emit(
+        self.claims.add(
             "alias-read-after-write",
             write.site,
             steps,
@@ -92,7 +94,7 @@ class SharedMemory:
             Step("written", site, f"{op} changes both parameters here"),
             *self.path.call_steps(place),
         ]
-        self.path.emit(
+        self.claims.add(
             "alias-read-after-write",
             place,
             steps,
@@ -121,7 +123,7 @@ class SharedMemory:
                     Step("read", self.path.site(node), "the source is read here, with the new value"),
                     *self.path.call_steps(write.site),
                 ]
-                self.path.emit(
+                self.claims.add(
                     "alias-read-after-write",
                     write.site,
                     steps,

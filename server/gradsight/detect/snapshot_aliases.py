@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Mapping as Given
 from typing import Any
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.naming import value_of_target
 from gradsight.detect.path import Path
 from gradsight.detect.reads_after_write import ReadsAfterWrite
@@ -37,8 +38,9 @@ class Keep:
 class SnapshotAliases:
     """What was put aside to be compared or used later, and changed meanwhile."""
 
-    def __init__(self, path: Path, reads: ReadsAfterWrite) -> None:
+    def __init__(self, path: Path, claims: Claims, reads: ReadsAfterWrite) -> None:
         self.path = path
+        self.claims = claims
         self.reads = reads
         self.keeps: dict[Storage, list[Keep]] = {}
         self.class_reads: dict[Storage, list[tuple[int, Instance]]] = {}
@@ -165,7 +167,7 @@ class SnapshotAliases:
                     Step("made", tensor.site, f"one tensor for all instances of {owner.cls.name}"),
                     Step("read", self.path.site(node), "read here by another instance"),
                 ]
-                self.path.emit(
+                self.claims.add(
                     "alias-read-after-write",
                     write.site,
                     steps,
@@ -225,7 +227,7 @@ class SnapshotAliases:
             Step("read", self.path.site(node), "both sides are this one tensor: nothing is left of them"),
             *self.path.call_steps(place),
         ]
-        self.path.emit(
+        self.claims.add(
             "alias-read-after-write",
             place,
             steps,

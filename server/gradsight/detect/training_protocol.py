@@ -6,6 +6,7 @@ import ast
 from itertools import pairwise
 from typing import Any
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.path import Path
 from gradsight.detect.replaced_parameters import ReplacedParameters
@@ -21,8 +22,11 @@ from gradsight.model.values import Layer, Opaque
 class TrainingProtocol:
     """Conclusions about the training loop."""
 
-    def __init__(self, path: Path, ledger: GradientLedger, replaced: ReplacedParameters) -> None:
+    def __init__(
+        self, path: Path, claims: Claims, ledger: GradientLedger, replaced: ReplacedParameters
+    ) -> None:
         self.path = path
+        self.claims = claims
         self.ledger = ledger
         self.replaced = replaced
 
@@ -60,7 +64,7 @@ class TrainingProtocol:
         if not backwards:
             self.conclude_no_backward(optimizer, steps[0], parameters)
             return
-        self.path.granted.update(("step-without-backward", step.site.key) for step in steps)
+        self.claims.granted.update(("step-without-backward", step.site.key) for step in steps)
         self.conclude_clearing(steps, backwards, parameters)
         self.conclude_foreign(optimizer, steps, backwards)
 
@@ -74,11 +78,11 @@ class TrainingProtocol:
                 optimizer, place, step.site, self.replaced.name_bound_at(place), False
             )
             return
-        if self.path.events or self.path.graph_escaped or self.has_backward_not_taken(step.site):
+        if self.claims.events or self.path.graph_escaped or self.has_backward_not_taken(step.site):
             return
         if self.path.context != "script" and not self.path.backwards and not parameters & self.ledger.used:
             return
-        self.path.emit(
+        self.claims.add(
             "step-without-backward",
             self.named_only("backward") or step.site,
             [
@@ -122,7 +126,9 @@ class TrainingProtocol:
             if not any(isinstance(parameter.grad, Tensor) for parameter in parameters):
                 continue
             steps_on = [Step("needed", second.site, "the step uses the gradients of all rounds so far")]
-            self.path.emit("gradients-never-cleared", self.named_only("zero_grad") or runs[-1].site, steps_on)
+            self.claims.add(
+                "gradients-never-cleared", self.named_only("zero_grad") or runs[-1].site, steps_on
+            )
             return
 
     def conclude_updates(self) -> None:
@@ -142,7 +148,7 @@ class TrainingProtocol:
                 or self.path.escaped_between({leaf}, tick, later)
             ):
                 continue
-            self.path.emit(
+            self.claims.add(
                 "gradients-never-cleared",
                 runs[-1].site,
                 [
@@ -173,7 +179,7 @@ class TrainingProtocol:
                 ]
                 own = [action for action in steps if runs[0].tick < action.tick < runs[-1].tick]
                 if between and not own:
-                    self.path.emit(
+                    self.claims.add(
                         "foreign-gradients",
                         runs[0].site,
                         [
@@ -230,7 +236,7 @@ class TrainingProtocol:
                 if leaf in self.ledger.records
             ]
             if all(other.pending and not other.read for other in others):
-                self.path.emit(
+                self.claims.add(
                     "cleared-before-step",
                     site,
                     [
@@ -284,7 +290,7 @@ class TrainingProtocol:
             )
             inferred = self.path.last_inference > action.tick
             if (earlier or inferred) and sensitive:
-                self.path.emit(
+                self.claims.add(
                     "eval-left-on",
                     action.site,
                     [Step("needed", site, "training goes on here, in eval mode")],
@@ -319,7 +325,7 @@ class TrainingProtocol:
                 (a for a in self.path.log[index:] if a.verb == "step" and a.subject is optimizer), None
             )
             if not before and after is not None:
-                self.path.emit(
+                self.claims.add(
                     "scheduler-first",
                     action.site,
                     [Step("needed", after.site, "the optimizer's first step comes later")],

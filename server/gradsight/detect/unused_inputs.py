@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
@@ -14,8 +15,9 @@ from gradsight.model.trace import GradRequested
 class UnusedInputs:
     """Looks for the wanted tensor behind the outputs."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
+        self.claims = claims
 
     def on_grad_requested(self, fact: GradRequested) -> None:
         self.check_in_graph(fact.outputs, fact.wanted, fact.site)
@@ -23,7 +25,7 @@ class UnusedInputs:
     def check_in_graph(self, outputs: list[Tensor], wanted: Tensor, site: Site) -> None:
         """autograd.grad refuses a tensor that the output does not depend on, or that needs no gradient."""
         if wanted.needs_grad() is False and not wanted.cuts:
-            self.path.emit(
+            self.claims.add(
                 "grad-of-unused",
                 site,
                 [Step("made", wanted.site, "made here, without requires_grad")],
@@ -39,7 +41,7 @@ class UnusedInputs:
         while todo:
             edge = todo.pop()
             if edge is target:
-                self.path.granted.add(("grad-of-unused", site.key))
+                self.claims.granted.add(("grad-of-unused", site.key))
                 return
             if edge in seen:
                 continue
@@ -55,9 +57,9 @@ class UnusedInputs:
                 Step("needed", site, "autograd.grad does not find it behind the cut"),
                 *self.path.call_steps(cut.site),
             ]
-            self.path.emit("grad-of-unused", cut.site, steps, target=wanted.label, cut=cut.op)
+            self.claims.add("grad-of-unused", cut.site, steps, target=wanted.label, cut=cut.op)
             return
-        self.path.emit("grad-of-unused", site, [Step("made", wanted.site, "made here")], target=wanted.label)
+        self.claims.add("grad-of-unused", site, [Step("made", wanted.site, "made here")], target=wanted.label)
 
     def cut_between(self, reached: set[Any], wanted: Tensor) -> Cut | None:
         """The place where the way from a tensor to what was computed of it was cut, and a new leaf was made."""

@@ -24,7 +24,6 @@ from gradsight.model.tensors import (
     any_requires_grad,
 )
 from gradsight.model.trace import (
-    AbsentGradUsed,
     CutByMode,
     InferenceSaved,
     Iterated,
@@ -205,7 +204,7 @@ class Recorder(CaseSelection):
             elif kind is Instance or kind is Opaque or kind is Mapping:
                 ignorant = ignorant or kind is not Opaque
             elif kind is AbsentGrad:
-                self.tell(AbsentGradUsed(value, node))
+                self.absent_grad_used(value, node)
         return operands, ignorant, cuts
 
     def outdated_view_used(self, view: Tensor, node: ast.AST) -> None:

@@ -6,12 +6,12 @@ import ast
 from typing import Any
 
 from gradsight.interp.backward_faults import BackwardFaults
-from gradsight.interp.machine import assumption_of
+from gradsight.interp.machine import RaisedError, assumption_of
 from gradsight.interp.shapes import certainly_not_scalar
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Cut, Edge, Maybe, Node, Tensor, Write, nodes_and_leaves
-from gradsight.model.trace import GradRequested, GraphFound, NotScalar, Walked
-from gradsight.model.values import Mapping, Seq, Unknown, tensors_in
+from gradsight.model.trace import AbsentGradUsed, GradRequested, GraphFound, NotScalar, Walked
+from gradsight.model.values import AbsentGrad, Mapping, Seq, Unknown, tensors_in
 
 LENIENT = ("allow_unused", "materialize_grads")
 """Options of autograd.grad that allow inputs outside the graph; `**options` may hold them."""
@@ -281,6 +281,13 @@ class Backward(BackwardFaults):
         if isinstance(wanted, (Unknown, Mapping)):
             exact = False
         return Seq("tuple", results, exact)
+
+    def absent_grad_used(self, absent: AbsentGrad, node: ast.AST) -> None:
+        """None was read from `.grad` and is used as a tensor: Python refuses."""
+        self.tell(AbsentGradUsed(absent, node))
+        known = absent.cause in ("cleared", "needs-none")
+        if self.frame.expecting and (known or (absent.cause == "never" and not self.backward_passed_by())):
+            raise RaisedError(Unknown("what Python raises"))
 
     def backward_passed_by(self) -> bool:
         """Whether an undecided condition led this path past a backward."""

@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from gradsight.interp.absence import Paths
 from gradsight.interp.importing import Importing
 from gradsight.interp.machine import PathEnded, Program, RaisedError, Unwanted
 from gradsight.interp.memory import Memory, Record, binders_of, names_bound, only_defines, rests_on
@@ -276,7 +275,7 @@ class Explorer:
         given = budget
         pending: list[list[bool]] = [[]]
         covered: set[tuple[int, bool, bool]] = set()
-        together = Paths()
+        together = self.program.audience.gather()
         paths = 0
         module = PythonModule("__main__", self.path)
         while pending and paths < most_paths and budget > 0:
@@ -301,7 +300,7 @@ class Explorer:
             record.asked |= machine.asked
             if paths == 1:
                 record.gaps = machine.gaps
-            together.add(machine)
+            together.add(machine.listener, machine.arms)
             for decision in machine.decisions:
                 covered.add((id(decision.node), decision.choice, decision.later))
             for index in range(len(script), len(machine.decisions)):

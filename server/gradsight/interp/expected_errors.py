@@ -13,14 +13,6 @@ from typing import Any
 from gradsight.interp.syntax import own_statements, remembered
 from gradsight.model.values import Function, Instance, Opaque
 
-REFUSALS = frozenset({
-    "leaf-written", "shared-view-written", "saved-overwritten", "out-refused", "numpy-refused", "backward-without-graph",
-    "backward-twice", "state-carried", "non-scalar-backward", "non-leaf-optimized", "non-leaf-copied", "grad-of-unused",
-    "grad-is-none", "grad-of-non-leaf", "gradient-count", "before-super-init",
-})  # fmt: skip
-"""What torch, or Python, answers with an exception."""
-IMMEDIATE = REFUSALS - {"gradient-count", "grad-of-non-leaf", "grad-of-unused", "state-carried"}
-"""Those that are noticed when the exception is raised."""
 SPECIFIC = {"RuntimeError"}
 """What torch raises when it refuses."""
 BROAD = {"Exception", "BaseException"}

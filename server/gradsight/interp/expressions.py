@@ -9,7 +9,7 @@ from typing import Any
 from gradsight.interp.comparisons import Comparisons
 from gradsight.interp.loops import MANY
 from gradsight.model.tensors import Tensor
-from gradsight.model.trace import AbsentGradUsed, ContainerMade, Read
+from gradsight.model.trace import ContainerMade, Read
 from gradsight.model.values import (
     MISSING,
     AbsentGrad,
@@ -171,12 +171,12 @@ class Expressions(Comparisons):
         name, function = BINARY[kind]
         if isinstance(left, Tensor):
             if isinstance(right, AbsentGrad):
-                self.tell(AbsentGradUsed(right, node))
+                self.absent_grad_used(right, node)
                 return Unknown("arithmetic with None")
             return self.tensor_operator(f"__{name}__", left, right, node)
         if isinstance(right, Tensor):
             if isinstance(left, AbsentGrad):
-                self.tell(AbsentGradUsed(left, node))
+                self.absent_grad_used(left, node)
                 return Unknown("arithmetic with None")
             if isinstance(left, Instance) and isinstance(left.cls.find(f"__{name}__")[0], Function):
                 return self.instance_operator(name, left, right, node)
@@ -190,7 +190,7 @@ class Expressions(Comparisons):
                 return Unknown("constant arithmetic that fails")
         if isinstance(left, AbsentGrad) or isinstance(right, AbsentGrad):
             absent = left if isinstance(left, AbsentGrad) else right
-            self.tell(AbsentGradUsed(absent, node))
+            self.absent_grad_used(absent, node)
             return Unknown("arithmetic with None")
         if isinstance(left, Seq) or isinstance(right, Seq):
             return self.sequence_operator(name, left, right)

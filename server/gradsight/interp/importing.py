@@ -14,7 +14,7 @@ from gradsight.model.values import MISSING, Names, Pending, PythonModule
 
 Finder = Callable[[str, int, str], Source | None]
 IMPORT_STATE = (
-    "frame", "node", "events", "asked", "decisions", "script", "grad_mode", "inference", "autocast", "mode_site",
+    "frame", "node", "unheard", "asked", "decisions", "script", "grad_mode", "inference", "autocast", "mode_site",
 )  # fmt: skip
 """What the execution of an import leaves as it was."""
 
@@ -69,7 +69,7 @@ class Importing(Machine):
         if not units:
             return True
         outside = {name: getattr(self, name) for name in IMPORT_STATE}
-        self.events, self.asked, self.decisions, self.script = [], set(), [], []
+        self.unheard, self.asked, self.decisions, self.script = True, set(), [], []
         self.grad_mode, self.inference, self.autocast, self.mode_site = True, False, False, None
         try:
             self.run_units(units, module.namespace)

@@ -6,9 +6,9 @@ import ast
 from math import isfinite
 from typing import Any
 
-from gradsight.interp.absence import Arm
 from gradsight.interp.assignment import Assignment
 from gradsight.interp.foresight import OUTCOMES, Foresight, Trail
+from gradsight.interp.machine import Arm
 from gradsight.model.tensors import Tensor
 from gradsight.model.values import Instance, Mapping, Number, Seq, is_constant
 

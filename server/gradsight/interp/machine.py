@@ -10,15 +10,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from gradsight.interp.absence import ABSENCES, Arm, Claim
 from gradsight.interp.deferred import divide
-from gradsight.interp.expected_errors import IMMEDIATE, REFUSALS
 from gradsight.interp.parsing import parse_text
 from gradsight.interp.quantities import FILLS, LENGTH, MORE, TRUTH, Assumed, Question
 from gradsight.interp.syntax import remembered
-from gradsight.model.events import Event, Step
+from gradsight.model.events import Event
 from gradsight.model.sites import Frame, Numbering, Site, Unit
 from gradsight.model.source import Source
 from gradsight.model.tensors import Maybe, Tensor
@@ -41,6 +39,9 @@ from gradsight.model.values import (
     is_constant,
 )
 from gradsight.ops.table import Table
+
+Arm = tuple[ast.AST, bool]
+"""A branch, and the way that was taken."""
 
 
 class PathEnded(Exception):
@@ -72,13 +73,32 @@ class Decision:
         """The same condition was decided before on this path: a later round of a loop."""
 
 
+class Gathering(Protocol):
+    """What the listeners of an entry's paths claim, put together."""
+
+    def add(self, listener: Any, arms: set[Arm]) -> None:
+        """One more path was executed; `arms` are the branches that it took."""
+
+    def conclusions(self) -> list[Event]:
+        """What stands after all paths."""
+
+
+class Audience(Protocol):
+    """Who listens to paths."""
+
+    def listen(self, path: Any) -> Listener:
+        """The listener of a path that begins."""
+
+    def gather(self) -> Gathering:
+        """For the paths of one entry."""
+
+
 class Program:
     """What all paths of one analysis share: the operator facts, the workspace, and what was asked of it."""
 
-    def __init__(self, table: Table, listen: Callable[[Any], Listener] | None = None) -> None:
+    def __init__(self, table: Table, audience: Audience | None = None) -> None:
         self.table = table
-        self.listen = listen if listen is not None else Deaf
-        """Makes the listener of a path."""
+        self.audience: Audience = audience if audience is not None else Deaf()
         self.finder: Any = None
         self.is_unwanted: Callable[[], bool] = lambda: False
         """Asked between entries: whether nobody waits for the outcome any more."""
@@ -116,14 +136,23 @@ def parsed_units(path: str, text: str) -> list[Unit]:
 class Deaf:
     """Whoever executes a path for its outcome alone hears nothing."""
 
-    def __init__(self, path: Any) -> None:
-        pass
+    def listen(self, path: Any) -> Listener:
+        return self
+
+    def gather(self) -> Gathering:
+        return self
 
     def hear(self, fact: Fact) -> None:
         """Nothing is made of it."""
 
     def finish(self) -> None:
         """There is nothing to look back at."""
+
+    def add(self, listener: Any, arms: Any) -> None:
+        """There is nothing to put together."""
+
+    def conclusions(self) -> list[Event]:
+        return []
 
 
 class MachineState:
@@ -150,8 +179,8 @@ class MachineState:
         self.inference = False
         self.mode_site: Site | None = None
         self.autocast = False
-        self.events: list[Event] = []
-        self.reported: set[Any] = set()
+        self.unheard = False
+        """While an imported module is executed, nothing of it is claimed."""
         self.frame: Frame = None  # type: ignore[assignment]
         self.context = "script"
         self.executed: set[ast.AST] = set()
@@ -169,15 +198,11 @@ class MachineState:
         self.isolated = False
         """Whether values of the module are copied before use, so that entries cannot disturb each other."""
         self.private: dict[tuple[int, str], Any] = {}
-        self.granted: set[Claim] = set()
-        """What could have been missing at a place, and was there."""
         self.arms: set[Arm] = set()
         """The branches that were taken."""
         self.waiting: set[Arm] = set()
         """Branches not taken in loops that were left before their end, and that may be taken in a later round."""
-        self.doubts: dict[Claim, frozenset[Arm]] = {}
-        """Something was missing at a place: the branches that waited then."""
-        self.listener: Listener = program.listen(self)
+        self.listener: Listener = program.audience.listen(self)
         self.tell = self.listener.hear
 
     if TYPE_CHECKING:
@@ -190,60 +215,12 @@ class MachineState:
         """The place of a syntax node in the running frame."""
         return Site(node if node is not None else self.node, self.frame)
 
-    def emit(
-        self,
-        kind: str,
-        site: Site,
-        steps: list[Step] | None = None,
-        assumption: str = "",
-        key: Any = None,
-        **names: Any,
-    ) -> None:
-        """Report an event once per place (and `key`); an error that the program waits for is raised instead."""
-        if kind in REFUSALS:
-            if kind not in IMMEDIATE:
-                if site.expected:
-                    return
-            elif self.frame.expecting:
-                if assumption:
-                    return
-                raise RaisedError(Unknown("what torch raises"))
-        identity = (kind, site.key, key)
-        if identity in self.reported:
-            return
-        self.reported.add(identity)
-        if kind in ABSENCES:
-            self.doubts[kind, site.key] = frozenset(self.waiting)
-        if assumption and kind == "saved-overwritten" and self.is_asked_in_place():
-            # Whoever sets such a flag answers for backward: it is for inference.
-            return
-        trail = tuple(steps or ())
-        guards = self.branches_of(site.guards)
-        nested = max(1, len(guards))
-        for step in trail:
-            others = self.branches_of(getattr(step.place, "guards", ()))
-            nested = max(nested, len(others))
-            guards |= others
-        alternatives = max(0, len(guards) - nested)
-        self.events.append(Event(kind, site, trail, names, assumption, alternatives, self.context))
-
     def refuse(self, fact: Fact, assumption: str = "") -> None:
         """torch refuses: a program that waits for the error gets it, and nobody else hears of it."""
         if not self.frame.expecting:
             self.tell(fact)
         elif not assumption:
             raise RaisedError(Unknown("what torch raises"))
-
-    def is_asked_in_place(self) -> bool:
-        """Whether this path supposes that an undecided flag asks for work in place."""
-        return any(
-            decision.choice and remembered(decision.node, "names_in_place", names_in_place)
-            for decision in self.decisions
-        )
-
-    def branches_of(self, guards: tuple[Any, ...]) -> set[Any]:
-        """The undecided branches behind guards: one that is taken round after round is one branch."""
-        return {self.branches.get(guard, guard) for guard in guards}
 
     def gap(self, reason: str, node: ast.AST | None = None) -> Unknown:
         """Not knowing, with its reason, counted."""
@@ -410,13 +387,6 @@ class MachineState:
     def top_frame(self, unit: Unit, scope: Scope) -> Frame:
         """The frame of a module's top level."""
         return Frame("<module>", unit, scope.names, scope, 0, self.numbering)
-
-
-def names_in_place(node: ast.AST) -> bool:
-    """Whether a condition asks for a flag that is named after work in place."""
-    test = getattr(node, "test", node)
-    names = (getattr(part, "id", "") or getattr(part, "attr", "") for part in ast.walk(test))
-    return any("inplace" in name or "in_place" in name for name in names)
 
 
 def may_recur(test: ast.expr) -> bool:

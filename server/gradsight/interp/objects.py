@@ -11,7 +11,7 @@ from gradsight.interp.containers import known_slice
 from gradsight.interp.function_objects import FunctionObjects
 from gradsight.interp.statements import contains_yield
 from gradsight.model.tensors import Tensor
-from gradsight.model.trace import AbsentGradUsed, ClassTensorRead, ItemStoring
+from gradsight.model.trace import ClassTensorRead, ItemStoring
 from gradsight.model.values import (
     MISSING,
     AbsentGrad,
@@ -71,7 +71,7 @@ class Objects(FunctionObjects):
                 return Method(value, owner)
             return value
         if kind is AbsentGrad:
-            self.tell(AbsentGradUsed(owner, node))
+            self.absent_grad_used(owner, node)
             return Unknown("attribute of None")
         if kind is Opaque:
             return self.opaque_attribute(owner, name, node)
@@ -204,7 +204,7 @@ class Objects(FunctionObjects):
                 owner.attributes["yields"] = contains_yield(owner.node)
                 owner.attributes["nonlocal"] = nonlocal_names(owner.node)
         elif kind is AbsentGrad:
-            self.tell(AbsentGradUsed(owner, node))
+            self.absent_grad_used(owner, node)
 
     # -- items -------------------------------------------------------------------------------------------------------
 
@@ -261,7 +261,7 @@ class Objects(FunctionObjects):
         if kind is External and owner.path == "sys.modules" and index == self.module_name():
             return self.globals_dict(node)
         if kind is AbsentGrad:
-            self.tell(AbsentGradUsed(owner, node))
+            self.absent_grad_used(owner, node)
             return Unknown("item of None")
         return self.gap("item of an unknown value", node)
 
@@ -356,7 +356,7 @@ class Objects(FunctionObjects):
         if kind is Array:
             return self.array_method(receiver, name, args, kwargs, node)
         if kind is AbsentGrad:
-            self.tell(AbsentGradUsed(receiver, node))
+            self.absent_grad_used(receiver, node)
             return Unknown("method of None")
         if kind is ClassValue:
             return self.class_method(receiver, name, args, kwargs, node)

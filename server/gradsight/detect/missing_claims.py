@@ -8,52 +8,51 @@ that waits, in a loop left before its end, for what the loop counts.
 
 from __future__ import annotations
 
-import ast
 from typing import Any
 
+from gradsight.interp.machine import Arm
 from gradsight.model.events import Event
 
 ABSENCES = frozenset({"backward-without-graph", "grad-of-unused", "grad-is-none", "step-without-backward"})
-Claim = tuple[str, Any]
-Arm = tuple[ast.AST, bool]
+ClaimKey = tuple[str, Any]
 
 
-def claim_of(event: Event) -> Claim | None:
+def claim_of(event: Event) -> ClaimKey | None:
     """The kind and place of an event that says that something is missing; a cut that was seen is no absence."""
     if event.kind in ABSENCES and event.names.get("cut", "none") in ("none", "leaf"):
         return event.kind, event.place.key  # type: ignore[attr-defined]
     return None
 
 
-class Paths:
+class PathsTogether:
     """What the paths of one entry saw, put together."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.seen: set[Any] = set()
-        self.granted: set[Claim] = set()
+        self.granted: set[ClaimKey] = set()
         self.arms: set[Arm] = set()
-        self.doubts: dict[Claim, frozenset[Arm]] = {}
+        self.doubts: dict[ClaimKey, frozenset[Arm]] = {}
 
-    def add(self, machine: Any) -> None:
+    def add(self, listener: Any, arms: set[Arm]) -> None:
         """One more path was executed."""
-        claims: set[Claim | None] = set()
-        for event in machine.events:
+        claims: set[ClaimKey | None] = set()
+        for event in listener.claims.events:
             claims.add(claim_of(event))
             key = (event.kind, event.place.key, event.names.get("cut"))
             if key not in self.seen:
                 self.seen.add(key)
                 self.events.append(event)
-        self.granted |= machine.granted - claims
-        self.arms |= machine.arms
-        for claim, arms in machine.doubts.items():
-            self.doubts.setdefault(claim, arms)
+        self.granted |= listener.claims.granted - claims
+        self.arms |= arms
+        for claim, pending in listener.claims.doubts.items():
+            self.doubts.setdefault(claim, pending)
 
     def conclusions(self) -> list[Event]:
         """The events that stand after all paths."""
         return [event for event in self.events if self._stands(claim_of(event))]
 
-    def _stands(self, claim: Claim | None) -> bool:
+    def _stands(self, claim: ClaimKey | None) -> bool:
         if claim is None:
             return True
         return claim not in self.granted and self.doubts.get(claim, frozenset()) <= self.arms

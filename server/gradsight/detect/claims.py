@@ -1,0 +1,88 @@
+"""What the detectors of a path claim: each claim once per place, none where the program waits for the error."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.detect.missing_claims import ABSENCES, ClaimKey
+from gradsight.detect.path import Path
+from gradsight.interp.machine import Arm
+from gradsight.interp.syntax import remembered
+from gradsight.model.events import Event, Step
+from gradsight.model.sites import Site
+
+REFUSALS = frozenset({
+    "leaf-written", "shared-view-written", "saved-overwritten", "out-refused", "numpy-refused", "backward-without-graph",
+    "backward-twice", "state-carried", "non-scalar-backward", "non-leaf-optimized", "non-leaf-copied", "grad-of-unused",
+    "grad-is-none", "grad-of-non-leaf", "gradient-count", "before-super-init",
+})  # fmt: skip
+"""What torch, or Python, answers with an exception."""
+IMMEDIATE = REFUSALS - {"gradient-count", "grad-of-non-leaf", "grad-of-unused", "state-carried"}
+"""Those that are noticed when the exception is raised."""
+
+
+class Claims:
+    """The claims of one path, and what else its end is judged by.
+
+    `granted`: what could have been missing at a place, and was there.  `doubts`: something was missing at a place, and
+    these branches had not been taken in loops that were left before their end.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.events: list[Event] = []
+        self.reported: set[Any] = set()
+        self.granted: set[ClaimKey] = set()
+        self.doubts: dict[ClaimKey, frozenset[Arm]] = {}
+
+    def add(
+        self,
+        kind: str,
+        site: Site,
+        steps: list[Step] | None = None,
+        assumption: str = "",
+        key: Any = None,
+        **names: Any,
+    ) -> None:
+        """Claim something once per place (and `key`)."""
+        if kind in REFUSALS and (self.path.frame.expecting if kind in IMMEDIATE else site.expected):
+            return
+        identity = (kind, site.key, key)
+        if identity in self.reported:
+            return
+        self.reported.add(identity)
+        if kind in ABSENCES:
+            self.doubts[kind, site.key] = frozenset(self.path.waiting)
+        if assumption and kind == "saved-overwritten" and self.is_asked_in_place():
+            # Whoever sets such a flag answers for backward: it is for inference.
+            return
+        if self.path.unheard:
+            return
+        trail = tuple(steps or ())
+        guards = self.branches_of(site.guards)
+        nested = max(1, len(guards))
+        for step in trail:
+            others = self.branches_of(getattr(step.place, "guards", ()))
+            nested = max(nested, len(others))
+            guards |= others
+        alternatives = max(0, len(guards) - nested)
+        self.events.append(Event(kind, site, trail, names, assumption, alternatives, self.path.context))
+
+    def is_asked_in_place(self) -> bool:
+        """Whether this path supposes that an undecided flag asks for work in place."""
+        return any(
+            decision.choice and remembered(decision.node, "names_in_place", names_in_place)
+            for decision in self.path.decisions
+        )
+
+    def branches_of(self, guards: tuple[Any, ...]) -> set[Any]:
+        """The undecided branches behind guards: one that is taken round after round is one branch."""
+        return {self.path.branches.get(guard, guard) for guard in guards}
+
+
+def names_in_place(node: ast.AST) -> bool:
+    """Whether a condition asks for a flag that is named after work in place."""
+    test = getattr(node, "test", node)
+    names = (getattr(part, "id", "") or getattr(part, "attr", "") for part in ast.walk(test))
+    return any("inplace" in name or "in_place" in name for name in names)
