@@ -27,7 +27,7 @@ SameCause = Callable[[Finding, Finding], bool | None]
 TRAINING_CONTEXTS = ("forward", "loss")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rule:
     """One rule.  `judge` turns an event of one of `kinds` into a finding, or keeps silent."""
 
