@@ -22,7 +22,7 @@ from gradsight.model.settings import Settings
 from gradsight.model.source import Source
 from gradsight.model.suppressions import apply_suppressions
 from gradsight.ops.table import Table, load
-from gradsight.rules import ALL
+from gradsight.rules import ALL, rule_of
 
 Finder = Callable[[str, int, str], "Source | None"]
 Stop = Callable[[], bool]
@@ -172,27 +172,20 @@ def judge(events: Iterable[Event], settings: Settings) -> list[Finding]:
             known = found.get(key)
             if known is None or SEVERITY_ORDER[finding.severity] < SEVERITY_ORDER[known.severity]:
                 found[key] = finding
-    findings = list(found.values())
-    loud = {
-        (finding.path, finding.span.line)
-        for finding in findings
-        if finding.code in ("GS101", "GS102", "GS103", "GS104", "GS106")
-    }
-    # The fault of a layer that writes in place is told where the layer is made, and its hint where it is called.
-    called = {
-        (step.path, step.span.line)
-        for finding in findings
-        if finding.code == "GS101"
-        for step in finding.related
-        if step.role == "call"
-    }
-    findings = [
-        finding for finding in findings
-        if not (finding.code in ("GS107", "GS190", "GS105") and (finding.path, finding.span.line) in loud)
-        and not (finding.code == "GS190" and (finding.path, finding.span.line) in called)
-    ]  # fmt: skip
+    findings = _without_echoes(list(found.values()))
     findings.sort(key=lambda finding: (finding.path, finding.span.line, finding.span.column, finding.code))
     return findings
+
+
+def _without_echoes(findings: list[Finding]) -> list[Finding]:
+    """The findings that no other one silences, on its own line or on those through which it was reached."""
+    quiet: set[tuple[str, str, int]] = set()
+    for finding in findings:
+        rule = rule_of(finding.code)
+        quiet.update((code, finding.path, finding.span.line) for code in rule.silences)
+        for code in rule.silences_callers:
+            quiet.update((code, step.path, step.span.line) for step in finding.related if step.role == "call")
+    return [finding for finding in findings if (finding.code, finding.path, finding.span.line) not in quiet]
 
 
 def _judge_one(rule: Rule, event: Event) -> Finding | None:

@@ -16,16 +16,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from gradsight.analysis import analyze
-from gradsight.fixes import drafts, rewrites, suppression
+from gradsight.fixes import rewrites, suppression
 from gradsight.fixes.calls import load_libcst
 from gradsight.fixes.difference import difference
-from gradsight.fixes.draft import Draft
+from gradsight.fixes.draft import Builder, Case, Draft
 from gradsight.fixes.tree import Patch, Tree, moved, patched
 from gradsight.model.finding import Finding
 from gradsight.model.fix import Fix, Safety, apply_edits, line_starts
 from gradsight.model.report import Report
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source, Span
+from gradsight.rules import ALL, rule_of
 
 Check = Callable[[Source], Report]
 LOUD = ("error", "warning")
@@ -35,6 +36,7 @@ HARMLESS = frozenset(
     """out-of-place clone-first clone-result clone-operand clone-made layer retain-grad copy-grad guard-none skip-none
     reentrant super-init""".split()
 )
+BUILDERS: dict[str, Builder] = {rule.code: rule.fix for rule in ALL if rule.fix is not None}
 log = logging.getLogger(__name__)
 
 
@@ -293,7 +295,7 @@ class _Trial:
         mine = self.finding
         if other.code != mine.code or other.path != mine.path:
             return False
-        roles = ("made", "saved", "needed") if mine.code == "GS303" else ("made", "saved")
+        roles = rule_of(mine.code).companions
         causes = {(step.role, step.path, step.span) for step in mine.related if step.role in roles}
         if causes & {(step.role, step.path, step.span) for step in other.related}:
             return True
@@ -330,7 +332,17 @@ def _parses(tree: Tree, patches: tuple[Patch, ...]) -> bool:
 
 
 def _drafts(tree: Tree, finding: Finding, report: Report) -> Iterator[Draft]:
-    return _guarded(lambda: list(drafts(tree, finding, report.findings)), finding)
+    return _guarded(lambda: _built(tree, finding, report.findings), finding)
+
+
+def _built(tree: Tree, finding: Finding, findings: tuple[Finding, ...]) -> list[Draft]:
+    """The candidates for one finding, the best first."""
+    build = BUILDERS.get(finding.code)
+    node = tree.node_at(finding.span)
+    statement = tree.statement(node)
+    if build is None or node is None or statement is None:
+        return []
+    return list(build(Case(tree, finding, node, statement, findings)))
 
 
 def _guarded(work: Callable[[], list[Draft]], finding: Finding | None) -> Iterator[Draft]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from gradsight.model.finding import Severity
 from gradsight.model.settings import Settings
+from gradsight.rules import ALL
 from gradsight.session.options import LONGEST_DEBOUNCE, Options
 from gradsight.session.probe_options import ProbeOptions
 
@@ -24,6 +25,11 @@ MANIFEST = ROOT / "package.json"
 PAGE = ROOT / "docs" / "settings.md"
 MARK = "<!-- Written by: make settings -->"
 SEVERITIES = list(typing.get_args(Severity))
+# An editor offers the codes, each with what its rule finds.
+SEVERITY_BY_RULE = {
+    rule.code: {"type": "string", "enum": SEVERITIES, "markdownDescription": f"{rule.name}: {rule.summary}"}
+    for rule in ALL
+}
 
 # The editor's own side has settings that the server never sees.
 PATH = (
@@ -69,7 +75,10 @@ WORDS: dict[str, Words] = {
     ),
     "severity": Words(
         'Another severity for a rule: `{"GS301": "error"}`. Keys are codes, beginnings of codes or names.',
-        extra={"additionalProperties": {"type": "string", "enum": SEVERITIES}},
+        extra={
+            "properties": SEVERITY_BY_RULE,
+            "additionalProperties": {"type": "string", "enum": SEVERITIES},
+        },
     ),
     "hints": Words("Show hints too: writes in place that are fine and have a plain form, for example."),
     "exclude": Words("Files and folders that are not checked, as in `.gitignore`."),

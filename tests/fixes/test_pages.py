@@ -48,6 +48,6 @@ def test_safe_fixes_of_examples_run_on_torch(block: Block) -> None:
 
 
 def test_every_rule_with_a_fix_is_known() -> None:
-    from gradsight.fixes import BUILDERS
+    from gradsight.fixing import BUILDERS
 
     assert set(BUILDERS) <= {rule.code for rule in ALL}

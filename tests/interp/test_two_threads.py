@@ -12,12 +12,14 @@ from gradsight.analysis import analyze
 from gradsight.model import Source
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-KEPT = """\
+WORK = "\n".join(f"    part{number} = torch.ones(3) * {number}" for number in range(150))
+EARLIER = WORK.replace("    ", "")
+KEPT = f"""\
 import torch
 
 
 def make():
-    made = [torch.ones(3) * number for number in range(40)]
+{WORK}
     return torch.zeros(3)
 
 
@@ -25,6 +27,7 @@ def same(value):
     return value
 
 
+{EARLIER}
 start = make()
 start.add_(1)
 change = same(start) - start

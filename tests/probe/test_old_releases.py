@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gradsight.probe.kinds import code_of
 from tests.probe.expectation import FIXTURES, expected_of
 
 AGENT = Path(__file__).resolve().parents[2] / "server" / "gradsight" / "agent"
@@ -39,7 +40,7 @@ fault = stage.instruments.blame.explain(error) if error is not None else None
 if fault is not None:
     stage.ledger.add(fault)
 stage.instruments.finish()
-faults = [(each.code, each.place.row) for each in stage.ledger.faults]
+faults = [(each.kind, each.place.row) for each in stage.ledger.faults]
 print("@@" + json.dumps([faults, stage.ledger.problems]))
 """
 
@@ -97,7 +98,7 @@ def test_lines_are_named_without_what_newer_torch_offers(name: str, level: str) 
     assert "@@" in done.stdout, done.stderr
     faults, problems = ast.literal_eval(done.stdout.split("@@")[1])
     assert problems == []
-    assert {tuple(each) for each in faults} == expected_of(path.read_text("utf-8")).faults
+    assert {(code_of(kind), row) for kind, row in faults} == expected_of(path.read_text("utf-8")).faults
 
 
 def newer_parts(tree: ast.Module) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -10,12 +11,11 @@ import pytest
 
 from gradsight.analysis import analyze
 from gradsight.model.source import Source
-from gradsight.rules import find
 from gradsight.session.tracebacks import (
-    MEANINGS,
     explanation,
     frames_of,
     meaning_of,
+    meanings,
     message_of,
     suspects,
 )
@@ -89,8 +89,12 @@ def test_a_message_of_torch_is_recognised(name: str, said: dict[str, str]) -> No
     assert meaning.codes[0] == name.split()[0]
 
 
-def test_every_code_that_is_named_is_a_rule() -> None:
-    assert [code for meaning in MEANINGS for code in meaning.codes if find(code) is None] == []
+@pytest.mark.parametrize("name", sorted(PROVOKED))
+def test_a_message_has_one_meaning_in_whatever_order_the_rules_stand(name: str, said: dict[str, str]) -> None:
+    (*plain, vague) = meanings()
+    message = message_of(said[name])
+    meant = [each for each in plain if re.search(each.pattern, message)]
+    assert meant == [meaning_of(message)] or (not meant and meaning_of(message) == vague)
 
 
 def test_other_errors_mean_nothing_here() -> None:

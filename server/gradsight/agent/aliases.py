@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from gradsight.agent.faults import Fault, Ledger, quietly, step_at
+from gradsight.agent.faults import Fault, Kind, Ledger, quietly, step_at
 from gradsight.agent.graph import (
     Geometry,
     Imprint,
@@ -129,7 +129,7 @@ class Aliases:
             *step_at("made", f"`{bound.changed_as}` is bound here", bound.names[bound.changed_as][1]),
             *step_at("read", f"`{name}` is read here with the new value", reader),
         )
-        self.ledger.add(Fault("GS107", message, place, steps, "warning", {"name": name}))
+        self.ledger.add(Fault("alias-read-after-write", message, place, steps, "warning", {"name": name}))
         self.changed.pop(id(bound.reference()), None)
 
     def names_of(self, tensor: torch.Tensor) -> dict[str, tuple[int, Stack]]:
@@ -202,8 +202,8 @@ class Aliases:
             *step_at("written", f"changed here by `{operator_label(write.name)}`", write.stack),
             *step_at("read", "the tensor is compared with itself here", reader),
         )
-        code = "GS302" if is_gradient else "GS107"
-        self.ledger.add(Fault(code, message, place, steps, "warning", {"name": name}))
+        kind: Kind = "grad-alias-overwritten" if is_gradient else "alias-read-after-write"
+        self.ledger.add(Fault(kind, message, place, steps, "warning", {"name": name}))
 
     @quietly
     def stored_view(self, target: Any, value: Any, writer: Stack) -> None:
@@ -236,7 +236,9 @@ class Aliases:
                         *step_at("written", "its elements are overwritten here", write.stack),
                         *step_at("read", "and read here with the new values", writer),
                     )
-                    self.ledger.add(Fault("GS107", message, place, steps, "warning", {"name": name}))
+                    self.ledger.add(
+                        Fault("alias-read-after-write", message, place, steps, "warning", {"name": name})
+                    )
                     return
 
     def _start_of_stores(self, writer: Stack) -> int:
@@ -273,7 +275,7 @@ class Aliases:
                     *step_at("written", "overwritten first", write.stack),
                     *step_at("read", "then stored here with the new values", writer),
                 )
-                self.ledger.add(Fault("GS107", message, place, steps, "warning", {}))
+                self.ledger.add(Fault("alias-read-after-write", message, place, steps, "warning", {}))
                 return True
         return False
 
@@ -289,7 +291,9 @@ class Aliases:
         if count == 2 and stack:
             place = place_of(stack[0])
             message = f"`{text_of(place)}` changes every entry of `{name}`: they are one and the same tensor"
-            self.ledger.add(Fault("GS107", message, place, (), "warning", {"entries": len(entries)}))
+            self.ledger.add(
+                Fault("alias-read-after-write", message, place, (), "warning", {"entries": len(entries)})
+            )
 
     # NumPy.
 

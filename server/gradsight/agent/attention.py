@@ -266,7 +266,7 @@ class FullInstruments(Instruments):
     def _target_used(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         target = args[1] if len(args) > 1 else kwargs.get("target", kwargs.get("x2"))
         if isinstance(target, torch.Tensor) and target.requires_grad and torch.is_grad_enabled():
-            self.ledger.sight("GS290", capture(4))
+            self.ledger.sight("target-not-constant", capture(4))
 
     @quietly
     def _item_set(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -294,7 +294,7 @@ class FullInstruments(Instruments):
             if isinstance(given, torch.Tensor) and key and storage_key(given) == key:
                 place = place_of(stack[0])
                 message = f"`{text_of(place)}` edits the gradient it was given, which others may share"
-                self.ledger.add(Fault("GS704", message, place, (), "warning", {"argument": name}))
+                self.ledger.add(Fault("gradient-edited", message, place, (), "warning", {"argument": name}))
 
     @quietly
     def _gradient_read(self, owner: torch.Tensor) -> None:

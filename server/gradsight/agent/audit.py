@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from gradsight.agent.definitions import named_elsewhere, step_named
-from gradsight.agent.faults import Fault, Step, calls_of
+from gradsight.agent.faults import Fault, Kind, Step, calls_of
 from gradsight.agent.graph import (
     Node,
     Saved,
@@ -216,7 +216,11 @@ def fault_of(clash: Clash, needed: Stack, torch_message: str, named: Named | Non
     where = f" (line {saved_place.row})" if saved_place is not None else ""
     silent = not clash.refusal
     on_context = clash.attribute.startswith("ctx.")
-    code = "GS702" if on_context else "GS106" if is_step else "GS104" if silent else "GS101"
+    kind: Kind = "saved-changed-silently" if silent else "saved-overwritten"
+    if on_context:
+        kind = "tensor-on-ctx"
+    elif is_step:
+        kind = "parameter-stepped"
     writer = f"`{text_of(place)}`" if text_of(place) else f"`{operator}`"
     verb = "moves" if is_step else "overwrites"
     end = "; torch does not notice, so the gradient is computed with the new value" if silent else ""
@@ -255,7 +259,7 @@ def fault_of(clash: Clash, needed: Stack, torch_message: str, named: Named | Non
     }
     if torch_message:
         evidence["torch"] = torch_message
-    return Fault(code, message, place, tuple(steps), "warning" if silent else "error", evidence)
+    return Fault(kind, message, place, tuple(steps), "warning" if silent else "error", evidence)
 
 
 def _written_text(write: Write, silent: bool) -> str:

@@ -11,7 +11,7 @@ import torch
 from gradsight.agent import audit
 from gradsight.agent.cuts import Reach, reach_of, zero_path_fault
 from gradsight.agent.definitions import caches, decorator_of
-from gradsight.agent.faults import Fault, Ledger, quietly, step_at
+from gradsight.agent.faults import Fault, Kind, Ledger, quietly, step_at
 from gradsight.agent.graph import Node, has_hidden_saves, leaf_of, root_nodes, storage_key, untracked, walk
 from gradsight.agent.marks import mark_faults
 from gradsight.agent.naming import name_leaves
@@ -187,7 +187,7 @@ class Backwards:
                 reach, nodes, self.shadow, trained, self.training.managed, self._is_done
             ):
                 # What was saved and overwritten behind torch's back is the worse half of the same story.
-                if not self.ledger.has("GS104", fault.place):
+                if not self.ledger.has("saved-changed-silently", fault.place):
                     self._add(fault, nodes, None)
             self._done.append(numbers)
             del self._done[:-_KEPT_BACKWARDS]
@@ -256,7 +256,7 @@ class Backwards:
             message = f"the graph of `{text_of(place)}` grows with every iteration: it still holds the iterations before"
             self.ledger.add(
                 Fault(
-                    "GS408" if retains else "GS403",
+                    "graph-grows" if retains else "state-carried",
                     message,
                     place,
                     (),
@@ -307,8 +307,8 @@ class Backwards:
             *step_at("written", "the last write that fits torch's message", write.stack),
             *step_at("needed", "needed by this backward", stack),
         )
-        code = "GS106" if write.to_leaf or write.by_optimizer else "GS101"
-        return Fault(code, text, place, steps, "error", {"torch": message, "matched_by": "shape and version"})
+        kind: Kind = "parameter-stepped" if write.to_leaf or write.by_optimizer else "saved-overwritten"
+        return Fault(kind, text, place, steps, "error", {"torch": message, "matched_by": "shape and version"})
 
     def _second_fault(
         self, nodes: list[Node], roots: tuple[Any, ...], message: str, stack: Stack
@@ -336,19 +336,19 @@ class Backwards:
         cached = self._cached_by(maker, first)
         if cached is not None:
             text = f"`{text_of(cached)}` keeps a result with its graph, which the first backward has freed"
-            return node, Fault("GS403", text, cached, tuple(steps), "error", evidence)
+            return node, Fault("state-carried", text, cached, tuple(steps), "error", evidence)
         if first is not None and carried is not None and is_loop_state and same_line(first.stack, stack):
             place = place_of(self._carrying_frame(*carried))
             text = f"`{text_of(place)}` carries the graph of the iteration before, which backward has freed"
             steps += step_at("read", "the old graph enters the new one here", carried[0].stack)
-            return node, Fault("GS403", text, place, tuple(steps), "error", evidence)
+            return node, Fault("state-carried", text, place, tuple(steps), "error", evidence)
         where = (
             f" (freed by the backward on line {line_of(first.stack[0])})"
             if first is not None and first.stack
             else ""
         )
         text = f"`{text_of(place)}` goes through a graph a second time{where}"
-        return node, Fault("GS402", text, place, tuple(steps), "error", evidence)
+        return node, Fault("backward-twice", text, place, tuple(steps), "error", evidence)
 
     def _cached_by(self, maker: Operation | None, first: PastBackward | None) -> Place | None:
         """The decorator that keeps the result of the function which made a freed part, and has not run since."""

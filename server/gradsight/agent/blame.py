@@ -19,7 +19,7 @@ from gradsight.agent.backwards import Backwards, attached
 from gradsight.agent.custom import last_statement
 from gradsight.agent.cuts import cut_fault, cut_place, cutting_events, no_grad_scope
 from gradsight.agent.definitions import builds_a_tensor, earlier_readers
-from gradsight.agent.faults import Fault, Step, calls_of, step_at
+from gradsight.agent.faults import Fault, Kind, Step, calls_of, step_at
 from gradsight.agent.gradwatch import GradWatch
 from gradsight.agent.graph import leaf_of, untracked, walk
 from gradsight.agent.modules import ModuleRegistry
@@ -158,7 +158,7 @@ class Blame:
     def _leaf_write(self, scene: Scene) -> Fault:
         view = "view of a " if "a view of a leaf" in scene.message else ""
         message = f"`{text_of(scene.place)}` writes to a {view}leaf that requires grad"
-        return self._at_error("GS102", message, scene)
+        return self._at_error("leaf-written", message, scene)
 
     def _view_write(self, scene: Scene) -> Fault:
         match = re.search(r"Output \d+ of (\w+?)(?:Backward\d*)? is a view", scene.message)
@@ -167,11 +167,11 @@ class Blame:
         message = f"`{text_of(scene.place)}` writes to one of several views{origin}, which torch refuses"
         made = self._latest_operation(_snake(maker), scene.stack) if maker else None
         steps = step_at("made", "the views are made here", made.stack) if made is not None else ()
-        return self._at_error("GS103", message, scene, steps)
+        return self._at_error("shared-view-written", message, scene, steps)
 
     def _overlapping_write(self, scene: Scene) -> Fault:
         message = f"`{text_of(scene.place)}` writes to a tensor whose elements share memory"
-        return self._at_error("GS103", message, scene)
+        return self._at_error("shared-view-written", message, scene)
 
     def _latest_operation(self, name: str, stack: Stack) -> Operation | None:
         found = self.log.latest(name)
@@ -192,7 +192,7 @@ class Blame:
         message = f"backward starts from {what}{shape}: it needs a scalar, or a `gradient` of that shape"
         steps = step_at("made", "the tensor is made here", made.stack) if made is not None else ()
         evidence = {"shape": list(root.shape)} if isinstance(root, torch.Tensor) else {}
-        return self._at_error("GS401", message, scene, steps, evidence)
+        return self._at_error("non-scalar-backward", message, scene, steps, evidence)
 
     def _no_graph(self, scene: Scene) -> Fault | None:
         root = self._root(scene)
@@ -217,7 +217,7 @@ class Blame:
                 )
             )
             return Fault(
-                fault.code, fault.message, fault.place, fault.related + more, "error", fault.evidence
+                fault.kind, fault.message, fault.place, fault.related + more, "error", fault.evidence
             )
         return self._no_graph_plain(scene, root)
 
@@ -234,7 +234,7 @@ class Blame:
         place = place_of(switched[0])
         message = f"`{text_of(place)}` leaves grad mode off, and nothing switches it on before this backward"
         steps = step_at("needed", "backward finds no graph", scene.stack)
-        return Fault("GS210", message, place, steps, "error", {"torch": scene.message})
+        return Fault("grad-mode-left-off", message, place, steps, "error", {"torch": scene.message})
 
     def _no_graph_plain(self, scene: Scene, root: Any) -> Fault:
         """No leaf that requires grad ever took part: say where the value comes from."""
@@ -248,9 +248,9 @@ class Blame:
                 *step_at("cut", "a new tensor begins here", made),
                 *step_at("needed", "backward fails here", scene.stack),
             )
-            return Fault("GS201", message, place, steps, "error", {"torch": scene.message})
+            return Fault("value-copied", message, place, steps, "error", {"torch": scene.message})
         message = f"backward starts from {what}, which was computed without any tensor that requires grad"
-        return self._at_error("GS204", message, scene)
+        return self._at_error("computed-without-grad", message, scene)
 
     def _root(self, scene: Scene) -> Any:
         root = scene.local("backward", "tensors", "self")
@@ -274,7 +274,7 @@ class Blame:
         ]
         if not unused:
             message = "an input is not part of the graph of the output, so it has no gradient"
-            return self._at_error("GS406", message, scene)
+            return self._at_error("grad-of-unused", message, scene)
         name = variable_name_in(scene, unused[0])
         what = f"`{name}`" if name else "an input"
         fault = self._cut_off(scene, unused[0], roots, what) or self._asked_late(scene, unused[0], what)
@@ -287,7 +287,7 @@ class Blame:
             else ()
         )
         message = f"{what} is not part of the graph of the output, so it has no gradient"
-        return self._at_error("GS406", message, scene, steps)
+        return self._at_error("grad-of-unused", message, scene, steps)
 
     def _cut_off(self, scene: Scene, unused: torch.Tensor, roots: list[Any], what: str) -> Fault | None:
         """The output was computed from what this tensor stands for, and the path was cut on the way."""
@@ -302,7 +302,7 @@ class Blame:
         text = f"`{text_of(place)}`" if text_of(place) else f"`{operator_label(found[0][0].operator)}`"
         message = f"{text} cuts the path from the output to {what}, so it has no gradient"
         steps += step_at("read", "its gradient is asked for here", scene.stack)
-        return Fault("GS406", message, place, tuple(steps), "error", {"torch": scene.message})
+        return Fault("grad-of-unused", message, place, tuple(steps), "error", {"torch": scene.message})
 
     def _asked_late(self, scene: Scene, unused: torch.Tensor, what: str) -> Fault | None:
         """A tensor that was used before it asked for a gradient: what was computed from it then does not know."""
@@ -320,7 +320,7 @@ class Blame:
             *step_at("made", "used here, before it asked for a gradient", used),
             *step_at("read", "its gradient is asked for here", scene.stack),
         )
-        return Fault("GS406", message, place, steps, "error", {"torch": scene.message})
+        return Fault("grad-of-unused", message, place, steps, "error", {"torch": scene.message})
 
     def _is_under(self, tensor: torch.Tensor, roots: list[Any]) -> bool:
         for node in walk(roots):
@@ -351,7 +351,7 @@ class Blame:
         what = f"`{name}`" if name else "a tensor"
         if made is None or not made.stack:
             return self._at_error(
-                "GS303", f"the optimizer is given {what}, which is computed and no leaf", scene
+                "non-leaf-optimized", f"the optimizer is given {what}, which is computed and no leaf", scene
             )
         place = place_of(made.stack[0])
         message = f"{what} is computed by `{operator_label(made.name)}` and so is no leaf; the optimizer cannot train it"
@@ -359,7 +359,7 @@ class Blame:
             Step("made", f"computed here by `{operator_label(made.name)}`", place),
             *step_at("call", "given to the optimizer here", scene.stack),
         )
-        return Fault("GS303", message, place, steps, "error", {"torch": scene.message})
+        return Fault("non-leaf-optimized", message, place, steps, "error", {"torch": scene.message})
 
     def _empty_optimizer(self, scene: Scene) -> Fault | None:
         entry = self.modules.hidden_container()
@@ -368,7 +368,7 @@ class Blame:
         place = place_of(entry.stack[0])
         message = f"the parameters in `{entry.attribute}` are not registered: a plain {entry.kind} hides them from `parameters()`"
         steps = step_at("call", "the optimizer finds no parameter", scene.stack)
-        return Fault("GS601", message, place, steps, "error", {"torch": scene.message})
+        return Fault("not-registered", message, place, steps, "error", {"torch": scene.message})
 
     def _used_up(self, scene: Scene) -> Fault | None:
         """The optimizer is given an iterator that somebody else has read to its end."""
@@ -385,15 +385,15 @@ class Blame:
             Step("read", "read to its end here", reader),
             *step_at("read", "the optimizer finds it used up", scene.stack),
         )
-        return Fault("GS510", message, made, steps, "error", {"torch": scene.message})
+        return Fault("iterator-used-up", message, made, steps, "error", {"torch": scene.message})
 
     def _parameter_replaced(self, scene: Scene) -> Fault:
         message = f"`{text_of(scene.place)}` puts a computed tensor where the module keeps a parameter"
-        return self._at_error("GS207", message, scene)
+        return self._at_error("parameter-made", message, scene)
 
     def _before_init(self, scene: Scene) -> Fault:
         message = f"`{text_of(scene.place)}` runs before `super().__init__()`"
-        return self._at_error("GS603", message, scene)
+        return self._at_error("before-super-init", message, scene)
 
     def _deepcopy(self, scene: Scene) -> Fault:
         tensor = scene.local("__deepcopy__", "self")
@@ -404,29 +404,32 @@ class Blame:
             else ()
         )
         return self._at_error(
-            "GS306", f"`{text_of(scene.place)}` copies a tensor that is computed and no leaf", scene, steps
+            "non-leaf-copied",
+            f"`{text_of(scene.place)}` copies a tensor that is computed and no leaf",
+            scene,
+            steps,
         )
 
     def _flag_on_non_leaf(self, scene: Scene) -> Fault:
         message = (
             f"`{text_of(scene.place)}` changes requires_grad of a computed tensor; only leaves have the flag"
         )
-        return self._at_error("GS206", message, scene)
+        return self._at_error("cut-hidden", message, scene)
 
     def _integer_leaf(self, scene: Scene) -> Fault:
         message = f"`{text_of(scene.place)}` asks for a gradient on integers"
-        return self._at_error("GS205", message, scene)
+        return self._at_error("no-derivative", message, scene)
 
     def _numpy_on_graph(self, scene: Scene) -> Fault:
         message = f"`{text_of(scene.place)}` takes a tensor of the graph to NumPy"
-        return self._at_error("GS202", message, scene)
+        return self._at_error("number-taken", message, scene)
 
     def _inference(self, scene: Scene) -> Fault:
         made = self.backwards.situation.inference
         scope = no_grad_scope(made) if made else None
         if scope is None:
             message = f"`{text_of(scene.place)}` uses a tensor made in inference mode where backward needs it"
-            return self._at_error("GS204", message, scene)
+            return self._at_error("computed-without-grad", message, scene)
         message = (
             f"`{text_of(scope)}` makes tensors that backward cannot use, and line {scene.place.row} needs one"
         )
@@ -434,7 +437,7 @@ class Blame:
             *step_at("made", "made here, in inference mode", made),
             *step_at("saved", "backward would have to save it here", scene.stack),
         )
-        return Fault("GS204", message, scope, steps, "error", {"torch": scene.message})
+        return Fault("computed-without-grad", message, scope, steps, "error", {"torch": scene.message})
 
     def _custom_function(self, scene: Scene) -> Fault | None:
         match = re.search(r"[Ff]unction (\w+?)Backward", scene.message)
@@ -452,7 +455,7 @@ class Blame:
             f"the backward of `{name or 'a custom function'}` returns gradients that do not match its inputs"
         )
         steps = step_at("needed", "torch calls it in this backward", scene.stack)
-        return Fault("GS701", message, where, steps, "error", {"torch": scene.message})
+        return Fault("gradient-count", message, where, steps, "error", {"torch": scene.message})
 
     def _grad_is_none(self, scene: Scene) -> Fault | None:
         """`.grad` was None on this line."""
@@ -478,17 +481,17 @@ class Blame:
                 else ()
             )
             message = f"`{text}` is None: the tensor is computed, and only leaves keep their gradient"
-            return self._at_error("GS301", message, scene, steps)
+            return self._at_error("grad-of-non-leaf", message, scene, steps)
         if self.unwaited is not None and self.unwaited():
             message = f"`{text}` is read while a thread that runs backward has not been waited for"
-            return self._at_error("GS305", message, scene)
+            return self._at_error("grad-read-in-race", message, scene)
         cause = self._why_none(read)
         when = (
             "no backward has run"
             if not read.backwards
             else "no backward reached this leaf, or it was cleared"
         )
-        return self._at_error("GS304", f"`{text}` is None: {when}", scene, cause)
+        return self._at_error("grad-is-none", f"`{text}` is None: {when}", scene, cause)
 
     def _why_none(self, read: Any) -> tuple[Step, ...]:
         if self.shadow is None or self.backwards.training is None:
@@ -513,14 +516,14 @@ class Blame:
 
     def _at_error(
         self,
-        code: str,
+        kind: Kind,
         message: str,
         scene: Scene,
         steps: tuple[Step, ...] = (),
         evidence: dict[str, Any] | None = None,
     ) -> Fault:
         return Fault(
-            code,
+            kind,
             message,
             scene.place,
             (*steps, *calls_of(scene.stack)),

@@ -188,7 +188,7 @@ class Contents:
             "writer_known": bool(clash.writes),
         }
         self.ledger.add(
-            Fault(fault.code, fault.message, fault.place, fault.related, fault.severity, evidence)
+            Fault(fault.kind, fault.message, fault.place, fault.related, fault.severity, evidence)
         )
 
     def _fault_without_writer(self, packed: Packed, node: Node | None, needed: Stack) -> Fault | None:
@@ -201,7 +201,9 @@ class Contents:
             *step_at("saved", "saved here", packed.operation.stack),
             *step_at("needed", f"`{name}` needs it in this backward", needed),
         )
-        return Fault("GS104", message, place, steps, "warning", {"shape": list(packed.tensor.shape)})
+        return Fault(
+            "saved-changed-silently", message, place, steps, "warning", {"shape": list(packed.tensor.shape)}
+        )
 
 
 def _is_batch_norm(node: Node | None) -> bool:

@@ -87,7 +87,9 @@ class CustomFunctions:
                     "its gradient stays that of the old value"
                 )
                 steps = step_at("call", "the function is applied here", stack)
-                self.ledger.add(Fault("GS703", message, place, steps, "warning", {"function": cls.__name__}))
+                self.ledger.add(
+                    Fault("dirty-not-marked", message, place, steps, "warning", {"function": cls.__name__})
+                )
                 return
 
     @quietly
@@ -118,7 +120,9 @@ class CustomFunctions:
         place = last_statement(code)
         if place is not None:
             message = f"the backward of `{cls.__name__}` returns nothing: no gradient reaches its inputs"
-            self.ledger.add(Fault("GS704", message, place, (), "warning", {"function": cls.__name__}))
+            self.ledger.add(
+                Fault("gradient-edited", message, place, (), "warning", {"function": cls.__name__})
+            )
 
 
 def _has_gradient(item: Any) -> bool:

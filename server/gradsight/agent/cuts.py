@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from gradsight.agent.definitions import decorator_of, place_of_expression
-from gradsight.agent.faults import Fault, Step, calls_of, step_at
+from gradsight.agent.faults import Fault, Kind, Step, calls_of, step_at
 from gradsight.agent.graph import Node, base_name, leaf_of, walk_nodes
 from gradsight.agent.oplog import OpLog, operator_label
 from gradsight.agent.shadow import Event, Leaf, Mask, Shadow
@@ -22,21 +22,21 @@ ZERO_DERIVATIVE = frozenset(
      "Random", "Exponential")
 )  # fmt: skip
 
-CODES = {
-    "tensor": "GS201",
-    "number": "GS202",
-    "implicit": "GS202",
-    "numpy": "GS202",
-    "detach": "GS203",
-    "data": "GS203",
-    "no_grad": "GS204",
-    "non-diff": "GS205",
-    "requires_grad": "GS206",
-    "parameter": "GS207",
-    "create_graph": "GS405",
-    "checkpoint": "GS211",
+FAULT_OF_CUT: dict[str, Kind] = {
+    "tensor": "value-copied",
+    "number": "number-taken",
+    "implicit": "number-taken",
+    "numpy": "number-taken",
+    "detach": "detached",
+    "data": "detached",
+    "no_grad": "computed-without-grad",
+    "non-diff": "no-derivative",
+    "requires_grad": "cut-hidden",
+    "parameter": "parameter-made",
+    "create_graph": "penalty-without-graph",
+    "checkpoint": "checkpoint-without-grad",
 }
-_CUT_KINDS = frozenset(CODES)
+_CUT_KINDS = frozenset(FAULT_OF_CUT)
 # A cut the author did not write as one: it surprises wherever it stands.
 UNINTENDED = frozenset(
     ("tensor", "number", "implicit", "numpy", "non-diff", "requires_grad", "parameter", "create_graph")
@@ -133,7 +133,7 @@ def cut_fault(
     event: Event, leaves: Sequence[Leaf], backward: Stack, shadow: Shadow, raised: str = ""
 ) -> Fault:
     """The fault of a path that was cut here."""
-    code, place, steps = cut_place(event, shadow, backward)
+    kind, place, steps = cut_place(event, shadow, backward)
     who = name_list(leaves)
     message = _cut_message(event, place, who)
     steps += step_at(
@@ -142,12 +142,12 @@ def cut_fault(
     evidence: dict[str, Any] = {"parameters": [label(leaf) for leaf in leaves][:20], "count": len(leaves)}
     if raised:
         evidence["torch"] = raised
-    return Fault(code, message, place, tuple(steps), "error" if raised else "warning", evidence)
+    return Fault(kind, message, place, tuple(steps), "error" if raised else "warning", evidence)
 
 
-def cut_place(event: Event, shadow: Shadow, backward: Stack = ()) -> tuple[str, Place, list[Step]]:
-    """The code of a cut, the place to change, and the steps that explain it."""
-    code = CODES.get(event.kind, "GS203")
+def cut_place(event: Event, shadow: Shadow, backward: Stack = ()) -> tuple[Kind, Place, list[Step]]:
+    """The kind of fault that a cut is, the place to change, and the steps that explain it."""
+    kind = FAULT_OF_CUT.get(event.kind, "detached")
     key = event.stack[0]
     place = place_of(key)
     steps: list[Step] = []
@@ -163,7 +163,7 @@ def cut_place(event: Event, shadow: Shadow, backward: Stack = ()) -> tuple[str, 
     else:
         steps.append(Step("cut", f"cut here by `{_operator(event)}`", place))
     steps += calls_of(event.stack)[:1]
-    return code, place, steps
+    return kind, place, steps
 
 
 def _operator(event: Event) -> str:
@@ -294,6 +294,11 @@ def zero_path_fault(
             *step_at("needed", "this backward", reach.stack),
         )
         return Fault(
-            "GS208", message, place, steps, "warning", {"parameters": [label(leaf) for leaf in leaves][:20]}
+            "gradient-zero",
+            message,
+            place,
+            steps,
+            "warning",
+            {"parameters": [label(leaf) for leaf in leaves][:20]},
         )
     return None

@@ -1,6 +1,7 @@
 """What the agent has to say: a fault with its place, its trail and its evidence.
 
-The codes are those of the static rules, so that one name means one thing wherever it is shown.
+A *kind* is the plain name of what was observed.  Which rule it belongs to is the rule's to say (`Rule.observed_as`): the
+agent knows of no rule.
 """
 
 from __future__ import annotations
@@ -9,10 +10,64 @@ import functools
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from gradsight.agent.sites import FrameKey, Place, Stack, place_of
 
+Kind = Literal[
+    "saved-overwritten",
+    "leaf-written",
+    "shared-view-written",
+    "saved-changed-silently",
+    "graph-written-without-grad",
+    "parameter-stepped",
+    "alias-read-after-write",
+    "value-copied",
+    "number-taken",
+    "detached",
+    "computed-without-grad",
+    "no-derivative",
+    "cut-hidden",
+    "parameter-made",
+    "gradient-zero",
+    "result-ignored",
+    "grad-mode-left-off",
+    "checkpoint-without-grad",
+    "target-not-constant",
+    "grad-of-non-leaf",
+    "grad-alias-overwritten",
+    "non-leaf-optimized",
+    "grad-is-none",
+    "grad-read-in-race",
+    "non-leaf-copied",
+    "non-scalar-backward",
+    "backward-twice",
+    "state-carried",
+    "graph-kept-alive",
+    "penalty-without-graph",
+    "grad-of-unused",
+    "func-ignores-parameters",
+    "graph-grows",
+    "gradients-never-cleared",
+    "cleared-before-step",
+    "step-without-backward",
+    "parameters-replaced",
+    "eval-left-on",
+    "scheduler-first",
+    "scaled-gradients-used",
+    "foreign-gradients",
+    "frozen-still-moves",
+    "iterator-used-up",
+    "not-registered",
+    "attribute-typo",
+    "before-super-init",
+    "layer-made-in-forward",
+    "softmax-before-loss",
+    "gradient-count",
+    "tensor-on-ctx",
+    "dirty-not-marked",
+    "gradient-edited",
+]
 # These run where they are written: the frame around them is no caller.
 _PARTS_OF_A_STATEMENT = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
@@ -33,7 +88,7 @@ class Step:
 class Fault:
     """One thing that went wrong in this run, seen and not guessed."""
 
-    code: str
+    kind: Kind
     message: str
     place: Place
     related: tuple[Step, ...] = ()
@@ -45,7 +100,7 @@ class Fault:
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "code": self.code,
+            "kind": self.kind,
             "message": self.message,
             "severity": self.severity,
             "certainty": "certain",
@@ -80,11 +135,11 @@ class Ledger:
         self._seen: dict[tuple[Any, ...], int] = {}
         self.notes: list[str] = []
         self.problems: list[str] = []
-        self._sighted: dict[tuple[str, FrameKey], None] = {}
+        self._sighted: dict[tuple[Kind, FrameKey], None] = {}
 
     def add(self, fault: Fault) -> bool:
         """Whether the fault is new."""
-        key = (fault.code, fault.place.filename, fault.place.cell, fault.place.row)
+        key = (fault.kind, fault.place.filename, fault.place.cell, fault.place.row)
         if key in self._seen:
             self._seen[key] += 1
             return False
@@ -92,20 +147,20 @@ class Ledger:
         self.faults.append(fault)
         return True
 
-    def has(self, code: str, place: Place) -> bool:
+    def has(self, kind: Kind, place: Place) -> bool:
         """Whether this was said already, on this line."""
-        return (code, place.filename, place.cell, place.row) in self._seen
+        return (kind, place.filename, place.cell, place.row) in self._seen
 
-    def sight(self, code: str, stack: Stack) -> None:
-        """What this rule predicts was seen at this place; whether it is worth a fault is another question."""
+    def sight(self, kind: Kind, stack: Stack) -> None:
+        """This was seen at this place; whether it is worth a fault is another question."""
         if stack:
-            self._sighted[code, stack[0]] = None
+            self._sighted[kind, stack[0]] = None
 
     @property
     def sighted(self) -> list[list[Any]]:
-        """What was seen, as code, file and line."""
-        places = [(code, place_of(frame)) for code, frame in self._sighted]
-        return [[code, place.filename, place.row] for code, place in places]
+        """What was seen, as kind, file and line."""
+        places = [(kind, place_of(frame)) for kind, frame in self._sighted]
+        return [[kind, place.filename, place.row] for kind, place in places]
 
     def problem(self, text: str) -> None:
         """A fault of ours; the first few are kept."""

@@ -139,7 +139,7 @@ class GradWatch:
         for read in self.none_reads:
             if read.is_leaf or read.retains or not read.stack:
                 continue
-            self.ledger.sight("GS301", read.stack)
+            self.ledger.sight("grad-of-non-leaf", read.stack)
             if not read.backwards:
                 continue
             if not _asks_for_none(read.stack[0]):
@@ -163,7 +163,7 @@ class GradWatch:
             if made is not None
             else ()
         )
-        self.ledger.add(Fault("GS301", message, place, steps, "warning", {}))
+        self.ledger.add(Fault("grad-of-non-leaf", message, place, steps, "warning", {}))
 
     def _report(self, hold: Hold, write: Write, reader: Stack) -> None:
         place = place_of(hold.stack[0])
@@ -179,7 +179,7 @@ class GradWatch:
             steps += step_at("read", "read here with the new value", reader)
         self.ledger.add(
             Fault(
-                "GS302",
+                "grad-alias-overwritten",
                 message,
                 place,
                 steps,

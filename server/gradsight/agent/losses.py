@@ -38,7 +38,7 @@ def doubled_activation(nodes: Sequence[Node], log: OpLog) -> Fault | None:
         message = f"`{text_of(place)}` applies {name} itself, and its input has been through {name} before"
         first = log.maker(doubled)
         steps = step_at("made", f"`{name}` is applied here already", first.stack) if first is not None else ()
-        return Fault("GS605", message, place, steps, "warning", {})
+        return Fault("softmax-before-loss", message, place, steps, "warning", {})
     return None
 
 

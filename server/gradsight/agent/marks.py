@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gradsight.agent.cuts import CODES, Reach, cut_place, name_list
-from gradsight.agent.faults import Fault, step_at
+from gradsight.agent.cuts import FAULT_OF_CUT, Reach, cut_place, name_list
+from gradsight.agent.faults import Fault, Kind, step_at
 from gradsight.agent.graph import Node
 from gradsight.agent.numbering import number_of
 from gradsight.agent.oplog import operator_label
 from gradsight.agent.shadow import Event, Mask, Shadow
 from gradsight.agent.sites import place_of, text_of
 
-_DIRTY = {"dirty-alias": "GS107", "dirty-data": "GS104", "dirty-no-grad": "GS105", "dirty-numpy": "GS107"}
+_DIRTY: dict[str, Kind] = {
+    "dirty-alias": "alias-read-after-write",
+    "dirty-data": "saved-changed-silently",
+    "dirty-no-grad": "graph-written-without-grad",
+    "dirty-numpy": "alias-read-after-write",
+}
 _ALIASES = {
     "dirty-alias": "a detached alias",
     "dirty-data": "`.data`",
@@ -101,13 +106,13 @@ def _implicit_fault(
     if not event.mask & trained or (event.source_number >= 0 and is_done(event.source_number)):
         return None
     leaves = shadow.leaves_in(event.mask & trained)
-    code, place, steps = cut_place(event, shadow)
+    kind, place, steps = cut_place(event, shadow)
     message = (
         f"`{text_of(place)}` makes a plain number of a tensor, and the loss is computed with it: "
         f"no gradient of it reaches {name_list(leaves)}"
     )
     steps += step_at("needed", "the backward of this loss", reach.stack)
-    return Fault(code, message, place, tuple(steps), "warning", {"count": len(leaves)})
+    return Fault(kind, message, place, tuple(steps), "warning", {"count": len(leaves)})
 
 
 def _dead_term_fault(
@@ -126,7 +131,7 @@ def _dead_term_fault(
     for inner in shadow.events_in(event.inner):
         # A gradient is a constant for the leaves behind it, not for what it was taken by.
         concerned = inner.mask & trained & ~inner.live
-        if inner.kind not in CODES or not inner.stack or not concerned:
+        if inner.kind not in FAULT_OF_CUT or not inner.stack or not concerned:
             continue
         if inner.source_number >= 0 and is_done(inner.source_number):
             continue
@@ -135,7 +140,7 @@ def _dead_term_fault(
             if inner.source_number in numbers:
                 continue
         leaves = shadow.leaves_in(concerned)
-        code, place, steps = cut_place(inner, shadow)
+        kind, place, steps = cut_place(inner, shadow)
         text = text_of(place)
         if inner.kind == "create_graph":
             message = f"`{text}` has no `create_graph=True`: this term of the loss is a constant for {name_list(leaves)}"
@@ -143,5 +148,5 @@ def _dead_term_fault(
             message = f"`{text}` makes a term of the loss constant: it trains nothing in {name_list(leaves)}"
         steps += step_at("read", "the constant term is added here", event.stack)
         steps += step_at("needed", "the backward of the whole loss", reach.stack)
-        return Fault(code, message, place, tuple(steps), "warning", {"count": len(leaves)})
+        return Fault(kind, message, place, tuple(steps), "warning", {"count": len(leaves)})
     return None

@@ -204,7 +204,7 @@ class ModuleRegistry:
             steps = step_at("call", "the optimizer does not see it", record.made)
             ledger.add(
                 Fault(
-                    "GS601",
+                    "not-registered",
                     message,
                     place,
                     steps,
@@ -225,7 +225,7 @@ class ModuleRegistry:
             place = place_of(birth.stack[0])
             if any(key.code.co_name in ("forward", "__call__") for key in birth.stack):
                 message = f"`{text_of(place)}` makes new parameters on every call: nobody trains them"
-                ledger.add(Fault("GS604", message, place, steps, "warning", {}))
+                ledger.add(Fault("layer-made-in-forward", message, place, steps, "warning", {}))
             elif any(
                 not training.gained(old) and not training.ever_missing >> old.bit & 1
                 for old in first.leaves.values()
@@ -234,13 +234,15 @@ class ModuleRegistry:
                     f"`{text_of(place)}` replaces parameters after the optimizer was made: "
                     f"it still moves the old ones, and `{label(leaf)}` is not trained"
                 )
-                ledger.add(Fault("GS504", message, place, steps, "warning", {}))
+                ledger.add(Fault("parameters-replaced", message, place, steps, "warning", {}))
             elif late.is_part_of_trained and self._is_left_alone(late, training):
                 message = (
                     f"`{text_of(place)}` adds parameters after the optimizer was made: "
                     f"`{label(leaf)}` gets gradients, and no step moves it"
                 )
-                ledger.add(Fault("GS504", message, place, steps, "warning", {"parameter": label(leaf)}))
+                ledger.add(
+                    Fault("parameters-replaced", message, place, steps, "warning", {"parameter": label(leaf)})
+                )
 
     def _is_left_alone(self, late: _Late, training: Training) -> bool:
         """Nobody wrote to this parameter since it got its first gradient, though the optimizers stepped."""

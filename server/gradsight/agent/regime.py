@@ -86,14 +86,21 @@ class Regime:
                 place = place_of(stack[0])
                 message = f"`{text_of(place)}` was for an evaluation, and training goes on in evaluation mode"
                 steps = step_at("needed", "the step that trains in evaluation mode", capture(3))
-                self.ledger.add(Fault("GS505", message, place, steps, "warning", {}))
+                self.ledger.add(Fault("eval-left-on", message, place, steps, "warning", {}))
         self._trained_in_eval.clear()
         early = self._early_schedules.pop(id(optimizer), ())
         if early:
             place = place_of(early[0])
             message = f"`{text_of(place)}` runs before the first step of its optimizer: the first learning rate is skipped"
             self.ledger.add(
-                Fault("GS506", message, place, step_at("needed", "the first step", capture(3)), "warning", {})
+                Fault(
+                    "scheduler-first",
+                    message,
+                    place,
+                    step_at("needed", "the first step", capture(3)),
+                    "warning",
+                    {},
+                )
             )
 
     # Schedulers.
@@ -167,7 +174,7 @@ class Regime:
         if stack:
             place = place_of(stack[0])
             message = f"`{text_of(place)}` works on gradients that are still scaled: `unscale_` comes first"
-            self.ledger.add(Fault("GS507", message, place, (), "warning", {}))
+            self.ledger.add(Fault("scaled-gradients-used", message, place, (), "warning", {}))
 
     # Frozen parameters and typos.
 
@@ -179,7 +186,14 @@ class Regime:
         place = place_of(frozen[0])
         message = f"`{text_of(place)}` freezes a parameter that its optimizer still moves: its old gradient is still there"
         self.ledger.add(
-            Fault("GS509", message, place, step_at("needed", "moved by this step", step), "warning", {})
+            Fault(
+                "frozen-still-moves",
+                message,
+                place,
+                step_at("needed", "moved by this step", step),
+                "warning",
+                {},
+            )
         )
 
     @quietly
@@ -204,7 +218,7 @@ class Regime:
         place = _assignment_of(name)
         if place is not None:
             message = f"`.{name}` is an attribute nobody reads: torch knows `{meant}`"
-            self.ledger.add(Fault("GS602", message, place, (), "warning", {"attribute": name}))
+            self.ledger.add(Fault("attribute-typo", message, place, (), "warning", {"attribute": name}))
 
 
 def _assignment_of(name: str) -> Place | None:

@@ -107,4 +107,4 @@ class Retention:
         )
         steps = step_at("made", "use `.item()` or `.detach()` here", kept.stack)
         evidence: dict[str, Any] = {"rounds": len(set(kept.rounds))}
-        self.ledger.add(Fault("GS404", message, place, steps, "warning", evidence))
+        self.ledger.add(Fault("graph-kept-alive", message, place, steps, "warning", evidence))

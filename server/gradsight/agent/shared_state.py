@@ -56,4 +56,13 @@ def _report(kind: type, name: str, count: int, write: Write, ledger: Ledger) -> 
         "it is an attribute of the class, not of the object"
     )
     steps = step_at("written", "written here by every object", write.stack)
-    ledger.add(Fault("GS107", message, place, steps, "warning", {"class": kind.__name__, "objects": count}))
+    ledger.add(
+        Fault(
+            "alias-read-after-write",
+            message,
+            place,
+            steps,
+            "warning",
+            {"class": kind.__name__, "objects": count},
+        )
+    )

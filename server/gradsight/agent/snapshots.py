@@ -174,7 +174,7 @@ class Snapshots:
             *step_at("read", "all entries have the last value", reader),
         )
         evidence = {"entries": len(stored.times), "versions": [first_version, last_version]}
-        self.ledger.add(Fault("GS107", message, place, steps, "warning", evidence))
+        self.ledger.add(Fault("alias-read-after-write", message, place, steps, "warning", evidence))
 
     def _judge_collected(self, tensor: torch.Tensor, reader: Stack, count: int) -> None:
         """Entries that came out of a generator or a comprehension: the statement that made the list also wrote to the
@@ -201,7 +201,7 @@ class Snapshots:
         place = place_of(lines[-1].stack[0])
         message = f"`{text_of(place)}` refills a tensor that was collected {count} times: every entry is the same tensor"
         steps = step_at("read", "all entries have the last value", reader)
-        self.ledger.add(Fault("GS107", message, place, steps, "warning", {"entries": count}))
+        self.ledger.add(Fault("alias-read-after-write", message, place, steps, "warning", {"entries": count}))
 
     def called(self, owner: Any, method: str, *args: Any, **kwargs: Any) -> Any:
         """Stands for `owner.method(...)` as a statement of the user's code; the result of a pure method is lost."""
@@ -212,7 +212,9 @@ class Snapshots:
                 place = place_of(stack[0])
                 message = f"the result of `{text_of(place)}` is dropped: `{method}` does not change the tensor itself"
                 twin = f"{method}_" if hasattr(torch.Tensor, method + "_") else ""
-                self.ledger.add(Fault("GS209", message, place, (), "warning", {"in_place_form": twin}))
+                self.ledger.add(
+                    Fault("result-ignored", message, place, (), "warning", {"in_place_form": twin})
+                )
         elif self.on_call is not None and not isinstance(owner, torch.Tensor):
             self.on_call(owner, method, capture(2))
         return value
@@ -268,7 +270,9 @@ class Snapshots:
                 *step_at("written", "the model changes here, and the saved state with it", writes[0].stack),
                 *step_at("read", "loaded back here", reader),
             )
-            self.ledger.add(Fault("GS107", message, place, steps, "warning", {"entry": name}))
+            self.ledger.add(
+                Fault("alias-read-after-write", message, place, steps, "warning", {"entry": name})
+            )
             return
 
 

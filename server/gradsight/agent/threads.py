@@ -115,4 +115,4 @@ class ThreadWatch:
         place = place_of(stack[0])
         message = f"`{text_of(place)}` is read while a thread that runs backward has not been waited for"
         steps = step_at("call", "the thread is started here", started)
-        self.ledger.add(Fault("GS305", message, place, steps, "warning", {}))
+        self.ledger.add(Fault("grad-read-in-race", message, place, steps, "warning", {}))

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.nn.parameter import is_lazy
 
-from gradsight.agent.cuts import CODES, UNINTENDED, Reach, cut_fault, cutting_events, label
+from gradsight.agent.cuts import FAULT_OF_CUT, UNINTENDED, Reach, cut_fault, cutting_events, label
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
 from gradsight.agent.graph import geometry_of, is_own_leaf, storage_key
 from gradsight.agent.naming import name_leaves
@@ -103,9 +103,9 @@ class Training:
         self.ever_missing |= reach.missing
         self.loss_events |= reach.events
         for event in self.shadow.events_in(reach.events) if reach.events else ():
-            if event.kind in CODES:
+            if event.kind in FAULT_OF_CUT:
                 self.saw_cut = True
-                self.ledger.sight(CODES[event.kind], event.stack)
+                self.ledger.sight(FAULT_OF_CUT[event.kind], event.stack)
         self.ever_reached |= reach.reached
         if not accumulates:
             return
@@ -307,7 +307,9 @@ class Training:
                 place = place_of(gains.dropped_at[0])
                 message = f"`{text_of(place)}` clears the gradients of {dropped} backwards before every step: only the last counts"
                 steps = step_at("needed", "these gradients are lost", lost.stack)
-                self.ledger.add(Fault("GS502", message, place, steps, "warning", {"lost_per_step": dropped}))
+                self.ledger.add(
+                    Fault("cleared-before-step", message, place, steps, "warning", {"lost_per_step": dropped})
+                )
         record.last_drops = dropped
 
     def _judge_step(self, record: OptimizerRecord, stack: Stack) -> None:
@@ -350,7 +352,9 @@ class Training:
                 place = place_of(gains.dropped_at[0])
                 message = f"`{text_of(place)}` zeroes the gradient of `{label(leaf)}`, and its optimizer still moves it"
                 steps = step_at("needed", "weight decay or momentum moves it here", stack)
-                self.ledger.add(Fault("GS509", message, place, steps, "warning", {"parameter": label(leaf)}))
+                self.ledger.add(
+                    Fault("frozen-still-moves", message, place, steps, "warning", {"parameter": label(leaf)})
+                )
 
     def _judge_cuts(self, record: OptimizerRecord, starved: Mask) -> None:
         """Parameters that this step leaves where they are, though the loss was computed from them."""
@@ -389,7 +393,9 @@ class Training:
             ),
             *step_at("read", "the step finds no gradient", stack),
         )
-        self.ledger.add(Fault("GS502", message, place, steps, "warning", {"parameters": len(dropped)}))
+        self.ledger.add(
+            Fault("cleared-before-step", message, place, steps, "warning", {"parameters": len(dropped)})
+        )
 
     def _judge_accumulation(self, record: OptimizerRecord, stack: Stack) -> None:
         for bit, leaf in record.leaves.items():
@@ -420,7 +426,7 @@ class Training:
             message = f"`{text_of(place)}` is named and not called: nothing clears `{label(leaf)}.grad` between the steps"
             steps = (*step_at("needed", "this backward adds to gradients already used", reach.stack), *steps)
         evidence = {"backwards_in_grad": len(gains.since_clear)}
-        self.ledger.add(Fault("GS501", message, place, steps, "warning", evidence))
+        self.ledger.add(Fault("gradients-never-cleared", message, place, steps, "warning", evidence))
         return True
 
     def _judge_leftover(
@@ -445,7 +451,7 @@ class Training:
                         *step_at("needed", "this backward adds to what was left", reach.stack),
                         *step_at("read", "the step uses both", stack),
                     )
-                    return self.ledger.add(Fault("GS508", message, place, steps, "warning", {}))
+                    return self.ledger.add(Fault("foreign-gradients", message, place, steps, "warning", {}))
         return False
 
     def _reach(self, index: int) -> Reach | None:
@@ -479,7 +485,7 @@ class Training:
         place = place_of(record.last_step[0])
         message = f"`{text_of(place)}` never finds a gradient: nobody calls backward on `{scalar.name}`"
         steps = step_at("made", "the loss that its parameters are waiting for", scalar.stack)
-        return Fault("GS503", message, place, steps, "warning", {"steps": record.steps})
+        return Fault("step-without-backward", message, place, steps, "warning", {"steps": record.steps})
 
     def _gained_after(self, leaf: Leaf, index: int) -> bool:
         gains = self.gains.get(leaf.bit)
@@ -494,7 +500,9 @@ class Training:
             place = place_of(record.last_step[0])
             message = f"`{text_of(place)}` never finds a gradient: no backward reached its parameters"
             steps = step_at("made", "the optimizer", record.made)
-            self.ledger.add(Fault("GS503", message, place, steps, "warning", {"steps": record.steps}))
+            self.ledger.add(
+                Fault("step-without-backward", message, place, steps, "warning", {"steps": record.steps})
+            )
 
     def _judge_cuts_without_optimizer(self, grads_read_as_none: set[int]) -> None:
         """Nobody steps here, so a missing gradient is a fault when it was looked for or cut by accident."""

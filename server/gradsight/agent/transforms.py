@@ -110,7 +110,9 @@ class Transforms:
             steps = step_at("call", f"the derivative of `{name}` is taken here", stack)
             place = own
             message = f"`{text_of(place)}` runs with the module's own parameters: `{name}` never uses those it is given"
-        self.ledger.add(Fault("GS407", message, place, steps, "warning", {"function": name}))
+        self.ledger.add(
+            Fault("func-ignores-parameters", message, place, steps, "warning", {"function": name})
+        )
 
 
 def _call_of_own_module(function: Any) -> Place | None:

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-PROTOCOL = 1
+PROTOCOL = 2
 MAGIC = b"\xf5GSw"
 _HEADER = struct.Struct("!4sHII")
 _LARGEST = 256 * 1024 * 1024

@@ -21,7 +21,7 @@ SCALARS = frozenset("sum mean item norm dot mse_loss cross_entropy nll_loss l1_l
 
 
 def copied(case: Case) -> Iterator[Draft]:
-    """GS201: stack a list of tensors, or use the tensor itself."""
+    """Stack a list of tensors, or use the tensor itself."""
     call = case.node
     if not isinstance(call, ast.Call) or not call.args or isinstance(call.args[0], ast.Starred):
         return
@@ -106,7 +106,7 @@ def _is_scalar(case: Case, node: ast.AST | None) -> bool:
 
 
 def turned_into_number(case: Case) -> Iterator[Draft]:
-    """GS202: leave the value a tensor.  It is safe only where the number goes straight into the loss: elsewhere it may
+    """Leave the value a tensor.  It is safe only where the number goes straight into the loss: elsewhere it may
     also be logged, stored or compared."""
     call = case.node
     if not isinstance(call, ast.Call) or case.word("cut") == "numpy":
@@ -131,7 +131,7 @@ def _is_arithmetic(tree: Tree, node: ast.AST) -> bool:
 
 
 def detached(case: Case) -> Iterator[Draft]:
-    """GS203: drop the detach.  Unsafe: a stop-gradient may be what the author wanted."""
+    """Drop the detach.  Unsafe: a stop-gradient may be what the author wanted."""
     op = case.word("op")
     if op not in ("detach", "data"):
         return
@@ -155,7 +155,7 @@ def _subject(case: Case) -> str:
 
 
 def without_grad(case: Case) -> Iterator[Draft]:
-    """GS204: let the forward pass be recorded.  Unsafe, but for a tensor of inference mode that a layer has to keep:
+    """Let the forward pass be recorded.  Unsafe, but for a tensor of inference mode that a layer has to keep:
     one made under no_grad has the same value and may be kept."""
     tree, node = case.tree, case.node
     if case.word("cut") == "inference" and isinstance(node, ast.Call):
@@ -182,7 +182,7 @@ def without_grad(case: Case) -> Iterator[Draft]:
 
 
 def without_gradient(case: Case) -> Iterator[Draft]:
-    """GS205: a sample that is reparametrised.  Unsafe: not every distribution can."""
+    """A sample that is reparametrised.  Unsafe: not every distribution can."""
     node = case.node
     if case.word("cut") == "sample" and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if node.func.attr == "sample":
@@ -191,7 +191,7 @@ def without_gradient(case: Case) -> Iterator[Draft]:
 
 
 def hidden(case: Case) -> Iterator[Draft]:
-    """GS206: as for the cut that is hidden, and `requires_grad` goes with it."""
+    """As for the cut that is hidden, and `requires_grad` goes with it."""
     cut = case.word("cut")
     if cut == "copy":
         yield from copied(case)
@@ -241,7 +241,7 @@ def _shown(case: Case) -> Iterator[Draft]:
 
 
 def parameter_made(case: Case) -> Iterator[Draft]:
-    """GS207: use the value itself.  Not where an attribute receives it: a module refuses a plain tensor there."""
+    """Use the value itself.  Not where an attribute receives it: a module refuses a plain tensor there."""
     call, statement = case.node, case.statement
     if not isinstance(call, ast.Call):
         return
@@ -254,7 +254,7 @@ def parameter_made(case: Case) -> Iterator[Draft]:
 
 
 def gradient_zero(case: Case) -> Iterator[Draft]:
-    """GS208: let the gradient pass straight through.  Unsafe: it is then an estimate, chosen by us."""
+    """Let the gradient pass straight through.  Unsafe: it is then an estimate, chosen by us."""
     call = case.node
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
         return
@@ -272,7 +272,7 @@ def gradient_zero(case: Case) -> Iterator[Draft]:
 
 
 def result_ignored(case: Case) -> Iterator[Draft]:
-    """GS209: keep the result.  Safe for detach, which changes no value."""
+    """Keep the result.  Safe for detach, which changes no value."""
     call, tree = case.node, case.tree
     if not isinstance(case.statement, ast.Expr) or case.statement.value is not call:
         return
@@ -292,7 +292,7 @@ def result_ignored(case: Case) -> Iterator[Draft]:
 
 
 def mode_left_off(case: Case) -> Iterator[Draft]:
-    """GS210: switch recording off for a block, which restores the mode on every way out."""
+    """Switch recording off for a block, which restores the mode on every way out."""
     tree, statement = case.tree, case.statement
     if not isinstance(statement, ast.Expr) or not _switches(tree, statement, False):
         return
@@ -331,7 +331,7 @@ def _switches(tree: Tree, statement: ast.stmt, on: bool) -> bool:
 
 
 def checkpointed(case: Case) -> Iterator[Draft]:
-    """GS211: the checkpoint that needs no input with a gradient."""
+    """The checkpoint that needs no input with a gradient."""
     if isinstance(case.node, ast.Call):
         patch = with_keyword(case.tree, case.node, "use_reentrant", "False")
         if patch is not None:
@@ -340,7 +340,7 @@ def checkpointed(case: Case) -> Iterator[Draft]:
 
 
 def target_moves(case: Case) -> Iterator[Draft]:
-    """GS290: hold the target still.  Unsafe: some methods train both sides."""
+    """Hold the target still.  Unsafe: some methods train both sides."""
     patches = appended(case.tree, case.node, ".detach()")
     if patches is not None:
         yield Draft("detach-target", f"Detach {short(case.tree.segment(case.node))}", "unsafe", patches)

@@ -51,7 +51,8 @@ class Case:
         return self.tree.statement(self.step_node(role))
 
 
-Builder = Callable[[Case], Iterator[Draft]]
+Drafts = Iterator[Draft]
+Builder = Callable[[Case], Drafts]
 
 
 def short(text: str, most: int = 40) -> str:

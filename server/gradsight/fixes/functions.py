@@ -16,7 +16,7 @@ from gradsight.model.fix import Safety
 
 
 def gradient_count(case: Case) -> Iterator[Draft]:
-    """GS701: one gradient per input; None for the inputs that are no tensors."""
+    """One gradient per input; None for the inputs that are no tensors."""
     statement = case.statement
     returned, wanted = case.finding.data.get("returned"), case.finding.data.get("wanted")
     if not isinstance(statement, ast.Return) or statement.value is None:
@@ -38,7 +38,7 @@ def gradient_count(case: Case) -> Iterator[Draft]:
 
 
 def dirty(case: Case) -> Iterator[Draft]:
-    """GS703: tell autograd, or leave the input as it is.  Unsafe: the first makes torch refuse leaves, the second
+    """Tell autograd, or leave the input as it is.  Unsafe: the first makes torch refuse leaves, the second
     hides the write from the caller."""
     function = case.tree.scope(case.statement)
     context = (
@@ -62,7 +62,7 @@ def _returns(function: ast.AST, name: str) -> bool:
 
 
 def gradient_edited(case: Case) -> Iterator[Draft]:
-    """GS704: return a new gradient."""
+    """Return a new gradient."""
     tree, statement = case.tree, case.statement
     function = tree.scope(statement)
     if not isinstance(function, ast.FunctionDef):
@@ -95,7 +95,7 @@ def gradient_edited(case: Case) -> Iterator[Draft]:
 
 
 def kept_on_ctx(case: Case) -> Iterator[Draft]:
-    """GS702: save for backward, so that torch can check the version.  Unsafe: torch then refuses what went unnoticed."""
+    """Save for backward, so that torch can check the version.  Unsafe: torch then refuses what went unnoticed."""
     tree, statement = case.tree, case.statement
     owner, forward = tree.owner(statement), tree.scope(statement)
     if owner is None or not isinstance(forward, ast.FunctionDef) or not isinstance(statement, ast.Assign):

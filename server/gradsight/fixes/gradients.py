@@ -20,7 +20,7 @@ WAITS = frozenset(
 
 
 def non_leaf_read(case: Case) -> Iterator[Draft]:
-    """GS301: mark the result as the leaf where that is possible, or ask torch to keep its gradient."""
+    """Mark the result as the leaf where that is possible, or ask torch to keep its gradient."""
     made = case.step_statement("made")
     if made is None:
         return
@@ -44,7 +44,7 @@ def non_leaf_read(case: Case) -> Iterator[Draft]:
 
 
 def non_leaf_optimized(case: Case) -> Iterator[Draft]:
-    """GS303: require the gradient of the finished value; a part of a leaf becomes a leaf of its own."""
+    """Require the gradient of the finished value; a part of a leaf becomes a leaf of its own."""
     yield from leaf_made_last(case, case.node, case.statement)
     if isinstance(case.node, ast.Subscript):
         patches = appended(case.tree, case.node, ".detach().clone().requires_grad_()")
@@ -93,14 +93,14 @@ def _method(call: ast.Call) -> str:
 
 
 def gradient_kept(case: Case) -> Iterator[Draft]:
-    """GS302: keep a copy."""
+    """Keep a copy."""
     patches = appended(case.tree, case.node, ".detach().clone()")
     if patches is not None:
         yield Draft("copy-grad", f"Keep a copy of {short(case.tree.segment(case.node))}", "safe", patches)
 
 
 def gradient_none(case: Case) -> Iterator[Draft]:
-    """GS304: pass over what has no gradient."""
+    """Pass over what has no gradient."""
     tree, node, statement = case.tree, case.node, case.statement
     if not (isinstance(node, ast.Attribute) and node.attr == "grad"):
         return
@@ -194,7 +194,7 @@ def _is_loop_name(tree: Tree, statement: ast.stmt, node: ast.AST) -> bool:
 
 
 def read_in_race(case: Case) -> Iterator[Draft]:
-    """GS305: wait for the other thread."""
+    """Wait for the other thread."""
     tree, started = case.tree, case.step_statement("call")
     if not isinstance(started, ast.Assign) or len(started.targets) != 1:
         return
@@ -256,7 +256,7 @@ def _is_reachable(case: Case, started: ast.stmt, holder: ast.AST) -> bool:
 
 
 def non_leaf_copied(case: Case) -> Iterator[Draft]:
-    """GS306: store the value without its graph.  Unsafe: a later loss may have wanted the graph."""
+    """Store the value without its graph.  Unsafe: a later loss may have wanted the graph."""
     made, name = case.step_statement("made"), case.word("target")
     if made is None or not name:
         return

@@ -17,7 +17,7 @@ from gradsight.fixes.tree import Patch, Tree
 
 
 def non_scalar(case: Case) -> Iterator[Draft]:
-    """GS401: reduce to a scalar.  Unsafe: the mean and the sum are both possible, and differ."""
+    """Reduce to a scalar.  Unsafe: the mean and the sum are both possible, and differ."""
     call = case.node
     if not isinstance(call, ast.Call):
         return
@@ -39,7 +39,7 @@ def _method(call: ast.AST) -> str:
 
 
 def backward_twice(case: Case) -> Iterator[Draft]:
-    """GS402: add the losses and walk once; or keep the graph, or compute the shared part anew."""
+    """Add the losses and walk once; or keep the graph, or compute the shared part anew."""
     yield from _added(case)
     first = case.step_node("needed")
     if isinstance(first, ast.Call):
@@ -123,7 +123,7 @@ def _computed_in_loop(case: Case) -> Iterator[Draft]:
 
 
 def state_carried(case: Case) -> Iterator[Draft]:
-    """GS403: cut the carried state after each backward.  Unsafe: how far back the gradient goes is a choice."""
+    """Cut the carried state after each backward.  Unsafe: how far back the gradient goes is a choice."""
     tree, node = case.tree, case.node
     if isinstance(node, ast.Call) and _method(node) in ("append", "add", "put", "appendleft") and node.args:
         patches = appended(tree, node.args[-1], ".detach()")
@@ -244,7 +244,7 @@ def _detached_where_read(case: Case) -> Iterator[Draft]:
 
 
 def kept_alive(case: Case) -> Iterator[Draft]:
-    """GS404: keep the value without its graph."""
+    """Keep the value without its graph."""
     tree, statement = case.tree, case.statement
     value: ast.AST | None = None
     if isinstance(statement, ast.AugAssign):
@@ -296,7 +296,7 @@ def _is_number(tree: Tree, statement: ast.AugAssign) -> bool:
 
 
 def penalty(case: Case) -> Iterator[Draft]:
-    """GS405: record the gradient itself."""
+    """Record the gradient itself."""
     if isinstance(case.node, ast.Call):
         patch = with_keyword(case.tree, case.node, "create_graph", "True")
         if any(
@@ -317,7 +317,7 @@ def penalty(case: Case) -> Iterator[Draft]:
 
 
 def unused(case: Case) -> Iterator[Draft]:
-    """GS406: require the gradient before the tensor is used.  `allow_unused` would only hide the mistake."""
+    """Require the gradient before the tensor is used.  `allow_unused` would only hide the mistake."""
     tree, made, name = case.tree, case.step_statement("made"), case.word("target")
     if isinstance(made, ast.Assign) and [ast.unparse(one) for one in made.targets] == [name]:
         patches = appended(tree, made.value, ".requires_grad_()")
@@ -327,7 +327,7 @@ def unused(case: Case) -> Iterator[Draft]:
 
 
 def grows(case: Case) -> Iterator[Draft]:
-    """GS408: let each backward free its graph, and cut what is carried.  Unsafe: the gradient ends earlier."""
+    """Let each backward free its graph, and cut what is carried.  Unsafe: the gradient ends earlier."""
     if not isinstance(case.node, ast.Call):
         return
     patch = without_keyword(case.tree, case.node, "retain_graph")

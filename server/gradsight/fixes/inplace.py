@@ -24,7 +24,7 @@ MODES = ("no_grad", "inference_mode", "set_grad_enabled")
 
 
 def saved_overwritten(case: Case) -> Iterator[Draft]:
-    """GS101: write a new tensor, or let the reader keep a copy."""
+    """Write a new tensor, or let the reader keep a copy."""
     yield from written_anew(case)
     yield from twin_passed(case)
     yield from copy_kept(case)
@@ -46,7 +46,7 @@ def twin_passed(case: Case) -> Iterator[Draft]:
 
 
 def leaf_written(case: Case) -> Iterator[Draft]:
-    """GS102: an update belongs under no_grad.  A computation makes a new tensor; that is unsafe, because the name then
+    """An update belongs under no_grad.  A computation makes a new tensor; that is unsafe, because the name then
     stands for a result, and whoever holds the leaf does not see the change."""
     update = without_recording(case)
     if update is not None and is_update(case):
@@ -65,7 +65,7 @@ def _is_attribute(tree: Tree, write: Write) -> bool:
 
 
 def shared_view_written(case: Case) -> Iterator[Draft]:
-    """GS103: write a new tensor; an expanded one can be cloned where it is made."""
+    """Write a new tensor; an expanded one can be cloned where it is made."""
     yield from written_anew(case, hoist=True)
     made = case.step_node("made")
     if case.word("reason") == "overlap" and isinstance(made, ast.expr):
@@ -76,12 +76,12 @@ def shared_view_written(case: Case) -> Iterator[Draft]:
 
 
 def saved_changed_silently(case: Case) -> Iterator[Draft]:
-    """GS104: let the reader keep a copy."""
+    """Let the reader keep a copy."""
     yield from copy_kept(case)
 
 
 def written_without_grad(case: Case) -> Iterator[Draft]:
-    """GS105: take the write out of no_grad.  Unsafe: the author may have wanted the gradient not to see it."""
+    """Take the write out of no_grad.  Unsafe: the author may have wanted the gradient not to see it."""
     tree, block = case.tree, case.tree.parents.get(case.statement)
     if not isinstance(block, ast.With):
         return
@@ -114,7 +114,7 @@ def _write_moved_out(case: Case, block: ast.With) -> Iterator[Draft]:
 
 
 def step_before_backward(case: Case) -> Iterator[Draft]:
-    """GS106: step after the backward that needs the old values."""
+    """Step after the backward that needs the old values."""
     needed = case.step_statement("needed")
     if needed is None or needed not in case.tree.block(case.statement):
         return
@@ -125,7 +125,7 @@ def step_before_backward(case: Case) -> Iterator[Draft]:
 
 
 def alias_changed(case: Case) -> Iterator[Draft]:
-    """GS107: make it a copy.  Unsafe: values that are read later change, which is what the finding is about."""
+    """Make it a copy.  Unsafe: values that are read later change, which is what the finding is about."""
     node = case.node
     if case.word("how") == "state_dict" and isinstance(node, ast.expr):
         copied = reach(case.tree, "copy.deepcopy", node)
@@ -194,12 +194,12 @@ def _stored_names(given: Sequence[ast.expr]) -> Iterator[ast.Name]:
 
 
 def written_to_out(case: Case) -> Iterator[Draft]:
-    """GS108: assign the result; `out=` is never recorded."""
+    """Assign the result; `out=` is never recorded."""
     yield from written_anew(case)
 
 
 def recorded(case: Case) -> Iterator[Draft]:
-    """GS190: the same value, written out of place."""
+    """The same value, written out of place."""
     yield from written_anew(case)
 
 

@@ -30,7 +30,7 @@ OFFERED = {
 
 
 def not_registered(case: Case) -> Iterator[Draft]:
-    """GS601: the container, or the parameter, that the module knows of."""
+    """The container, or the parameter, that the module knows of."""
     value = getattr(case.statement, "value", None)
     if not isinstance(case.statement, (ast.Assign, ast.AnnAssign)) or not isinstance(value, ast.expr):
         return
@@ -107,7 +107,7 @@ def _flagged(tree: Tree, value: ast.expr) -> ast.Call | None:
 
 
 def typo(case: Case) -> Iterator[Draft]:
-    """GS602: the attribute that is meant."""
+    """The attribute that is meant."""
     tree, statement, meant = case.tree, case.statement, case.word("meant")
     target = statement.targets[0] if isinstance(statement, ast.Assign) else None
     if not isinstance(target, ast.Attribute):
@@ -126,7 +126,7 @@ def typo(case: Case) -> Iterator[Draft]:
 
 
 def super_first(case: Case) -> Iterator[Draft]:
-    """GS603: initialise the module before anything is assigned to it."""
+    """Initialise the module before anything is assigned to it."""
     tree = case.tree
     function = tree.scope(case.statement)
     if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -171,7 +171,7 @@ def _uses_arguments_only(function: FunctionNode, statement: ast.stmt) -> bool:
 
 
 def made_in_forward(case: Case) -> Iterator[Draft]:
-    """GS604: make the layer once, in __init__.  Unsafe: its parameters are then drawn at another time."""
+    """Make the layer once, in __init__.  Unsafe: its parameters are then drawn at another time."""
     tree, call = case.tree, case.node
     owner = tree.owner(case.statement)
     if not isinstance(call, ast.Call) or owner is None:
@@ -215,7 +215,7 @@ def _renamed(tree: Tree, scope: ast.AST, name: str) -> Iterator[Patch]:
 
 
 def activation_twice(case: Case) -> Iterator[Draft]:
-    """GS605: leave the activation to the loss.  Unsafe: whoever else reads the value gets another one."""
+    """Leave the activation to the loss.  Unsafe: whoever else reads the value gets another one."""
     tree, made = case.tree, case.step_node("made")
     if not isinstance(made, ast.Call):
         return

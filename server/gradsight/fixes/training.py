@@ -14,7 +14,7 @@ from gradsight.model.fix import Safety
 
 
 def never_cleared(case: Case) -> Iterator[Draft]:
-    """GS501: clear before the backward."""
+    """Clear before the backward."""
     tree, step = case.tree, case.step_statement("needed")
     holder = _receiver(step, "step")
     if step is not None and holder is None:
@@ -123,7 +123,7 @@ def is_visible(tree: Tree, holder: ast.expr, there: ast.stmt, here: ast.stmt) ->
 
 
 def cleared_before_step(case: Case) -> Iterator[Draft]:
-    """GS502: clear before the backward, or after the step."""
+    """Clear before the backward, or after the step."""
     tree, clearing = case.tree, case.statement
     if case.finding.data.get("accumulating") is True:
         yield from _cleared_after_step(case)
@@ -180,7 +180,7 @@ def _cleared_after_step(case: Case) -> Iterator[Draft]:
 
 
 def step_without_backward(case: Case) -> Iterator[Draft]:
-    """GS503: run backward, or pass the closure that does.  Unsafe: which loss is meant is a guess."""
+    """Run backward, or pass the closure that does.  Unsafe: which loss is meant is a guess."""
     tree, step = case.tree, case.statement
     scope = tree.scope(step)
     call = getattr(step, "value", None)
@@ -200,7 +200,7 @@ def step_without_backward(case: Case) -> Iterator[Draft]:
 
 
 def iterator_used_up(case: Case) -> Iterator[Draft]:
-    """GS510: keep a list of what is gone through twice.  Unsafe: what found nothing so far is done from then on."""
+    """Keep a list of what is gone through twice.  Unsafe: what found nothing so far is done from then on."""
     made = case.step_node("made")
     if not isinstance(made, (ast.Call, ast.GeneratorExp)):
         return
@@ -223,7 +223,7 @@ def _loss_before(tree: Tree, step: ast.stmt) -> str:
 
 
 def parameters_replaced(case: Case) -> Iterator[Draft]:
-    """GS504: make the optimizer after the parameters."""
+    """Make the optimizer after the parameters."""
     tree, made = case.tree, case.step_statement("made")
     block = tree.block(case.statement)
     if not isinstance(made, ast.Assign) or made not in block or not isinstance(made.targets[0], ast.Name):
@@ -240,7 +240,7 @@ def parameters_replaced(case: Case) -> Iterator[Draft]:
 
 
 def eval_left_on(case: Case) -> Iterator[Draft]:
-    """GS505: switch back to training mode.  Unsafe: dropout and batch statistics then act again."""
+    """Switch back to training mode.  Unsafe: dropout and batch statistics then act again."""
     tree, step, name = case.tree, case.step_statement("needed"), case.word("target")
     holder = _receiver(case.statement, "eval")
     if step is None or holder is None or not name:
@@ -259,7 +259,7 @@ def _has_name(tree: Tree, holder: ast.expr, place: ast.stmt) -> bool:
 
 
 def scheduler_first(case: Case) -> Iterator[Draft]:
-    """GS506: step the schedule after the optimizer.  Unsafe: the learning rates of all rounds move by one."""
+    """Step the schedule after the optimizer.  Unsafe: the learning rates of all rounds move by one."""
     tree, step = case.tree, case.step_statement("needed")
     block = tree.block(case.statement)
     anchor: ast.AST | None = step
@@ -274,7 +274,7 @@ def scheduler_first(case: Case) -> Iterator[Draft]:
 
 
 def scaled_used(case: Case) -> Iterator[Draft]:
-    """GS507: unscale before the gradients are looked at, here or where the function that looks is called."""
+    """Unscale before the gradients are looked at, here or where the function that looks is called."""
     tree, made = case.tree, case.step_statement("made")
     scaler = next(
         (
@@ -303,7 +303,7 @@ def scaled_used(case: Case) -> Iterator[Draft]:
 
 
 def foreign_gradients(case: Case) -> Iterator[Draft]:
-    """GS508: clear what the other loss has left, right before the own backward."""
+    """Clear what the other loss has left, right before the own backward."""
     tree, own, step = case.tree, case.step_statement("written"), case.step_statement("needed")
     holder = _receiver(step, "step")
     if own is None or step is None or holder is None or not is_visible(tree, holder, step, own):
@@ -325,7 +325,7 @@ def _is_only_backward(tree: Tree, foreign: ast.stmt, own: ast.stmt, step: ast.st
 
 
 def frozen_moves(case: Case) -> Iterator[Draft]:
-    """GS509: a parameter without a gradient is left alone by its optimizer."""
+    """A parameter without a gradient is left alone by its optimizer."""
     statement = case.statement
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         function = statement.value.func

@@ -38,8 +38,6 @@ Answer = dict[str, Any]
 QUICK = 5.0
 MOST_PROOFS = 5
 STEPS_OF_PROOFS = 10
-# Faults of a kept value: the graph shows who kept it, who overwrote it, and who needs it.
-DRAWABLE = ("GS101", "GS104", "GS106")
 
 
 def register(server: GradSightServer) -> None:
@@ -319,8 +317,10 @@ def _answer(ls: GradSightServer, findings: list[Finding], outcome: Outcome, pyth
 
 def _drawable(ls: GradSightServer, findings: list[Finding]) -> list[Any] | None:
     """The arguments that ask for the graph of the first confirmed fault which has one to show."""
+    from gradsight.rules import rule_of
+
     for each in _shown(ls, findings):
-        if each.code in DRAWABLE and each.data.get("verdict") == "confirmed":
+        if rule_of(each.code).is_drawable and each.data.get("verdict") == "confirmed":
             place = _link(ls, each.path, each.span.line)
             return [place["uri"], place["line"] - 1, each.code]
     return None

@@ -11,6 +11,8 @@ from gradsight.model.source import Span
 Severity = Literal["error", "warning", "info", "hint"]
 Certainty = Literal["certain", "assumed"]
 Role = Literal["made", "saved", "written", "needed", "cut", "read", "call"]
+CULPRITS: tuple[Role, ...] = ("made", "written", "cut", "read")
+"""The places of a trail that a fault can be told at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +42,11 @@ class Finding:
     related: tuple[Related, ...] = ()
     assumption: str = ""
     data: Mapping[str, str | int | bool] = field(default_factory=dict, hash=False)
+
+    def lines(self, *roles: Role) -> set[int]:
+        """The lines of the trail in the finding's own file, of some roles or of all."""
+        return {
+            step.span.line
+            for step in self.related
+            if step.path == self.path and (not roles or step.role in roles)
+        }

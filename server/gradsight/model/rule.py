@@ -1,21 +1,33 @@
-"""A rule: which events it judges, and the page that explains it.
+"""A rule: which events it judges, the page that explains it, and everything else that is true of this rule alone.
 
 A rule's module docstring is its manual page, the hover text and its test suite; see CONTRIBUTING.md.
+What another room wants to know about rules it asks of these fields: no rule is named outside `rules`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from gradsight.model.events import Event
-from gradsight.model.finding import Certainty, Finding, Related, Severity
+from gradsight.model.finding import Certainty, Finding, Related, Role, Severity
+
+if TYPE_CHECKING:
+    from gradsight.model.run_traces import RunTraces
+    from gradsight.model.torch_messages import Cause
 
 Judgement = Callable[[Event], Finding | None]
+FixBuilder = Callable[[Any], Iterator[Any]]
+"""From a `Case` to its `Draft`s; both are nouns of the room `fixes`, which stands above this one."""
+Witness = Callable[["RunTraces", Finding], bool]
+"""Whether the traces of a run say something about a finding."""
+SameCause = Callable[[Finding, Finding], bool | None]
+"""Whether a fault on another line is the one that a finding predicts; None leaves it to the trails of both."""
 TRAINING_CONTEXTS = ("forward", "loss")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rule:
     """One rule.  `judge` turns an event of one of `kinds` into a finding, or keeps silent."""
 
@@ -24,6 +36,40 @@ class Rule:
     kinds: tuple[str, ...]
     judge: Judgement
     page: str
+    advice: str = ""
+    """What to do about it, in one line."""
+    fix: FixBuilder | None = None
+    companions: tuple[Role, ...] = ("made", "saved")
+    """Findings of this rule that share one of these places have one cause, and are fixed together."""
+    silences: tuple[str, ...] = ()
+    """Codes of rules that keep quiet on a line where this one speaks."""
+    silences_callers: tuple[str, ...] = ()
+    """Codes of rules that keep quiet on the lines through which a finding of this rule was reached."""
+    says_harmless: bool = False
+    """A finding says that a write does no harm: a run that agrees confirms it, one that does not makes it vanish."""
+    is_bad_write: bool = False
+    """The fault is a write, so it contradicts whoever calls that write harmless."""
+    spoils_saved: bool = False
+    """A write destroys what backward needs: a run with a copy of every saved tensor has the right gradients."""
+    is_drawable: bool = False
+    """The graph of a run shows the fault: who kept a value, who overwrote it, and who needs it."""
+    torch_raises: bool = False
+    """Torch raises an error by itself, so that a run without it refutes the finding."""
+    messages: tuple[Cause, ...] = ()
+    """What torch says where this rule can be the cause."""
+    observed_as: tuple[str, ...] = ()
+    """Kinds of what an agent observes in a run, that are this fault."""
+    kin: str = ""
+    """Rules with the same word here tell one fault in different words: seen on one line, either is the other."""
+    same_cause: SameCause | None = None
+    shown_by: Witness | None = None
+    """Whether a run shows the fault without having observed it as one."""
+    excluded_by: Witness | None = None
+    """Whether a run with a backward that came through every place of a finding shows that it is wrong."""
+    needs_whole_run: bool = False
+    """Only a run that came through shows the fault; the traces of one that raised do not."""
+    needs_training: bool = False
+    """Only a step of an optimizer shows the fault, so a made-up call trains for some steps."""
 
     @property
     def summary(self) -> str:

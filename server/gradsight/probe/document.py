@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 from gradsight.probe.outcome import Cancelled, CouldNotRun, Died, Observed, Outcome, Raised, TimedOut, kind_of
@@ -53,7 +52,7 @@ def finding_of(fault: Mapping[str, Any]) -> dict[str, Any]:
     """A fault in the shape of a finding of `gradsight check`, with its evidence."""
     return {
         "code": fault["code"],
-        "name": rule_names().get(fault["code"], ""),
+        "name": _name_of(fault["code"]),
         "message": fault["message"],
         "severity": fault["severity"],
         "certainty": fault["certainty"],
@@ -78,12 +77,10 @@ def exit_code_of(document: Document) -> int:
     return EXIT_COULD_NOT_RUN
 
 
-@cache
-def rule_names() -> dict[str, str]:
-    """The name of each rule by its code."""
-    from gradsight.rules import ALL
+def _name_of(code: str) -> str:
+    from gradsight.rules import rule_of
 
-    return {rule.code: rule.name for rule in ALL}
+    return rule_of(code).name
 
 
 def _report_of(outcome: Outcome) -> Mapping[str, Any]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from gradsight.agent import wire
+from gradsight.probe.kinds import coded
 from gradsight.probe.outcome import (
     Cancelled,
     CouldNotRun,
@@ -204,9 +205,9 @@ class Conversation:
         elif kind == wire.PROGRESS and listen is not None:
             listen(Progress(message["backwards"], message["steps"], message["faults"], message["seconds"]))
         elif kind == wire.PARTIAL:
-            self._partial = message
+            self._partial = coded(message)
         elif kind == wire.REPORT:
-            self._report = message
+            self._report = coded(message)
         elif kind == wire.REFUSED:
             self._refusal = message
         elif kind == wire.EXITED:
@@ -248,7 +249,7 @@ class Conversation:
         if not self._started or not path.is_file():
             return None
         for message in wire.Decoder().feed(path.read_bytes()):
-            return message
+            return coded(message)
         return None
 
     def _wait(self, seconds: float) -> None:

@@ -15,10 +15,9 @@ from gradsight.model.finding import Finding
 from gradsight.probe.feedback import revised
 from gradsight.probe.guesses import SMALL, Guess, defaults_of, guess, numbers_in, parameters_of
 from gradsight.probe.minimal import Entry, Minimal
+from gradsight.rules import rule_of
 
 MOST_LESSONS = 6
-# Faults that only a step of an optimizer shows.
-_OF_TRAINING = frozenset("GS207 GS503 GS504 GS505 GS509 GS601 GS604".split())
 _BINDS_TORCH = re.compile(r"import (?:[\w.]+, *)*torch(?:\.[\w.]+)?\s*(?:,|$|#)")
 # What layers take, for a class that is one of them and has no constructor of its own.
 _OF_LAYERS = {"Linear": "4, 4", "Conv1d": "4, 4, 3", "Conv2d": "4, 4, 3", "Embedding": "4, 4", "GRU": "4, 4", "LSTM": "4, 4", "Bilinear": "4, 4, 4"}  # fmt: skip
@@ -80,7 +79,7 @@ def _starts(minimal: Minimal, entry: Entry, finding: Finding) -> Iterator[Call]:
     own = [step.span.line for step in finding.related if step.path == finding.path and step.role == "written"]
     needed = [step for step in finding.related if step.role == "needed" and step.path == finding.path]
     has_torch = any(_BINDS_TORCH.match(line) for line in minimal.lines)
-    trains = finding.code in _OF_TRAINING and not needed
+    trains = rule_of(finding.code).needs_training and not needed
     function, skip = _called(entry)
     runs_backward = bool(needed) or any(
         _is_backward(node) and node.lineno in own for node in ast.walk(function)

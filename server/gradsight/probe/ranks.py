@@ -17,6 +17,7 @@ from typing import Any
 
 from gradsight.agent import wire
 from gradsight.probe.host import BOOT, Listener, child_environment, kill_marked, private_folder
+from gradsight.probe.kinds import coded
 from gradsight.probe.outcome import (
     Cancelled,
     CouldNotRun,
@@ -193,9 +194,9 @@ class _Gathering:
             if self.listen is not None and rank.number <= 0:
                 self.listen(rank.progress)
         elif kind == wire.REPORT:
-            rank.report = message
+            rank.report = coded(message)
         elif kind == wire.PARTIAL:
-            rank.partial = message
+            rank.partial = coded(message)
         elif kind == wire.REFUSED:
             rank.refusal = str(message["text"])
 

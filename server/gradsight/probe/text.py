@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gradsight.probe.advice import help_for
 from gradsight.probe.document import Document
+from gradsight.rules import rule_of
 
 _STYLES = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
 _WORDS = {
@@ -97,7 +97,7 @@ def _print_fault(fault: Mapping[str, Any], console: Console, sources: Sources) -
     print_excerpt(marks, console, sources)
     # Remarks hang below the bar that the line numbers leave free.
     indent = " " * (max(len(str(mark.row)) for mark in marks) + 1)
-    advice = help_for(fault["code"])
+    advice = rule_of(fault["code"]).advice
     torch_message = fault["evidence"].get("torch")
     if torch_message:
         console.print(Text.assemble((f"{indent}= torch: ", "bold"), _shorten(str(torch_message))))

@@ -12,10 +12,9 @@ from typing import Any
 
 from gradsight.probe.outcome import Observed, Outcome, Raised
 from gradsight.probe.request import ProbeRequest
+from gradsight.rules import rule_of
 
 TOLERANCE = 1e-4
-# Faults of a write after a save: a copy of every saved tensor shows the right gradient.
-_SPOILED = frozenset("GS101 GS104 GS106 GS702".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ def before(request: ProbeRequest, gradients: str) -> ProbeRequest:
 
 def reference(request: ProbeRequest, code: str, gradients: str) -> ProbeRequest | None:
     """The run that shows the right gradients; None where the program as it is has to do."""
-    if code not in _SPOILED:
+    if not rule_of(code).spoils_saved:
         return None
     return replace(request, level="deep", clones=True, gradients_to=gradients)
 
@@ -66,7 +65,7 @@ def judged(code: str, first: Outcome, second: Outcome, is_compared: bool) -> Tri
     if not is_compared:
         return Trial(True, gone, torch)
     rows = second.report.get("comparison") or ()
-    is_reference = code in _SPOILED
+    is_reference = rule_of(code).spoils_saved
     return _compared(gone, rows, torch, is_reference)
 
 

@@ -97,9 +97,14 @@ Keeping a clone, and writing out of place, are unsafe: values that are read late
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -139,4 +144,21 @@ def _message(event: Event) -> str:
     return f"{text(event, 'alias')} is not a copy: it changes with its source before it is read"
 
 
-RULE = Rule("GS107", "alias-of-changed-value", ("alias-read-after-write",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.inplace import alias_changed
+
+    return alias_changed(case)
+
+
+RULE = Rule(
+    "GS107",
+    "alias-of-changed-value",
+    ("alias-read-after-write",),
+    judge,
+    __doc__,
+    advice="store or change a copy: `.clone()`",
+    fix=fix,
+    is_bad_write=True,
+    observed_as=("alias-read-after-write",),
+    shown_by=lambda run, finding: run.is_read_after_write(finding),
+)

@@ -48,9 +48,14 @@ The right name is safe: it is the only one that torch knows.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -58,4 +63,19 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-RULE = Rule("GS602", "attribute-typo", ("attribute-typo",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.modules import typo
+
+    return typo(case)
+
+
+RULE = Rule(
+    "GS602",
+    "attribute-typo",
+    ("attribute-typo",),
+    judge,
+    __doc__,
+    advice="the attribute is `requires_grad`",
+    fix=fix,
+    observed_as=("attribute-typo",),
+)

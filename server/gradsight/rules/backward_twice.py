@@ -84,9 +84,15 @@ Adding losses that share a graph and going back once is safe: the gradient is th
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding
+from gradsight.model.torch_messages import SECOND_BACKWARD, Cause
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -95,4 +101,21 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 
-RULE = Rule("GS402", "backward-twice", ("backward-twice",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.graphs import backward_twice
+
+    return backward_twice(case)
+
+
+RULE = Rule(
+    "GS402",
+    "backward-twice",
+    ("backward-twice",),
+    judge,
+    __doc__,
+    advice="add the losses and call backward once, or pass `retain_graph=True` to the first call",
+    fix=fix,
+    torch_raises=True,
+    messages=(Cause(SECOND_BACKWARD),),
+    observed_as=("backward-twice",),
+)

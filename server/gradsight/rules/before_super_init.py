@@ -75,9 +75,15 @@ net = Net(2)
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.torch_messages import alone
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -85,4 +91,25 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 
-RULE = Rule("GS603", "before-super-init", ("before-super-init",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.modules import super_first
+
+    return super_first(case)
+
+
+RULE = Rule(
+    "GS603",
+    "before-super-init",
+    ("before-super-init",),
+    judge,
+    __doc__,
+    advice="call `super().__init__()` first",
+    fix=fix,
+    messages=(
+        alone(
+            r"before (?:Module|Parameter)\.__init__",
+            "`super().__init__()` has to come before the first module or parameter is assigned.",
+        ),
+    ),
+    observed_as=("before-super-init",),
+)

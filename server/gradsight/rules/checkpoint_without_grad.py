@@ -54,9 +54,15 @@ assert block.weight.grad is not None
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding
+from gradsight.model.torch_messages import alone
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -64,4 +70,25 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-RULE = Rule("GS211", "checkpoint-without-grad", ("checkpoint-without-grad",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.cuts import checkpointed
+
+    return checkpointed(case)
+
+
+RULE = Rule(
+    "GS211",
+    "checkpoint-without-grad",
+    ("checkpoint-without-grad",),
+    judge,
+    __doc__,
+    advice="call checkpoint with `use_reentrant=False`",
+    fix=fix,
+    messages=(
+        alone(
+            r"None of the inputs have requires_grad=True",
+            "A reentrant checkpoint cuts the graph when none of its inputs requires grad.",
+        ),
+    ),
+    observed_as=("checkpoint-without-grad",),
+)

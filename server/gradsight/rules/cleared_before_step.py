@@ -59,9 +59,14 @@ Moving `zero_grad()` in front of the backward is safe: the step gets the gradien
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -71,4 +76,20 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-RULE = Rule("GS502", "cleared-before-step", ("cleared-before-step",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.training import cleared_before_step
+
+    return cleared_before_step(case)
+
+
+RULE = Rule(
+    "GS502",
+    "cleared-before-step",
+    ("cleared-before-step",),
+    judge,
+    __doc__,
+    advice="call `zero_grad()` before `backward()` or after `step()`",
+    fix=fix,
+    observed_as=("cleared-before-step",),
+    excluded_by=lambda run, finding: run.has_only_useful_steps(),
+)

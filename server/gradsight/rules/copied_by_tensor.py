@@ -60,9 +60,15 @@ torch.stack(losses).sum().backward()
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.torch_messages import NO_GRAPH, Cause
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -74,4 +80,22 @@ def judge(event: Event) -> Finding | None:
     )
 
 
-RULE = Rule("GS201", "copied-by-tensor", ("path-cut", "backward-without-graph", "term-cut"), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.cuts import copied
+
+    return copied(case)
+
+
+RULE = Rule(
+    "GS201",
+    "copied-by-tensor",
+    ("path-cut", "backward-without-graph", "term-cut"),
+    judge,
+    __doc__,
+    advice="use `torch.stack([...])` for a list of tensors, and the tensor itself instead of a copy",
+    fix=fix,
+    messages=(Cause(NO_GRAPH, rank=2),),
+    observed_as=("value-copied",),
+    kin="path-cut",
+    excluded_by=lambda run, finding: run.has_no_cut(),
+)

@@ -74,9 +74,15 @@ assert best.weight.is_leaf
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.torch_messages import alone
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -84,4 +90,25 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 
-RULE = Rule("GS306", "deepcopy-of-non-leaf", ("non-leaf-copied",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.gradients import non_leaf_copied
+
+    return non_leaf_copied(case)
+
+
+RULE = Rule(
+    "GS306",
+    "deepcopy-of-non-leaf",
+    ("non-leaf-copied",),
+    judge,
+    __doc__,
+    advice="copy with `.detach().clone()`",
+    fix=fix,
+    messages=(
+        alone(
+            r"Only Tensors created explicitly by the user",
+            "A tensor that is part of a graph cannot be deep-copied; copy a leaf, or a detached clone.",
+        ),
+    ),
+    observed_as=("non-leaf-copied",),
+)

@@ -90,9 +90,15 @@ Leaving out `detach()` is unsafe: a stopped gradient may have been the intention
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.torch_messages import NO_GRAPH, Cause
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -109,4 +115,22 @@ def _starved(event: Event) -> str:
     return f": {name} gets no gradient" if name else ""
 
 
-RULE = Rule("GS203", "detached-from-loss", ("path-cut", "backward-without-graph", "term-cut"), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.cuts import detached
+
+    return detached(case)
+
+
+RULE = Rule(
+    "GS203",
+    "detached-from-loss",
+    ("path-cut", "backward-without-graph", "term-cut"),
+    judge,
+    __doc__,
+    advice="leave out `detach()` on the way to the loss; `clone()` copies and keeps the graph",
+    fix=fix,
+    messages=(Cause(NO_GRAPH),),
+    observed_as=("detached",),
+    kin="path-cut",
+    excluded_by=lambda run, finding: run.has_no_cut(),
+)

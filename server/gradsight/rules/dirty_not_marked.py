@@ -109,9 +109,15 @@ Writing out of place is unsafe: the caller's tensor no longer changes.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.torch_messages import MODIFIED_IN_PLACE, Cause
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -119,4 +125,21 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-RULE = Rule("GS703", "dirty-not-marked", ("dirty-not-marked",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.functions import dirty
+
+    return dirty(case)
+
+
+RULE = Rule(
+    "GS703",
+    "dirty-not-marked",
+    ("dirty-not-marked",),
+    judge,
+    __doc__,
+    advice="call `ctx.mark_dirty(x)`, or write to a copy",
+    fix=fix,
+    is_bad_write=True,
+    messages=(Cause(MODIFIED_IN_PLACE, rank=4),),
+    observed_as=("dirty-not-marked",),
+)

@@ -83,9 +83,14 @@ for epoch in range(2):
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -93,4 +98,20 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-RULE = Rule("GS505", "eval-left-on", ("eval-left-on",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.training import eval_left_on
+
+    return eval_left_on(case)
+
+
+RULE = Rule(
+    "GS505",
+    "eval-left-on",
+    ("eval-left-on",),
+    judge,
+    __doc__,
+    advice="call `train()` again after the evaluation",
+    fix=fix,
+    observed_as=("eval-left-on",),
+    needs_training=True,
+)

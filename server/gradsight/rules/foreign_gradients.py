@@ -86,9 +86,14 @@ Clearing right before the network's own backward is safe where no other backward
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -96,4 +101,19 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-RULE = Rule("GS508", "foreign-gradients", ("foreign-gradients",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.training import foreign_gradients
+
+    return foreign_gradients(case)
+
+
+RULE = Rule(
+    "GS508",
+    "foreign-gradients",
+    ("foreign-gradients",),
+    judge,
+    __doc__,
+    advice="clear the gradients of both networks before each backward",
+    fix=fix,
+    observed_as=("foreign-gradients",),
+)

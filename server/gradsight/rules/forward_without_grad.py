@@ -85,9 +85,15 @@ Running the block with grad mode on, and removing the decorator, are unsafe: the
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding
+from gradsight.model.torch_messages import NO_GRAPH, Cause, alone
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -104,6 +110,29 @@ def _starved(event: Event) -> str:
     return f": {name} gets no gradient" if name else ""
 
 
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.cuts import without_grad
+
+    return without_grad(case)
+
+
 RULE = Rule(
-    "GS204", "forward-without-grad", ("path-cut", "backward-without-graph", "term-cut"), judge, __doc__
+    "GS204",
+    "forward-without-grad",
+    ("path-cut", "backward-without-graph", "term-cut"),
+    judge,
+    __doc__,
+    advice="compute the loss outside `no_grad` and `inference_mode`",
+    fix=fix,
+    messages=(
+        Cause(NO_GRAPH, rank=4),
+        alone(
+            r"[Ii]nference tensors? ",
+            "A tensor made under `inference_mode` can never take part in a graph; make it outside, or "
+            "clone it.",
+        ),
+    ),
+    observed_as=("computed-without-grad",),
+    kin="path-cut",
+    excluded_by=lambda run, finding: run.has_no_cut(),
 )

@@ -79,9 +79,14 @@ Setting `.grad` to `None` as well is safe: the parameter stays where it was froz
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -91,4 +96,20 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-RULE = Rule("GS509", "frozen-still-moves", ("frozen-still-moves",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.training import frozen_moves
+
+    return frozen_moves(case)
+
+
+RULE = Rule(
+    "GS509",
+    "frozen-still-moves",
+    ("frozen-still-moves",),
+    judge,
+    __doc__,
+    advice="leave frozen parameters out of the optimizer",
+    fix=fix,
+    observed_as=("frozen-still-moves",),
+    needs_training=True,
+)

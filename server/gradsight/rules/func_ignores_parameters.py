@@ -71,4 +71,12 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-RULE = Rule("GS407", "func-ignores-parameters", ("func-ignores-parameters",), judge, __doc__)
+RULE = Rule(
+    "GS407",
+    "func-ignores-parameters",
+    ("func-ignores-parameters",),
+    judge,
+    __doc__,
+    advice="compute with the parameters that are passed in: `functional_call(model, params, inputs)`",
+    observed_as=("func-ignores-parameters",),
+)

@@ -76,9 +76,14 @@ x.grad.zero_()
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -86,4 +91,20 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-RULE = Rule("GS302", "grad-alias", ("grad-alias-overwritten",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.gradients import gradient_kept
+
+    return gradient_kept(case)
+
+
+RULE = Rule(
+    "GS302",
+    "grad-alias",
+    ("grad-alias-overwritten",),
+    judge,
+    __doc__,
+    advice="keep a copy: `.grad.detach().clone()`",
+    fix=fix,
+    observed_as=("grad-alias-overwritten",),
+    excluded_by=lambda run, finding: run.is_never_overwritten(finding),
+)

@@ -67,9 +67,15 @@ Moving the line behind the backward, or the clearing behind the line, is unsafe:
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.torch_messages import GRADIENT_IS_NONE, Cause
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -83,4 +89,20 @@ def _why(event: Event) -> str:
     return "it was cleared" if event.names.get("cause") == "cleared" else "no backward has filled it yet"
 
 
-RULE = Rule("GS304", "grad-is-none", ("grad-is-none",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.gradients import gradient_none
+
+    return gradient_none(case)
+
+
+RULE = Rule(
+    "GS304",
+    "grad-is-none",
+    ("grad-is-none",),
+    judge,
+    __doc__,
+    advice="read `.grad` after backward, and check that the tensor is on the way to the loss",
+    fix=fix,
+    messages=(Cause(GRADIENT_IS_NONE),),
+    observed_as=("grad-is-none",),
+)

@@ -103,9 +103,15 @@ A `torch.no_grad()` block is safe where the mode is switched on again further do
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding
+from gradsight.model.torch_messages import NO_GRAPH, Cause
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -117,4 +123,20 @@ def judge(event: Event) -> Finding | None:
     )
 
 
-RULE = Rule("GS210", "grad-mode-left-off", ("grad-mode-left-off", "backward-without-graph"), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.cuts import mode_left_off
+
+    return mode_left_off(case)
+
+
+RULE = Rule(
+    "GS210",
+    "grad-mode-left-off",
+    ("grad-mode-left-off", "backward-without-graph"),
+    judge,
+    __doc__,
+    advice="use `with torch.no_grad():` so that grad mode comes back",
+    fix=fix,
+    messages=(Cause(NO_GRAPH, rank=7),),
+    observed_as=("grad-mode-left-off",),
+)

@@ -69,9 +69,15 @@ assert plain.grad is None
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.torch_messages import GRADIENT_IS_NONE, Cause, alone
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -81,4 +87,26 @@ def judge(event: Event) -> Finding | None:
     )
 
 
-RULE = Rule("GS301", "grad-of-non-leaf", ("grad-of-non-leaf",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.gradients import non_leaf_read
+
+    return non_leaf_read(case)
+
+
+RULE = Rule(
+    "GS301",
+    "grad-of-non-leaf",
+    ("grad-of-non-leaf",),
+    judge,
+    __doc__,
+    advice="call `retain_grad()` before backward, or use `torch.autograd.grad`",
+    fix=fix,
+    messages=(
+        alone(
+            r"\.grad attribute of a Tensor that is not a leaf",
+            "Only leaves keep their gradient; call `retain_grad()` on the tensor before the backward.",
+        ),
+        Cause(GRADIENT_IS_NONE, rank=2),
+    ),
+    observed_as=("grad-of-non-leaf",),
+)

@@ -55,9 +55,15 @@ Letting the tensor require grad before it is used is safe where it is made on th
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.torch_messages import UNUSED_IN_GRAPH, Cause
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -65,4 +71,20 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 
-RULE = Rule("GS406", "grad-of-unused", ("grad-of-unused",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.graphs import unused
+
+    return unused(case)
+
+
+RULE = Rule(
+    "GS406",
+    "grad-of-unused",
+    ("grad-of-unused",),
+    judge,
+    __doc__,
+    advice="take the gradient of a tensor that the output is computed from, or pass `allow_unused=True`",
+    fix=fix,
+    messages=(Cause(UNUSED_IN_GRAPH),),
+    observed_as=("grad-of-unused",),
+)

@@ -78,9 +78,14 @@ Waiting for the thread first is safe: what is read is the finished gradient. It 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -88,4 +93,19 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-RULE = Rule("GS305", "grad-read-in-race", ("grad-read-in-race",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.gradients import read_in_race
+
+    return read_in_race(case)
+
+
+RULE = Rule(
+    "GS305",
+    "grad-read-in-race",
+    ("grad-read-in-race",),
+    judge,
+    __doc__,
+    advice="wait for the thread before reading: `thread.join()`, `future.result()`",
+    fix=fix,
+    observed_as=("grad-read-in-race",),
+)

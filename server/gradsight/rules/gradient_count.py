@@ -77,9 +77,15 @@ Scale.apply(x, 2.0).sum().backward()
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.torch_messages import alone
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -87,4 +93,25 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 
-RULE = Rule("GS701", "gradient-count", ("gradient-count",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.functions import gradient_count
+
+    return gradient_count(case)
+
+
+RULE = Rule(
+    "GS701",
+    "gradient-count",
+    ("gradient-count",),
+    judge,
+    __doc__,
+    advice="return one gradient per input of `forward`, None where there is none",
+    fix=fix,
+    messages=(
+        alone(
+            r"returned an incorrect number of gradients|returned an invalid gradient",
+            "A custom function's `backward` must return one gradient for each argument of its `forward`.",
+        ),
+    ),
+    observed_as=("gradient-count",),
+)

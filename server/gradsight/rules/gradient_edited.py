@@ -91,9 +91,14 @@ Returning a new gradient is safe: what is returned is the same, and the other br
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -109,4 +114,20 @@ def _consequence(event: Event) -> str:
     return "the gradient ends here"
 
 
-RULE = Rule("GS704", "gradient-edited", ("gradient-edited",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.functions import gradient_edited
+
+    return gradient_edited(case)
+
+
+RULE = Rule(
+    "GS704",
+    "gradient-edited",
+    ("gradient-edited",),
+    judge,
+    __doc__,
+    advice="compute a new gradient and return it",
+    fix=fix,
+    observed_as=("gradient-edited",),
+    kin="result-lost",
+)

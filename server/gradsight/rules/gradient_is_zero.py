@@ -67,9 +67,15 @@ Letting the gradient pass straight through is unsafe: it is then an estimate, an
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.model.run_traces import RunTraces
 
 
 def judge(event: Event) -> Finding | None:
@@ -79,4 +85,25 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-RULE = Rule("GS208", "gradient-is-zero", ("path-cut",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.cuts import gradient_zero
+
+    return gradient_zero(case)
+
+
+def _excluded(run: RunTraces, finding: Finding) -> bool:
+    """Every parameter has got a gradient, and none of them is zero."""
+    return run.is_all_trained() and all((row.get("norm") or 0) > 0 for row in run.parameters)
+
+
+RULE = Rule(
+    "GS208",
+    "gradient-is-zero",
+    ("path-cut",),
+    judge,
+    __doc__,
+    advice="use a straight-through estimator or a smooth form",
+    fix=fix,
+    observed_as=("gradient-zero",),
+    excluded_by=_excluded,
+)

@@ -83,9 +83,15 @@ Adding `zero_grad()` at the start of a round with a single backward is safe: eac
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.model.run_traces import RunTraces
 
 
 def judge(event: Event) -> Finding | None:
@@ -93,4 +99,25 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-RULE = Rule("GS501", "gradients-never-cleared", ("gradients-never-cleared",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.training import never_cleared
+
+    return never_cleared(case)
+
+
+def _excluded(run: RunTraces, finding: Finding) -> bool:
+    """Each optimizer has found gradients in several steps, and the agent, which looks for old ones there, saw none."""
+    return bool(run.optimizers) and all(useful > 1 for _, useful in run.optimizers)
+
+
+RULE = Rule(
+    "GS501",
+    "gradients-never-cleared",
+    ("gradients-never-cleared",),
+    judge,
+    __doc__,
+    advice="call `optimizer.zero_grad()` once per step",
+    fix=fix,
+    observed_as=("gradients-never-cleared",),
+    excluded_by=_excluded,
+)

@@ -57,9 +57,14 @@ Freeing the graph in each round is unsafe: the gradient then ends at the border 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -69,4 +74,19 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-RULE = Rule("GS408", "graph-grows", ("graph-grows",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.graphs import grows
+
+    return grows(case)
+
+
+RULE = Rule(
+    "GS408",
+    "graph-grows",
+    ("graph-grows",),
+    judge,
+    __doc__,
+    advice="detach what is carried over, and drop `retain_graph=True`",
+    fix=fix,
+    observed_as=("graph-grows",),
+)

@@ -73,9 +73,14 @@ Adding the number, or the detached loss, is safe where the total is never differ
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -83,4 +88,20 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-RULE = Rule("GS404", "graph-kept-alive", ("graph-kept-alive",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.graphs import kept_alive
+
+    return kept_alive(case)
+
+
+RULE = Rule(
+    "GS404",
+    "graph-kept-alive",
+    ("graph-kept-alive",),
+    judge,
+    __doc__,
+    advice="add up `loss.item()` or `loss.detach()`",
+    fix=fix,
+    observed_as=("graph-kept-alive",),
+    kin="graph-carried",
+)

@@ -80,9 +80,15 @@ Leaving out the cut is unsafe: the gradient then reaches what came before, which
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.torch_messages import NO_GRAPH, Cause
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -92,4 +98,22 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-RULE = Rule("GS206", "hidden-cut", ("path-cut",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.cuts import hidden
+
+    return hidden(case)
+
+
+RULE = Rule(
+    "GS206",
+    "hidden-cut",
+    ("path-cut",),
+    judge,
+    __doc__,
+    advice="leave out `detach()`: `requires_grad_()` makes a new leaf and hides the cut",
+    fix=fix,
+    messages=(Cause(NO_GRAPH, rank=6),),
+    observed_as=("cut-hidden",),
+    kin="path-cut",
+    excluded_by=lambda run, finding: run.has_no_cut(),
+)

@@ -100,9 +100,15 @@ A step against the gradient (`w -= 0.1 * w.grad`) under `torch.no_grad()` is saf
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.torch_messages import alone
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -114,4 +120,30 @@ def _what(event: Event) -> str:
     return "a view of a leaf" if event.names.get("view") is True else "a leaf"
 
 
-RULE = Rule("GS102", "inplace-on-leaf", ("leaf-written",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.inplace import leaf_written
+
+    return leaf_written(case)
+
+
+RULE = Rule(
+    "GS102",
+    "inplace-on-leaf",
+    ("leaf-written",),
+    judge,
+    __doc__,
+    advice="put the update under `torch.no_grad()`, or compute a new tensor",
+    fix=fix,
+    silences=("GS105", "GS107", "GS190"),
+    is_bad_write=True,
+    torch_raises=True,
+    messages=(
+        alone(
+            r"leaf Variable that requires grad",
+            "A leaf that requires grad, a parameter for example, was written in place while autograd "
+            "was recording. Its gradient would have to be about the value before and after the write.",
+        ),
+    ),
+    observed_as=("leaf-written",),
+    kin="write-refused",
+)

@@ -105,9 +105,15 @@ Writing out of place (`y = y * 2`) is safe when no other name shares the memory 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.torch_messages import MODIFIED_IN_PLACE, Cause
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -124,4 +130,27 @@ def _is_update(event: Event) -> bool:
     return bool(event.names.get("is_parameter")) and event.names.get("mode") == "no_grad"
 
 
-RULE = Rule("GS101", "inplace-on-saved", ("saved-overwritten",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.inplace import saved_overwritten
+
+    return saved_overwritten(case)
+
+
+RULE = Rule(
+    "GS101",
+    "inplace-on-saved",
+    ("saved-overwritten",),
+    judge,
+    __doc__,
+    advice="write out of place (`x = x * 2` instead of `x *= 2`), or clone the tensor before it is changed",
+    fix=fix,
+    silences=("GS105", "GS107", "GS190"),
+    # The fault of a layer that writes in place is told where the layer is made, and its hint where it is called.
+    silences_callers=("GS190",),
+    is_bad_write=True,
+    spoils_saved=True,
+    is_drawable=True,
+    torch_raises=True,
+    messages=(Cause(MODIFIED_IN_PLACE),),
+    observed_as=("saved-overwritten",),
+)

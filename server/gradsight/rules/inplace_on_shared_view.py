@@ -90,9 +90,15 @@ Writing out of place, and a clone where the view is made, are safe when nobody r
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.torch_messages import alone
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -124,4 +130,34 @@ def _why(event: Event) -> str:
     return made
 
 
-RULE = Rule("GS103", "inplace-on-shared-view", ("shared-view-written",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.inplace import shared_view_written
+
+    return shared_view_written(case)
+
+
+RULE = Rule(
+    "GS103",
+    "inplace-on-shared-view",
+    ("shared-view-written",),
+    judge,
+    __doc__,
+    advice="write out of place: `x = x + y`, or clone the view first",
+    fix=fix,
+    silences=("GS105", "GS107", "GS190"),
+    is_bad_write=True,
+    torch_raises=True,
+    messages=(
+        alone(
+            r"is a view and (?:its base or another view|is being modified)|returns multiple views|created in no_grad mode",
+            "The tensor is one of several views of one memory, and autograd cannot record a write to it.",
+        ),
+        alone(
+            r"single memory location",
+            "Several elements of the tensor are one place in memory, after `expand` for example, so a "
+            "write has no one meaning.",
+        ),
+    ),
+    observed_as=("shared-view-written",),
+    kin="write-refused",
+)

@@ -46,9 +46,14 @@ Writing out of place is safe when no other name shares the memory; otherwise it 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -56,4 +61,18 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "hint")
 
 
-RULE = Rule("GS190", "inplace-recorded", ("inplace-recorded",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.inplace import recorded
+
+    return recorded(case)
+
+
+RULE = Rule(
+    "GS190",
+    "inplace-recorded",
+    ("inplace-recorded",),
+    judge,
+    __doc__,
+    fix=fix,
+    says_harmless=True,
+)

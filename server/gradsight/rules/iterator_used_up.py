@@ -72,9 +72,14 @@ Keeping a list is unsafe: what found nothing so far is done from then on.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -89,4 +94,19 @@ def judge(event: Event) -> Finding | None:
     )
 
 
-RULE = Rule("GS510", "iterator-used-up", ("iterator-used-up",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.training import iterator_used_up
+
+    return iterator_used_up(case)
+
+
+RULE = Rule(
+    "GS510",
+    "iterator-used-up",
+    ("iterator-used-up",),
+    judge,
+    __doc__,
+    advice="keep a list: `params = list(net.parameters())`",
+    fix=fix,
+    observed_as=("iterator-used-up",),
+)

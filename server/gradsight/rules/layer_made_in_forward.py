@@ -81,9 +81,14 @@ Moving the layer to `__init__` is unsafe: its sizes may not be known there.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -91,4 +96,22 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-RULE = Rule("GS604", "layer-made-in-forward", ("layer-made-in-forward",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.modules import made_in_forward
+
+    return made_in_forward(case)
+
+
+RULE = Rule(
+    "GS604",
+    "layer-made-in-forward",
+    ("layer-made-in-forward",),
+    judge,
+    __doc__,
+    advice="make the layer once in `__init__`",
+    fix=fix,
+    observed_as=("layer-made-in-forward",),
+    kin="parameters-untrained",
+    excluded_by=lambda run, finding: run.is_all_in_optimizers(),
+    needs_training=True,
+)

@@ -50,9 +50,15 @@ optimizer = torch.optim.SGD([weight], lr=0.1)
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.torch_messages import alone
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -60,4 +66,27 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 
-RULE = Rule("GS303", "non-leaf-in-optimizer", ("non-leaf-optimized",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.gradients import non_leaf_optimized
+
+    return non_leaf_optimized(case)
+
+
+RULE = Rule(
+    "GS303",
+    "non-leaf-in-optimizer",
+    ("non-leaf-optimized",),
+    judge,
+    __doc__,
+    advice="make the leaf last: `(torch.randn(3) * 0.1).requires_grad_()`",
+    fix=fix,
+    companions=("made", "saved", "needed"),
+    messages=(
+        alone(
+            r"can't optimize a non-leaf Tensor",
+            "The optimizer was given the result of an operation, such as `.to(...)` or `* 0.1`, "
+            "instead of the leaf itself.",
+        ),
+    ),
+    observed_as=("non-leaf-optimized",),
+)

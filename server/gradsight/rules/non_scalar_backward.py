@@ -63,9 +63,15 @@ x = torch.ones(1, 1, requires_grad=True)
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.torch_messages import alone
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -73,4 +79,27 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 
-RULE = Rule("GS401", "non-scalar-backward", ("non-scalar-backward",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.graphs import non_scalar
+
+    return non_scalar(case)
+
+
+RULE = Rule(
+    "GS401",
+    "non-scalar-backward",
+    ("non-scalar-backward",),
+    judge,
+    __doc__,
+    advice="reduce to a scalar (`.sum()`, `.mean()`), or pass `gradient=`",
+    fix=fix,
+    torch_raises=True,
+    messages=(
+        alone(
+            r"implicitly created only for scalar outputs",
+            "`backward()` was called on a tensor with more than one element. Reduce it to a loss "
+            "first, or pass `gradient=`.",
+        ),
+    ),
+    observed_as=("non-scalar-backward",),
+)

@@ -120,9 +120,14 @@ Net()(torch.ones(4, 2)).sum().backward()
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -139,4 +144,21 @@ def _message(event: Event) -> str:
     return f"{name} is a plain {container}: the {text(event, 'what')}s in it are not in parameters()"
 
 
-RULE = Rule("GS601", "not-registered", ("not-registered",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.modules import not_registered
+
+    return not_registered(case)
+
+
+RULE = Rule(
+    "GS601",
+    "not-registered",
+    ("not-registered",),
+    judge,
+    __doc__,
+    advice="hold modules in `nn.ModuleList` or `nn.ModuleDict`, tensors in `nn.Parameter`",
+    fix=fix,
+    observed_as=("not-registered",),
+    excluded_by=lambda run, finding: run.is_all_in_optimizers(),
+    needs_training=True,
+)

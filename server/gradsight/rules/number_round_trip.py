@@ -73,9 +73,15 @@ Leaving out `.item()` is safe where the number goes straight into arithmetic wit
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.torch_messages import NO_GRAPH, Cause, alone
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -90,10 +96,29 @@ def judge(event: Event) -> Finding | None:
     )
 
 
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.cuts import turned_into_number
+
+    return turned_into_number(case)
+
+
 RULE = Rule(
     "GS202",
     "number-round-trip",
     ("path-cut", "backward-without-graph", "term-cut", "numpy-refused"),
     judge,
     __doc__,
+    advice="stay in torch until after `backward()`; take numbers out only for logging",
+    fix=fix,
+    messages=(
+        Cause(NO_GRAPH, rank=3),
+        alone(
+            r"numpy\(\) on Tensor that requires grad",
+            "NumPy knows nothing of graphs: detach the tensor first, and only where its value is not "
+            "part of the loss.",
+        ),
+    ),
+    observed_as=("number-taken",),
+    kin="path-cut",
+    excluded_by=lambda run, finding: run.has_no_cut(),
 )

@@ -73,9 +73,15 @@ assert x.grad.tolist() == [1.0, 1.0]
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.torch_messages import NO_GRAPH, Cause
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -96,4 +102,22 @@ def _message(event: Event) -> str:
     return f"{text(event, 'op')} has no gradient: nothing before it learns from this loss"
 
 
-RULE = Rule("GS205", "operator-without-gradient", ("path-cut", "backward-without-graph"), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.cuts import without_gradient
+
+    return without_gradient(case)
+
+
+RULE = Rule(
+    "GS205",
+    "operator-without-gradient",
+    ("path-cut", "backward-without-graph"),
+    judge,
+    __doc__,
+    advice="use a differentiable form (softmax, a soft mask) on the way to the loss",
+    fix=fix,
+    messages=(Cause(NO_GRAPH, rank=5),),
+    observed_as=("no-derivative",),
+    kin="path-cut",
+    excluded_by=lambda run, finding: run.has_no_cut(),
+)

@@ -48,9 +48,15 @@ Assigning the result (`buffer = torch.mul(x, weight)`) is safe when no other nam
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.torch_messages import alone
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -58,4 +64,24 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 
-RULE = Rule("GS108", "out-with-grad", ("out-refused",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.inplace import written_to_out
+
+    return written_to_out(case)
+
+
+RULE = Rule(
+    "GS108",
+    "out-with-grad",
+    ("out-refused",),
+    judge,
+    __doc__,
+    fix=fix,
+    is_bad_write=True,
+    messages=(
+        alone(
+            r"don't support automatic differentiation, but one of the arguments requires grad",
+            "`out=` writes into a given tensor, which autograd does not record.",
+        ),
+    ),
+)

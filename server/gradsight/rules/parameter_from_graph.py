@@ -88,9 +88,15 @@ Using the tensor without `nn.Parameter` is safe: the value is the same, and the 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.torch_messages import NO_GRAPH, Cause
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -102,4 +108,23 @@ def judge(event: Event) -> Finding | None:
     )
 
 
-RULE = Rule("GS207", "parameter-from-graph", ("path-cut", "backward-without-graph"), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.cuts import parameter_made
+
+    return parameter_made(case)
+
+
+RULE = Rule(
+    "GS207",
+    "parameter-from-graph",
+    ("path-cut", "backward-without-graph"),
+    judge,
+    __doc__,
+    advice="make the parameter once in `__init__`, and use computed tensors as they are",
+    fix=fix,
+    messages=(Cause(NO_GRAPH, rank=8),),
+    observed_as=("parameter-made",),
+    kin="path-cut",
+    excluded_by=lambda run, finding: run.has_no_cut(),
+    needs_training=True,
+)

@@ -73,9 +73,14 @@ Making the optimizer behind the replacement is safe: it was not used in between,
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -85,4 +90,28 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-RULE = Rule("GS504", "parameters-replaced", ("parameters-replaced",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.training import parameters_replaced
+
+    return parameters_replaced(case)
+
+
+def _same_cause(finding: Finding, fault: Finding) -> bool | None:
+    """The parameters are made inside what the line of the finding calls."""
+    return True if finding.span.line in fault.lines("call") else None
+
+
+RULE = Rule(
+    "GS504",
+    "parameters-replaced",
+    ("parameters-replaced",),
+    judge,
+    __doc__,
+    advice="make the optimizer after the last change of the model",
+    fix=fix,
+    observed_as=("parameters-replaced",),
+    kin="parameters-untrained",
+    same_cause=_same_cause,
+    excluded_by=lambda run, finding: run.is_all_in_optimizers(),
+    needs_training=True,
+)

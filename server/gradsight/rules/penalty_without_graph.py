@@ -57,9 +57,15 @@ print(slope.norm())
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding
+from gradsight.model.torch_messages import UNUSED_IN_GRAPH, Cause
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -71,10 +77,20 @@ def judge(event: Event) -> Finding | None:
     )
 
 
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.graphs import penalty
+
+    return penalty(case)
+
+
 RULE = Rule(
     "GS405",
     "penalty-without-graph",
     ("penalty-without-graph", "backward-without-graph", "path-cut"),
     judge,
     __doc__,
+    advice="pass `create_graph=True` to `torch.autograd.grad`",
+    fix=fix,
+    messages=(Cause(UNUSED_IN_GRAPH, rank=2),),
+    observed_as=("penalty-without-graph",),
 )

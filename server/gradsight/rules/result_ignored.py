@@ -58,9 +58,14 @@ Assigning the result to the same name is unsafe, because the value changes. For 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -68,4 +73,20 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-RULE = Rule("GS209", "result-ignored", ("result-ignored",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.cuts import result_ignored
+
+    return result_ignored(case)
+
+
+RULE = Rule(
+    "GS209",
+    "result-ignored",
+    ("result-ignored",),
+    judge,
+    __doc__,
+    advice="assign the result: `x = x.clamp(0)`",
+    fix=fix,
+    observed_as=("result-ignored",),
+    kin="result-lost",
+)

@@ -64,9 +64,14 @@ scaler.update()
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -74,4 +79,19 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-RULE = Rule("GS507", "scaled-gradients-used", ("scaled-gradients-used",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.training import scaled_used
+
+    return scaled_used(case)
+
+
+RULE = Rule(
+    "GS507",
+    "scaled-gradients-used",
+    ("scaled-gradients-used",),
+    judge,
+    __doc__,
+    advice="call `scaler.unscale_(optimizer)` first",
+    fix=fix,
+    observed_as=("scaled-gradients-used",),
+)

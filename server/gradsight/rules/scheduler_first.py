@@ -61,9 +61,14 @@ Exchanging the two lines is unsafe: the learning rates of all rounds move by one
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -71,4 +76,19 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-RULE = Rule("GS506", "scheduler-first", ("scheduler-first",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.training import scheduler_first
+
+    return scheduler_first(case)
+
+
+RULE = Rule(
+    "GS506",
+    "scheduler-first",
+    ("scheduler-first",),
+    judge,
+    __doc__,
+    advice="call `scheduler.step()` after `optimizer.step()`",
+    fix=fix,
+    observed_as=("scheduler-first",),
+)

@@ -74,9 +74,15 @@ Letting the operator keep a clone is safe: every value stays as it is, and the g
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.torch_messages import MODIFIED_IN_PLACE, Cause
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -86,4 +92,25 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-RULE = Rule("GS104", "silent-write-to-saved", ("saved-changed-silently",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.inplace import saved_changed_silently
+
+    return saved_changed_silently(case)
+
+
+RULE = Rule(
+    "GS104",
+    "silent-write-to-saved",
+    ("saved-changed-silently",),
+    judge,
+    __doc__,
+    advice="work on a copy: `x.detach().clone()` instead of `x.data` or the array of `x.numpy()`",
+    fix=fix,
+    silences=("GS105", "GS107", "GS190"),
+    is_bad_write=True,
+    spoils_saved=True,
+    is_drawable=True,
+    messages=(Cause(MODIFIED_IN_PLACE, rank=3),),
+    observed_as=("saved-changed-silently",),
+    excluded_by=lambda run, finding: run.was_written(finding),
+)

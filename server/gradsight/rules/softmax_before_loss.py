@@ -71,9 +71,14 @@ Leaving out the activation is unsafe: the loss and its gradient change.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -81,4 +86,19 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-RULE = Rule("GS605", "softmax-before-loss", ("softmax-before-loss",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.modules import activation_twice
+
+    return activation_twice(case)
+
+
+RULE = Rule(
+    "GS605",
+    "softmax-before-loss",
+    ("softmax-before-loss",),
+    judge,
+    __doc__,
+    advice="pass the scores as they are: the loss applies the activation itself",
+    fix=fix,
+    observed_as=("softmax-before-loss",),
+)

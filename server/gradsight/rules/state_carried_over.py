@@ -70,9 +70,15 @@ Detaching the carried state is unsafe: the gradient then ends at the border of t
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
-from gradsight.model.finding import Finding
+from gradsight.model.finding import CULPRITS, Finding
 from gradsight.model.rule import Rule, make_finding
+from gradsight.model.torch_messages import SECOND_BACKWARD, Cause
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -85,4 +91,29 @@ def judge(event: Event) -> Finding | None:
     )
 
 
-RULE = Rule("GS403", "state-carried-over", ("state-carried",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.graphs import state_carried
+
+    return state_carried(case)
+
+
+def _same_cause(finding: Finding, fault: Finding) -> bool | None:
+    """One graph, carried over by one line and saved by the other, and needed by one backward."""
+    if finding.span.line in fault.lines(*CULPRITS) or fault.span.line not in finding.lines("saved"):
+        return None
+    return bool(finding.lines("needed") & fault.lines("needed"))
+
+
+RULE = Rule(
+    "GS403",
+    "state-carried-over",
+    ("state-carried",),
+    judge,
+    __doc__,
+    advice="detach the state between iterations: `h = h.detach()`",
+    fix=fix,
+    messages=(Cause(SECOND_BACKWARD, rank=2),),
+    observed_as=("state-carried",),
+    kin="graph-carried",
+    same_cause=_same_cause,
+)

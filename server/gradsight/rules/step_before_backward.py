@@ -123,9 +123,15 @@ Moving the step behind the last backward is unsafe: both gradients are then appl
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.torch_messages import MODIFIED_IN_PLACE, Cause
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -149,4 +155,25 @@ def _message(event: Event) -> str:
     return f"this step changes {subject}, which {text(event, 'op')} kept for a backward that comes later"
 
 
-RULE = Rule("GS106", "step-before-backward", ("saved-overwritten", "saved-changed-silently"), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.inplace import step_before_backward
+
+    return step_before_backward(case)
+
+
+RULE = Rule(
+    "GS106",
+    "step-before-backward",
+    ("saved-overwritten", "saved-changed-silently"),
+    judge,
+    __doc__,
+    advice="call `backward()` before `step()`, or compute the second loss again after the step",
+    fix=fix,
+    silences=("GS105", "GS107", "GS190"),
+    is_bad_write=True,
+    spoils_saved=True,
+    is_drawable=True,
+    torch_raises=True,
+    messages=(Cause(MODIFIED_IN_PLACE, rank=2),),
+    observed_as=("parameter-stepped",),
+)

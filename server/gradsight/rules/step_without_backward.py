@@ -76,9 +76,14 @@ Running the backward of the last loss first is unsafe: which loss is meant is a 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -88,4 +93,21 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-RULE = Rule("GS503", "step-without-backward", ("step-without-backward",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.training import step_without_backward
+
+    return step_without_backward(case)
+
+
+RULE = Rule(
+    "GS503",
+    "step-without-backward",
+    ("step-without-backward",),
+    judge,
+    __doc__,
+    advice="call `backward()` on a loss of these parameters before `step()`",
+    fix=fix,
+    observed_as=("step-without-backward",),
+    excluded_by=lambda run, finding: run.has_only_useful_steps(),
+    needs_training=True,
+)

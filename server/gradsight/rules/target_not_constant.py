@@ -67,9 +67,14 @@ loss.backward()
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -77,4 +82,21 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "info")
 
 
-RULE = Rule("GS290", "target-not-constant", ("target-not-constant",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.cuts import target_moves
+
+    return target_moves(case)
+
+
+RULE = Rule(
+    "GS290",
+    "target-not-constant",
+    ("target-not-constant",),
+    judge,
+    __doc__,
+    advice="detach the target if it is meant as a constant",
+    fix=fix,
+    observed_as=("target-not-constant",),
+    # That a target carries a gradient is shown only when a backward took it.
+    needs_whole_run=True,
+)

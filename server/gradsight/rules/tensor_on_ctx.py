@@ -86,9 +86,14 @@ Saving a copy for backward is safe: the gradient is taken at the values that `fo
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -96,4 +101,28 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-RULE = Rule("GS702", "tensor-on-ctx", ("tensor-on-ctx",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.functions import kept_on_ctx
+
+    return kept_on_ctx(case)
+
+
+def _same_cause(finding: Finding, fault: Finding) -> bool:
+    """The finding is where the context gets the tensor, the fault where the tensor is overwritten."""
+    kept = f"ctx.{finding.data.get('name', '')}" == fault.data.get("saved_as")
+    return kept and bool(finding.lines("call") & fault.lines("saved"))
+
+
+RULE = Rule(
+    "GS702",
+    "tensor-on-ctx",
+    ("tensor-on-ctx",),
+    judge,
+    __doc__,
+    advice="keep tensors with `ctx.save_for_backward`, which checks that they are unchanged",
+    fix=fix,
+    is_bad_write=True,
+    spoils_saved=True,
+    observed_as=("tensor-on-ctx",),
+    same_cause=_same_cause,
+)

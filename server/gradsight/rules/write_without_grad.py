@@ -64,9 +64,14 @@ Writing out of place with grad mode on is unsafe: the value stays the same and t
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
+
+if TYPE_CHECKING:
+    from gradsight.fixes.draft import Case, Drafts
 
 
 def judge(event: Event) -> Finding | None:
@@ -74,4 +79,20 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-RULE = Rule("GS105", "write-without-grad", ("graph-written-without-grad",), judge, __doc__)
+def fix(case: Case) -> Drafts:
+    from gradsight.fixes.inplace import written_without_grad
+
+    return written_without_grad(case)
+
+
+RULE = Rule(
+    "GS105",
+    "write-without-grad",
+    ("graph-written-without-grad",),
+    judge,
+    __doc__,
+    advice="compute the new value out of place and with grad mode on",
+    fix=fix,
+    is_bad_write=True,
+    observed_as=("graph-written-without-grad",),
+)

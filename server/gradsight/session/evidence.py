@@ -19,8 +19,6 @@ from gradsight.session.units import Unit, lines_now, units_of
 Verdict = Literal["confirmed", "refuted", "not-reached", "undecided", "seen"]
 """Undecided: the run came through, and a probe sees nothing that would settle it.  Seen: nobody had predicted it."""
 SILENT: frozenset[Verdict] = frozenset({"not-reached", "undecided"})
-# Hints that say that a write is harmless: a run that agrees confirms them, one that does not makes them vanish.
-HARMLESS = frozenset({"GS190"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +78,7 @@ class EvidenceBook:
             entry = by_place.get(_key(finding))
             if entry is None:
                 shown.append(finding)
-            elif not (finding.code in HARMLESS and entry[0].verdict == "refuted"):
+            elif not (_says_harmless(finding) and entry[0].verdict == "refuted"):
                 shown.append(told(finding, *entry))
         for finding in findings:
             by_place.pop(_key(finding), None)
@@ -91,7 +89,7 @@ class EvidenceBook:
 def told(finding: Finding, evidence: Evidence, moved: Finding) -> Finding:
     """A finding with what a probe showed about it."""
     data = {**finding.data, "verdict": evidence.verdict, "torch": evidence.torch, "said": evidence.said}
-    if finding.code in HARMLESS:
+    if _says_harmless(finding):
         return replace(finding, data=data)
     if evidence.verdict in ("confirmed", "seen"):
         message = f"confirmed on torch {evidence.torch}: {finding.message}"
@@ -110,7 +108,7 @@ def shown_by_probe(finding: Finding) -> list[str]:
         return ["", f"*The last probe (torch {torch}) did not come here.*"]
     if verdict == "undecided":
         return ["", f"*The last probe (torch {torch}) came here, and saw nothing that decides it.*"]
-    if verdict == "refuted" or (verdict == "confirmed" and finding.code in HARMLESS):
+    if verdict == "refuted" or (verdict == "confirmed" and _says_harmless(finding)):
         return ["", f"*The last probe (torch {torch}) ran it, and the gradient was exact.*"]
     if verdict in ("confirmed", "seen") and said:
         return ["", f"torch {torch} said:", "", f"> {said.split(' Hint:')[0]}"]
@@ -143,6 +141,12 @@ def _moved(evidence: Evidence, text: str) -> Finding | None:
         for step in finding.related
     )
     return replace(finding, span=shift(finding.span), related=related)
+
+
+def _says_harmless(finding: Finding) -> bool:
+    from gradsight.rules import rule_of
+
+    return rule_of(finding.code).says_harmless
 
 
 def _key(finding: Finding) -> tuple[str, int]:

@@ -6,8 +6,10 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from gradsight.model.finding import Finding
+from gradsight.model.torch_messages import TorchMessage
 from gradsight.session.pages import page_url
 
 _FRAME = re.compile(r'File "(?P<path>[^"\n]+)", line (?P<line>\d+)')
@@ -45,101 +47,19 @@ class Suspect:
     is_on_traceback: bool
 
 
-MEANINGS = (
-    Meaning(
-        r"modified by an inplace operation",
-        "Backward needs a value that an operator kept during the forward pass, and something has overwritten it since. "
-        "The line in the traceback is the backward; the culprit is the write, which torch does not name.",
-        ("GS101", "GS106", "GS104", "GS703"),
-    ),
-    Meaning(
-        r"leaf Variable that requires grad",
-        "A leaf that requires grad, a parameter for example, was written in place while autograd was recording. "
-        "Its gradient would have to be about the value before and after the write.",
-        ("GS102",),
-    ),
-    Meaning(
-        r"is a view and (?:its base or another view|is being modified)|returns multiple views|created in no_grad mode",
-        "The tensor is one of several views of one memory, and autograd cannot record a write to it.",
-        ("GS103",),
-    ),
-    Meaning(
-        r"single memory location",
-        "Several elements of the tensor are one place in memory, after `expand` for example, so a write has no one meaning.",
-        ("GS103",),
-    ),
-    Meaning(
-        r"implicitly created only for scalar outputs",
-        "`backward()` was called on a tensor with more than one element. Reduce it to a loss first, or pass `gradient=`.",
-        ("GS401",),
-    ),
-    Meaning(
-        r"backward through the graph a second time",
-        "The values that this backward needs were freed by an earlier one. Either the same loss is used twice, or a tensor "
-        "that is carried from one iteration to the next still holds the old graph.",
-        ("GS402", "GS403"),
-    ),
-    Meaning(
-        r"does not require grad and does not have a grad_fn",
-        "Nothing on the way to this loss is recorded: the path was cut before, by a detach, a copy, a number or a mode.",
-        ("GS203", "GS201", "GS202", "GS204", "GS205", "GS206", "GS210", "GS207"),
-    ),
-    Meaning(
-        r"can't optimize a non-leaf Tensor",
-        "The optimizer was given the result of an operation, such as `.to(...)` or `* 0.1`, instead of the leaf itself.",
-        ("GS303",),
-    ),
-    Meaning(
-        r"appears? to not have been used in the graph|One of the differentiated Tensors",
-        "A gradient was asked for with respect to a tensor that the output does not depend on.",
-        ("GS406", "GS405"),
-    ),
-    Meaning(
-        r"Only Tensors created explicitly by the user",
-        "A tensor that is part of a graph cannot be deep-copied; copy a leaf, or a detached clone.",
-        ("GS306",),
-    ),
-    Meaning(
-        r"returned an incorrect number of gradients|returned an invalid gradient",
-        "A custom function's `backward` must return one gradient for each argument of its `forward`.",
-        ("GS701",),
-    ),
-    Meaning(
-        r"[Ii]nference tensors? ",
-        "A tensor made under `inference_mode` can never take part in a graph; make it outside, or clone it.",
-        ("GS204",),
-    ),
-    Meaning(
-        r"before (?:Module|Parameter)\.__init__",
-        "`super().__init__()` has to come before the first module or parameter is assigned.",
-        ("GS603",),
-    ),
-    Meaning(
-        r"numpy\(\) on Tensor that requires grad",
-        "NumPy knows nothing of graphs: detach the tensor first, and only where its value is not part of the loss.",
-        ("GS202",),
-    ),
-    Meaning(
-        r"don't support automatic differentiation, but one of the arguments requires grad",
-        "`out=` writes into a given tensor, which autograd does not record.",
-        ("GS108",),
-    ),
-    Meaning(
-        r"None of the inputs have requires_grad=True",
-        "A reentrant checkpoint cuts the graph when none of its inputs requires grad.",
-        ("GS211",),
-    ),
-    Meaning(
-        r"\.grad attribute of a Tensor that is not a leaf",
-        "Only leaves keep their gradient; call `retain_grad()` on the tensor before the backward.",
-        ("GS301",),
-    ),
-    Meaning(
-        r"'NoneType' object has no attribute|NoneType",
-        "A `.grad` was used while it was None: no backward has reached this tensor.",
-        ("GS304", "GS301"),
-    ),
-)
+@cache
+def meanings() -> tuple[Meaning, ...]:
+    """The messages that rules name as theirs; those whose words stand in other messages too come last."""
+    from gradsight.rules import ALL
+
+    causes: dict[TorchMessage, list[tuple[int, str]]] = {}
+    for rule in ALL:
+        for cause in rule.messages:
+            causes.setdefault(cause.message, []).append((cause.rank, rule.code))
+    return tuple(
+        Meaning(message.pattern, message.meaning, tuple(code for _, code in sorted(ranked)))
+        for message, ranked in sorted(causes.items(), key=lambda each: each[0].is_vague)
+    )
 
 
 def message_of(text: str) -> str:
@@ -159,7 +79,7 @@ def frames_of(text: str) -> list[Frame]:
 
 def meaning_of(message: str) -> Meaning | None:
     """What torch means; None for a message that is not about autograd."""
-    return next((each for each in MEANINGS if re.search(each.pattern, message)), None)
+    return next((each for each in meanings() if re.search(each.pattern, message)), None)
 
 
 def suspects(meaning: Meaning, frames: Sequence[Frame], findings: Iterable[Finding]) -> list[Suspect]:

@@ -6,29 +6,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gradsight.model.finding import Finding, Related, Role
+from gradsight.model.finding import CULPRITS, Finding, Related, Role
+from gradsight.model.run_traces import RunTraces
 from gradsight.model.source import Span
-from gradsight.session.evidence import HARMLESS, Evidence, Verdict, evidence_of
-from gradsight.session.traces import Traces
+from gradsight.rules import ALL, kin_of, rule_of
+from gradsight.session.evidence import Evidence, Verdict, evidence_of
+from gradsight.session.traces import excludes, shows
 
 Visited = Mapping[str, Collection[int]]
-# The places of a trail that a fault can be told at.
-CULPRITS = frozenset({"made", "written", "cut", "read"})
-# Rules that speak of an error which torch raises by itself, so that a run without it refutes them.
-RAISING = frozenset("GS101 GS102 GS103 GS106 GS401 GS402".split())
-# Rules that tell one fault in different words: seen on one line, either is the other.
-ALIKE = tuple(
-    frozenset(group.split())
-    for group in (
-        "GS102 GS103",
-        "GS201 GS202 GS203 GS204 GS205 GS206 GS207",
-        "GS209 GS704",
-        "GS504 GS604",
-        "GS403 GS404",
-    )
-)
-# Faults of a write: they contradict a hint that calls the write harmless.
-_OF_WRITES = ("GS10", "GS702", "GS703")
+BAD_WRITES = frozenset(rule.code for rule in ALL if rule.is_bad_write)
 
 
 def judge(
@@ -37,10 +23,10 @@ def judge(
     visited: Visited,
     text: str,
     path: str,
-    traces: Traces | None = None,
+    traces: RunTraces | None = None,
 ) -> list[Evidence]:
     """What the document of a probe says about the findings of the file at `path`, whose text was run."""
-    traces = traces or Traces()
+    traces = traces or RunTraces()
     torch = str(document["torch"] or "").split("+")[0]
     extent = f"in its first {document['stopped']}" if document.get("stopped") else ""
     last = text.count("\n") + 1
@@ -49,7 +35,7 @@ def judge(
     matched: set[int] = set()
     judged = []
     for finding in findings:
-        if finding.code in HARMLESS:
+        if rule_of(finding.code).says_harmless:
             verdict = _harmless(finding, faults, document, visited)
             judged.append(evidence_of(verdict, finding, torch, text, extent=extent))
             continue
@@ -105,38 +91,32 @@ def same_fault(finding: Finding, fault: Finding, visited: Visited | None = None)
     if finding.path != fault.path:
         return False
     if finding.span.line <= fault.span.line <= finding.span.end_line:
-        return finding.code == fault.code or any({finding.code, fault.code} <= group for group in ALIKE)
+        return fault.code in kin_of(finding.code)
     if finding.code != fault.code:
         return False
-    if finding.code == "GS702":
-        # The finding is where the context gets the tensor, the fault where the tensor is overwritten.
-        kept = f"ctx.{finding.data.get('name', '')}" == fault.data.get("saved_as")
-        return kept and bool(_lines(finding, {"call"}) & _lines(fault, {"saved"}))
-    if finding.span.line in _lines(fault, CULPRITS):
+    same_cause = rule_of(finding.code).same_cause
+    is_same = same_cause(finding, fault) if same_cause is not None else None
+    if is_same is not None:
+        return is_same
+    if finding.span.line in fault.lines(*CULPRITS):
         return True
-    if finding.code == "GS504" and finding.span.line in _lines(fault, {"call"}):
-        # The parameters are made inside what this line calls.
-        return True
-    if finding.code == "GS403" and fault.span.line in _lines(finding, {"saved"}):
-        # One graph, carried over by this line and saved by that one, and needed by one backward.
-        return bool(_lines(finding, {"needed"}) & _lines(fault, {"needed"}))
     # A place behind the one where torch stopped was never reached.
-    reached = {*_lines(fault), *(visited or {}).get(finding.path, ())}
-    return fault.span.line in _lines(finding, CULPRITS) and finding.span.line in reached
+    reached = {*fault.lines(), *(visited or {}).get(finding.path, ())}
+    return fault.span.line in finding.lines(*CULPRITS) and finding.span.line in reached
 
 
-def _unmatched(finding: Finding, document: Mapping[str, Any], visited: Visited, traces: Traces) -> Verdict:
+def _unmatched(finding: Finding, document: Mapping[str, Any], visited: Visited, traces: RunTraces) -> Verdict:
     """The verdict on a finding that no fault belongs to."""
     came_through = document["outcome"] in ("clean", "faults")
-    # That a target carries a gradient is shown only when a backward took it.
-    if traces.shows(finding) and (came_through or finding.code != "GS290"):
+    rule = rule_of(finding.code)
+    if shows(traces, finding) and (came_through or not rule.needs_whole_run):
         return "confirmed"
     if not _went_through(finding, visited):
         return "not-reached"
-    if finding.code in RAISING:
+    if rule.torch_raises:
         # A program that ended early might have raised it in a later round.
         return "refuted" if came_through else "not-reached"
-    return "refuted" if document["outcome"] == "clean" and traces.excludes(finding) else "undecided"
+    return "refuted" if document["outcome"] == "clean" and excludes(traces, finding) else "undecided"
 
 
 def _harmless(
@@ -144,8 +124,8 @@ def _harmless(
 ) -> Verdict:
     """The verdict on a hint that calls a write harmless."""
     for fault in faults:
-        if fault.path == finding.path and fault.code.startswith(_OF_WRITES):
-            if finding.span.line in {fault.span.line, *_lines(fault, {"written"})}:
+        if fault.path == finding.path and fault.code in BAD_WRITES:
+            if finding.span.line in {fault.span.line, *fault.lines("written")}:
                 return "refuted"
     is_over = document["outcome"] in ("clean", "faults") and bool(document.get("backwards"))
     return "confirmed" if is_over and _went_through(finding, visited) else "not-reached"
@@ -157,15 +137,6 @@ def _went_through(finding: Finding, visited: Visited) -> bool:
     return all(
         any(span.line <= row <= span.end_line for row in visited.get(path, ())) for path, span in places
     )
-
-
-def _lines(finding: Finding, roles: Collection[str] | None = None) -> set[int]:
-    """The lines of a trail in the finding's own file, of some roles or of all."""
-    return {
-        step.span.line
-        for step in finding.related
-        if step.path == finding.path and (roles is None or step.role in roles)
-    }
 
 
 def _within(fault: Finding, path: str, last: int) -> Finding:
