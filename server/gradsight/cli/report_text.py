@@ -53,6 +53,11 @@ def write(gathered: Gathered, documents: Documents, out: TextIO, color: str) -> 
     for finding in gathered.findings:
         lines += [*lay_out(finding, documents), []]
     lines.append(summary(gathered))
+    put(lines, out, color)
+
+
+def put(lines: list[list[Run]], out: TextIO, color: str) -> None:
+    """Write lines out, painted where that is wanted."""
     lines = [[(text.translate(_CONTROLS), style) for text, style in line] for line in lines]
     if wants_color(out, color):
         _paint(lines, out, forced=color == "always")

@@ -31,7 +31,7 @@ from gradsight.session.schedule import Urgency, Worker
 
 if TYPE_CHECKING:
     from gradsight.session.prober import Prober
-    from gradsight.session.proofs import Attempt
+    from gradsight.session.proving import Decided
 
 log = logging.getLogger(__name__)
 
@@ -59,8 +59,8 @@ class Session:
         self.scanner = Scanner(self)
         self.offers = OfferMemory()
         self.evidence = EvidenceBook()
-        self.proven: dict[tuple[str, str, int], Attempt] = {}
-        """Programs that showed a finding, by path, code and line."""
+        self.decided: Decided = {}
+        """Programs that have decided about a finding."""
         self.options_for: Callable[[Document], Options] = lambda document: Options()
         self.options_at: Callable[[str], Options] = lambda path: Options()
         self.on_report: Callable[[Document, set[str]], None] = lambda document, elsewhere: None
