@@ -57,7 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("place", metavar="FILE[:LINE]", help="a file, or the line of a finding in it")
     parser.add_argument("--format", choices=("text", "json"), default="text", dest="form")
-    probe_arguments.add(parser, ProbeOptions.steps, ProbeOptions.timeout)
+    limits = ProbeOptions()
+    probe_arguments.add(parser, limits.steps, limits.timeout)
     parser.add_argument("--seed", type=int, default=0, help="seed random, numpy and torch (0)")
     parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours in text (auto)")  # fmt: skip
 
@@ -89,8 +90,9 @@ def run(args: argparse.Namespace) -> int:
     proofs = asyncio.run(_prove(Subject(opened.source, request, opened.check), chosen)) if chosen else []
     refusal = next((proof.outcome for proof in proofs if isinstance(proof.outcome, CouldNotRun)), None)
     if refusal is not None:
-        hint = "; --python names another interpreter" if refusal.detail == "torch" else ""
-        return fail(f"{refusal.reason}: {request.python}{hint}")
+        if refusal.detail != "torch":
+            return fail(refusal.reason)
+        return fail(f"no torch in {request.python} ({refusal.reason}): --python names another interpreter")
     if args.form == "json":
         json.dump(_document(opened, request, proofs), sys.stdout, indent=2, default=str)
         sys.stdout.write("\n")
