@@ -1,6 +1,6 @@
 """Code actions: quick fixes, safe fixes for the whole file, rewrites, and comments that silence.
 
-An edit is computed on the text as it is now, never from a range that the client sends back: some editors send bytes.
+An edit is one for the text as it is now, never made from a range that the client sends back: some editors send bytes.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ async def code_actions(
     actions = [_action(ls, document, offer, asked, context.diagnostics) for offer in offers]
     fixes = [offer for offer in offers if offer.purpose == "fix" and offer.finding is not None]
     is_news = any(_title(ls, document, offer) == offer.title for offer in fixes)
-    if is_news and ls.session.options_for(document).probe.allowed:
+    if is_news and document.options.probe.allowed:
         actions.insert(offers.index(fixes[-1]) + 1, _verification(ls, spot, fixes, context.diagnostics))
     return actions
 
@@ -93,7 +93,10 @@ async def apply(ls: GradSightServer, handle: Any) -> None:
 
 
 async def edit_for(ls: GradSightServer, handle: dict[str, Any]) -> types.WorkspaceEdit | None:
-    """The edit that a handle stands for, computed on the present text; None if it no longer applies."""
+    """The edit that a handle stands for in the present text; None if it no longer applies.
+
+    What was worked out when the action was offered is used if nothing has changed since.
+    """
     document = ls.session.open.documents.get(str(handle.get("document")))
     title, line = handle.get("title"), handle.get("line")
     purpose = next((each for each in KINDS if each == handle.get("purpose")), None)

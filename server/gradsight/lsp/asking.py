@@ -111,7 +111,7 @@ def _options(ls: GradSightServer, uri: str) -> ProbeOptions:
     """The options that hold for a file; those of the first folder when none is named."""
     spot = spot_of(ls.session, uri) if uri else None
     if spot is not None:
-        return ls.session.options_for(spot.document).probe
+        return spot.document.options.probe
     return next(iter(ls.choices.folders.values()), ls.choices.common).probe
 
 

@@ -20,7 +20,7 @@ def register(server: GradSightServer) -> None:
 async def inlay_hints(ls: GradSightServer, params: types.InlayHintParams) -> list[types.InlayHint]:
     """A hint for each tensor name that is bound in the range."""
     spot = spot_of(ls.session, params.text_document.uri)
-    if spot is None or not ls.session.options_for(spot.document).inlay_hints:
+    if spot is None or not spot.document.options.inlay_hints:
         return []
     document = spot.document
     await ls.session.current(document)

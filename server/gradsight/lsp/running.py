@@ -14,7 +14,6 @@ from gradsight.lsp.places import Spot, spot_of
 from gradsight.lsp.progress import Reporter
 from gradsight.model.finding import Finding
 from gradsight.session.documents import Document
-from gradsight.session.probe_options import ProbeOptions
 
 if TYPE_CHECKING:
     from gradsight.lsp.server import GradSightServer
@@ -41,13 +40,9 @@ def trusted_spot(ls: GradSightServer, uri: str) -> Spot:
     spot = spot_of(ls.session, uri)
     if spot is None:
         raise Refused("there is no Python here to probe: open the file, or choose a cell with code")
-    if not probe_options(ls, spot.document).allowed:
+    if not spot.document.options.probe.allowed:
         raise Refused(UNTRUSTED)
     return spot
-
-
-def probe_options(ls: GradSightServer, document: Document) -> ProbeOptions:
-    return ls.session.options_for(document).probe
 
 
 async def findings_of(ls: GradSightServer, spot: Spot) -> list[Finding]:
@@ -76,7 +71,7 @@ def request_of(ls: GradSightServer, document: Document) -> ProbeRequest:
     """The text of a document as a program, within the user's limits."""
     from gradsight.session.proving import program_of
 
-    return program_of(document.source, probe_options(ls, document), _directory(ls, document))
+    return program_of(document.source, document.options.probe, _directory(ls, document))
 
 
 def subject_of(ls: GradSightServer, document: Document) -> Subject:

@@ -59,8 +59,6 @@ class GradSightServer(LanguageServer):
         """Addresses whose last published diagnostics were not empty."""
         self.progress_shown: int | str | None = None
         """The token under which the newest probe tells how far it is."""
-        self.session.options_for = self.choices.options_for
-        self.session.options_at = self.choices.options_at
         self.session.on_report = self._on_report
         self.session.on_outdated = self.refresh
         self.session.on_complaint = self.tell
