@@ -35,7 +35,7 @@ def register(server: GradSightServer) -> None:
     """Offer actions, complete them, and apply them for clients that only know commands."""
     server.feature(types.TEXT_DOCUMENT_CODE_ACTION)(code_actions)
     server.feature(types.CODE_ACTION_RESOLVE)(resolve)
-    server.command(APPLY)(apply)
+    server.add_command(APPLY, apply)
 
 
 async def code_actions(

@@ -28,9 +28,9 @@ MOST_FILES = 200
 
 def register(server: GradSightServer) -> None:
     """Offer the commands."""
-    server.command("gradsight.environment")(environment)
-    server.command("gradsight.explainError")(explain_error)
-    server.command("gradsight.refreshFacts")(refresh_facts)
+    server.add_command("gradsight.environment", environment)
+    server.add_command("gradsight.explainError", explain_error)
+    server.add_command("gradsight.refreshFacts", refresh_facts)
 
 
 async def environment(ls: GradSightServer, uri: str = "") -> Answer:
@@ -79,7 +79,7 @@ async def refresh_facts(ls: GradSightServer, uri: str = "") -> Answer:
     if not options.allowed:
         raise Refused(UNTRUSTED)
     python = resolve(options.interpreter)
-    reporter = Reporter(ls, ls.protocol.progress_token)
+    reporter = Reporter(ls, ls.progress_token)
     await reporter.begin(f"Measuring the torch of {python}")
     loop = asyncio.get_running_loop()
     stopped = threading.Event()

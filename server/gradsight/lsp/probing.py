@@ -45,7 +45,7 @@ DRAWABLE = ("GS101", "GS104", "GS106")
 def register(server: GradSightServer) -> None:
     """Offer the commands, the lens, and the cancel button of a progress bar."""
     for name, handler in COMMANDS.items():
-        server.command(name)(handler)
+        server.add_command(name, handler)
     server.feature(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)(cancel_progress)
     server.lens_commands += [
         LensCommand("Probe", "gradsight.probeFunction", ("function",)),

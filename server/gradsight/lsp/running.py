@@ -94,7 +94,7 @@ def run_shown(ls: GradSightServer) -> Run:
     from gradsight.probe.outcome import Cancelled
 
     async def run(request: ProbeRequest, title: str) -> Outcome:
-        reporter = Reporter(ls, ls.protocol.progress_token)
+        reporter = Reporter(ls, ls.progress_token)
         await reporter.begin(title)
         ls.progress_shown = reporter.token
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pygls.exceptions import JsonRpcInternalError
+from pygls.exceptions import JsonRpcInternalError, JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
 from gradsight import __version__
@@ -27,7 +29,7 @@ from gradsight.lsp import (
 )
 from gradsight.lsp.client import Client
 from gradsight.lsp.convert import path_of
-from gradsight.lsp.protocol import Conversation, settle
+from gradsight.lsp.protocol import EditorConversation, settle
 from gradsight.lsp.wire_types import types
 from gradsight.session.documents import Document
 from gradsight.session.session import Session
@@ -36,23 +38,28 @@ if TYPE_CHECKING:
     from gradsight.model.finding import Finding
 
 log = logging.getLogger(__name__)
+Handler = Callable[..., Any]
 FEATURES = (documents, notebooks, hover, actions, hints, lenses, settings, watching, probing, asking)
 
 
 class GradSightServer(LanguageServer):
     """What pygls calls a language server, with a session behind it."""
 
-    protocol: Conversation
+    protocol: EditorConversation
 
     def __init__(self, session: Session | None = None) -> None:
         super().__init__(
             "gradsight",
             __version__,
-            protocol_cls=Conversation,
+            protocol_cls=EditorConversation,
         )
         self.session = session if session is not None else Session()
         self.client = Client()
         self.choices = settings.Choices(self)
+        self.commands: dict[str, Handler] = {}
+        """What a client can have done, by name."""
+        self.progress_token: int | str | None = None
+        """Where the client wants to hear how far the command is that starts just now."""
         self.lens_commands: list[lenses.LensCommand] = []
         """Commands that are offered above functions; whoever can run something adds one."""
         self.published: set[str] = set()
@@ -67,6 +74,28 @@ class GradSightServer(LanguageServer):
         for feature in FEATURES:
             feature.register(self)
         self.protocol.on_initialize = self._begin
+        self.protocol.on_command = self._execute
+
+    def add_command(self, name: str, handler: Handler) -> None:
+        """Offer something to be done."""
+        self.commands[name] = handler
+
+    def take_over(self, method: str, handler: Handler) -> None:
+        """Handle what pygls would handle in its own way."""
+        self.protocol.fm.add_builtin_feature(method, partial(handler, self))
+
+    async def _execute(self, params: types.ExecuteCommandParams) -> Any:
+        """Have a command done; its arguments are handed over as they came."""
+        handler = self.commands.get(params.command)
+        if handler is None:
+            raise JsonRpcInvalidParams(f"no command {params.command!r}")
+        arguments = list(params.arguments or ())
+        try:
+            inspect.signature(handler).bind(self, *arguments)
+        except TypeError as problem:
+            raise JsonRpcInvalidParams(f"{params.command}: {problem}") from problem
+        self.progress_token = params.work_done_token
+        return await handler(self, *arguments)
 
     def _begin(self, params: dict[str, Any]) -> dict[str, Any]:
         result = beginning.begin(self, params)

@@ -99,8 +99,7 @@ def register(server: GradSightServer) -> None:
     """Hear of changed settings and folders."""
     server.feature(types.INITIALIZED)(initialized)
     server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)(did_change_configuration)
-    server.protocol.fm.builtin_features.pop(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, None)
-    server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)(did_change_folders)
+    server.take_over(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, did_change_folders)
 
 
 async def initialized(ls: GradSightServer, params: types.InitializedParams) -> None:
