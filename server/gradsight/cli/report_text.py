@@ -13,7 +13,7 @@ from typing import TextIO
 
 from gradsight.cli.checking import shown_path
 from gradsight.cli.documents import Documents
-from gradsight.cli.gathering import Gathered
+from gradsight.cli.merge_results import Gathered
 from gradsight.model.finding import Finding, Related
 from gradsight.model.source import Span
 from gradsight.rules import find

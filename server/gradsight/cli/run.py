@@ -18,7 +18,7 @@ from gradsight.probe.drawing import dot_of, svg_of
 from gradsight.probe.outcome import CouldNotRun, Observed, Outcome, Raised, Streams
 from gradsight.probe.request import Level, ProbeRequest
 from gradsight.probe.sarif import sarif_of
-from gradsight.session.remedies import with_remedies
+from gradsight.session.probe_fixes import with_remedies
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,9 +13,9 @@ from gradsight.lsp.wire_types import types
 from gradsight.model.finding import Finding
 from gradsight.model.fix import Edit
 from gradsight.model.source import Span
-from gradsight.session import repairs
+from gradsight.session import fix_menu
 from gradsight.session.documents import Document
-from gradsight.session.repairs import Offer, Purpose
+from gradsight.session.fix_menu import Offer, Purpose
 from gradsight.session.schedule import Urgency
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ async def code_actions(
         preferred = [offer for offer in offers if offer.purpose == "fix" and offer.is_preferred]
         return [_action(ls, document, offer, asked, context.diagnostics) for offer in preferred[:1]]
     if is_fix_all_offered and document.findings:
-        offers.append(Offer("fixAll", repairs.FIX_ALL, None))
+        offers.append(Offer("fixAll", fix_menu.FIX_ALL, None))
     actions = [_action(ls, document, offer, asked, context.diagnostics) for offer in offers]
     fixes = [offer for offer in offers if offer.purpose == "fix" and offer.finding is not None]
     is_news = any(_title(ls, document, offer) == offer.title for offer in fixes)
@@ -107,7 +107,7 @@ async def edit_for(ls: GradSightServer, handle: dict[str, Any]) -> types.Workspa
     column = handle.get("column")
     asked = Span(line, column, line, column) if isinstance(column, int) else Span(line, 0, line, 0)
     chosen = _same_finding(ls.session.findings_of(document), handle)
-    plan = repairs.make_plan(document, ls.session.offers, {purpose}, asked, chosen, is_lazy=False)
+    plan = fix_menu.make_plan(document, ls.session.offers, {purpose}, asked, chosen, is_lazy=False)
     offer = next((offer for offer in await _offers(ls, document, plan) if offer.title == title), None)
     if offer is None or offer.edits is None:
         return None
@@ -131,12 +131,12 @@ def _plan(
     asked: Span,
     echoed: Sequence[types.Diagnostic],
     is_lazy: bool,
-) -> repairs.Plan:
+) -> fix_menu.Plan:
     chosen = _chosen(ls, spot, asked, echoed)
-    return repairs.make_plan(spot.document, ls.session.offers, wanted, asked, chosen, is_lazy)
+    return fix_menu.make_plan(spot.document, ls.session.offers, wanted, asked, chosen, is_lazy)
 
 
-async def _offers(ls: GradSightServer, document: Document, plan: repairs.Plan) -> list[Offer]:
+async def _offers(ls: GradSightServer, document: Document, plan: fix_menu.Plan) -> list[Offer]:
     """Carry a plan out, beside the conversation and not in it."""
     if plan.is_ready:
         return list(plan.ready)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gradsight.lsp.places import locate, span_of, spot_of
 from gradsight.lsp.wire_types import types
-from gradsight.session.knowledge import hint_label, tensor_card
+from gradsight.session.tensor_text import hint_label, tensor_card
 
 if TYPE_CHECKING:
     from gradsight.lsp.server import GradSightServer

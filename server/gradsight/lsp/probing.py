@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from gradsight.lsp import diagnostics, verifying
 from gradsight.lsp.lenses import LensCommand
 from gradsight.lsp.places import Spot, locate_at_path, spot_of
-from gradsight.lsp.running import (
+from gradsight.lsp.probe_requests import (
     Refused,
     cell_at,
     finding_at,

@@ -15,15 +15,15 @@ from pygls.lsp.server import LanguageServer
 from gradsight import __version__
 from gradsight.lsp import (
     actions,
-    asking,
-    beginning,
     diagnostics,
     documents,
     hints,
     hover,
+    initialize,
     lenses,
     notebooks,
     probing,
+    queries,
     settings,
     watching,
 )
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 Handler = Callable[..., Any]
-FEATURES = (documents, notebooks, hover, actions, hints, lenses, settings, watching, probing, asking)
+FEATURES = (documents, notebooks, hover, actions, hints, lenses, settings, watching, probing, queries)
 
 
 class GradSightServer(LanguageServer):
@@ -98,7 +98,7 @@ class GradSightServer(LanguageServer):
         return await handler(self, *arguments)
 
     def _begin(self, params: dict[str, Any]) -> dict[str, Any]:
-        result = beginning.begin(self, params)
+        result = initialize.begin(self, params)
         if self.client.pulls_diagnostics:
             diagnostics.register(self)
         # The answer goes out first.

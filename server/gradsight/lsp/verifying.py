@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gradsight.lsp.running import request_of, run_shown
+from gradsight.lsp.probe_requests import request_of, run_shown
 from gradsight.model.finding import Finding
 from gradsight.session.documents import Document
-from gradsight.session.repairs import Offer
+from gradsight.session.fix_menu import Offer
 from gradsight.session.schedule import Urgency
 
 if TYPE_CHECKING:

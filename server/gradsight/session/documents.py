@@ -14,7 +14,7 @@ from gradsight.model.settings import Settings
 from gradsight.model.source import Source, Span
 from gradsight.session.analyser import Analyser
 from gradsight.session.buffer import Buffer, Edit, Point
-from gradsight.session.moving import Shown, merge_broken, move
+from gradsight.session.finding_shift import Shown, merge_broken, move
 from gradsight.session.notebooks import Cell, JoinedCells, join_cells
 from gradsight.session.options import Options
 

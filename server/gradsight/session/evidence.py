@@ -13,7 +13,7 @@ from typing import Literal
 from gradsight.model.finding import Finding
 from gradsight.model.source import Source, Span
 from gradsight.session.observed import ObservedBook
-from gradsight.session.trials import TrialBook
+from gradsight.session.tried_fixes import TrialBook
 from gradsight.session.units import Unit, lines_now, units_of
 
 Verdict = Literal["confirmed", "refuted", "not-reached", "undecided", "seen"]

@@ -13,9 +13,9 @@ from gradsight.probe.host import private_folder
 from gradsight.probe.outcome import Observed
 from gradsight.probe.request import ProbeRequest
 from gradsight.probe.trial import Trial
+from gradsight.session.fix_menu import Offer, Workshop
 from gradsight.session.proving import Run, with_text
-from gradsight.session.repairs import Offer, Workshop
-from gradsight.session.trials import Tried
+from gradsight.session.tried_fixes import Tried
 from gradsight.session.units import units_of
 
 MOST_FIXES = 3

@@ -24,9 +24,9 @@ from gradsight.session.documents import Document, Notebook, Open
 from gradsight.session.evidence import EvidenceBook
 from gradsight.session.files import FILE as CONFIGURATION_FILE
 from gradsight.session.files import Files
+from gradsight.session.fix_menu import OfferMemory, Workshop
 from gradsight.session.housekeeping import Housekeeper
 from gradsight.session.options import FolderOptions, Options
-from gradsight.session.repairs import OfferMemory, Workshop
 from gradsight.session.scanning import Scanner
 from gradsight.session.schedule import Urgency, Worker
 

@@ -16,7 +16,7 @@ from gradsight.model.source import Source, Span
 from gradsight.session.analyser import new_analyser
 from gradsight.session.buffer import Edit, Point
 from gradsight.session.documents import Document
-from gradsight.session.repairs import OfferMemory, Workshop, make_plan, may_write_in_place, offer_key
+from gradsight.session.fix_menu import OfferMemory, Workshop, make_plan, may_write_in_place, offer_key
 
 TEXT = """import torch
 

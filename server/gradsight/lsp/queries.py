@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from gradsight import __version__
 from gradsight.lsp.convert import path_of, uri_of
 from gradsight.lsp.places import spot_of
+from gradsight.lsp.probe_requests import UNTRUSTED, Refused
 from gradsight.lsp.probing import line_reader
 from gradsight.lsp.progress import Reporter
-from gradsight.lsp.running import UNTRUSTED, Refused
 from gradsight.model.finding import Finding
 from gradsight.session.probe_options import ProbeOptions
 
