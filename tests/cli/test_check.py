@@ -369,7 +369,7 @@ def test_a_run_without_torch_does_not_load_the_engine() -> None:
 
 
 def test_progress_is_for_terminals_only() -> None:
-    from gradsight.cli.progress import CheckLine
+    from gradsight.cli.progress import Progress
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
@@ -377,7 +377,7 @@ def test_progress_is_for_terminals_only() -> None:
 
     pipe, terminal = io.StringIO(), Terminal()
     for out in (pipe, terminal):
-        with CheckLine(2, out) as progress:
+        with Progress(2, out) as progress:
             progress.next_time = 0
             progress.step()
     assert pipe.getvalue() == ""

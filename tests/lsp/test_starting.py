@@ -48,7 +48,7 @@ def test_what_else_is_printed_does_not_reach_the_client() -> None:
         "from gradsight.lsp.server import GradSightServer\n"
         "from gradsight.lsp.serving import leave, serve_stdio\n"
         "server = GradSightServer()\n"
-        "server.command('print')(lambda: print('noise', flush=True))\n"
+        "server.add_command('print', lambda ls: print('noise', flush=True))\n"
         "leave(serve_stdio(server.protocol))\n"
     )
     with Editor(command=[sys.executable, "-c", code]) as editor:

@@ -201,8 +201,8 @@ def test_an_interrupt_wipes_the_progress_ends_the_program_and_leaves_no_process(
     shown = os.read(terminal, 1 << 16).decode()
     os.close(terminal)
     assert (process.returncode, out) == (shell.INTERRUPTED, b"")
-    assert shown.startswith("\rproving GS101 on line 13")
-    assert shown.endswith("\r")
+    assert shown.startswith("\r\x1b[Kproving GS101 on line 13")
+    assert shown.endswith("\r\x1b[K")
     assert not [pid for pid in started if is_alive(pid)]
 
 

@@ -14,7 +14,7 @@ from gradsight.cli.checking import Checker, Result, Task, shown_path
 from gradsight.cli.documents import Documents
 from gradsight.cli.merge_results import gather
 from gradsight.cli.pool import Died, processes_worth, work_through
-from gradsight.cli.progress import CheckLine
+from gradsight.cli.progress import Progress
 from gradsight.cli.shell import CLEAN, FAILED, FINDINGS, complain, fail
 from gradsight.model.settings import Settings
 from gradsight.session import disk
@@ -196,7 +196,7 @@ def check_all(tasks: list[Task], jobs: int | None) -> list[Result]:
         importlib.import_module("gradsight.analysis")
     largest_first = sorted(range(len(tasks)), key=lambda number: -tasks[number].size)
     results: dict[int, Result] = {}
-    with CheckLine(len(tasks), sys.stderr) as progress:
+    with Progress(len(tasks), sys.stderr) as progress:
         for number, result in work_through(Checker(tuple(tasks)), largest_first, processes):
             if isinstance(result, Died):
                 reason = f"the process that checked it ended with code {result.exit_code}"

@@ -17,7 +17,7 @@ from gradsight.cli import probe_arguments
 from gradsight.cli.checking import shown_path
 from gradsight.cli.documents import Documents
 from gradsight.cli.fix_json import FixBook
-from gradsight.cli.progress import ProbeLine
+from gradsight.cli.progress import Line
 from gradsight.cli.report_json import as_json
 from gradsight.cli.report_text import Run as TextRun
 from gradsight.cli.report_text import lay_out, put
@@ -26,7 +26,7 @@ from gradsight.model.finding import Finding
 from gradsight.model.report import Report
 from gradsight.model.source import Source
 from gradsight.probe.document import document_of
-from gradsight.probe.outcome import CouldNotRun, Outcome
+from gradsight.probe.outcome import CouldNotRun, Outcome, Progress
 from gradsight.probe.request import ProbeRequest
 from gradsight.session.evidence import HARMLESS, Verdict, told
 from gradsight.session.files import Files
@@ -156,11 +156,14 @@ def _nothing_here(name: str, line: int, findings: Sequence[Finding]) -> str:
 
 async def _prove(subject: Subject, findings: Sequence[Finding]) -> list[Proof]:
     """The proofs in the order of the findings; they end early where nothing can be run."""
-    prober, worker, line = Prober(), Worker(), ProbeLine(sys.stderr)
+    prober, worker, line = Prober(), Worker(), Line(sys.stderr)
 
     async def run_shown(request: ProbeRequest, title: str) -> Outcome:
-        line.begin(title)
-        return await prober.run(request, line.show)
+        def show(progress: Progress) -> None:
+            line.show(f"{title}: {progress.backwards} backward, {progress.seconds:.1f} s")
+
+        line.show(title)
+        return await prober.run(request, show)
 
     def aside(work: Callable[[], Result]) -> Awaitable[Result]:
         return worker.submit(Urgency.AWAITED, work)

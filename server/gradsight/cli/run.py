@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from gradsight.cli import probe_arguments
-from gradsight.cli.progress import ProbeLine
+from gradsight.cli.progress import Line
 from gradsight.cli.shell import fail
 from gradsight.probe import deep, host, ranks
 from gradsight.probe.document import document_of, exit_code_of
 from gradsight.probe.drawing import dot_of, svg_of
-from gradsight.probe.outcome import CouldNotRun, Observed, Outcome, Raised, Streams
+from gradsight.probe.outcome import CouldNotRun, Observed, Outcome, Progress, Raised, Streams
 from gradsight.probe.request import Level, ProbeRequest
 from gradsight.probe.sarif import sarif_of
 from gradsight.session.probe_fixes import with_remedies
@@ -113,14 +113,18 @@ def _execute(request: ProbeRequest, args: argparse.Namespace) -> Outcome:
         if args.form == "text" and _has_descriptors()
         else Streams()
     )
-    line = ProbeLine(sys.stderr)
+    line = Line(sys.stderr)
     cancel = threading.Event()
+
+    def show(progress: Progress) -> None:
+        line.show(told(progress))
+
     try:
         if args.nproc:
-            return ranks.run(request, args.nproc, streams, line.show, cancel)
+            return ranks.run(request, args.nproc, streams, show, cancel)
         if args.deep:
-            return deep.run(request, streams, line.show, cancel)
-        return host.run(request, streams, line.show, cancel)
+            return deep.run(request, streams, show, cancel)
+        return host.run(request, streams, show, cancel)
     finally:
         line.clear()
 
@@ -133,6 +137,12 @@ def _has_descriptors() -> bool:
         return False
     sys.stdout.flush()
     return True
+
+
+def told(progress: Progress) -> str:
+    """How far a probe is, in words."""
+    faults = f", {progress.faults} fault{'s' if progress.faults != 1 else ''}" if progress.faults else ""
+    return f"probing: {progress.backwards} backward, {progress.steps} steps, {progress.seconds:.1f} s{faults}"
 
 
 def _draw(outcome: Outcome, target: Path) -> str:

@@ -95,7 +95,8 @@ class GradSightServer(LanguageServer):
         except TypeError as problem:
             raise JsonRpcInvalidParams(f"{params.command}: {problem}") from problem
         self.progress_token = params.work_done_token
-        return await handler(self, *arguments)
+        result = handler(self, *arguments)
+        return await result if inspect.isawaitable(result) else result
 
     def _begin(self, params: dict[str, Any]) -> dict[str, Any]:
         result = initialize.begin(self, params)
