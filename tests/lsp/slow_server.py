@@ -51,7 +51,7 @@ def note(what: str) -> None:
         marks.write(f"{what}\n")
 
 
-async def work() -> None:
+async def work(ls: GradSightServer) -> None:
     note("working")
     try:
         await asyncio.sleep(SECONDS)
@@ -64,5 +64,5 @@ async def work() -> None:
 if __name__ == "__main__":
     starting.prepare_logging(argparse.Namespace(log_level="warning"))
     server = GradSightServer(Session(Slow))
-    server.command("gradsight.work")(work)
+    server.add_command("gradsight.work", work)
     leave(serve_stdio(server.protocol))

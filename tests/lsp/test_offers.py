@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from gradsight.lsp.actions import code_actions, resolve
 from gradsight.lsp.hints import inlay_hints
 from gradsight.lsp.lenses import LensCommand, code_lenses
 from gradsight.lsp.server import GradSightServer
 from gradsight.lsp.wire_types import types
-from gradsight.session.options import Options
+from gradsight.session.options import FolderOptions, Options
 from gradsight.session.session import Session
 
 URI = "file:///o/a.py"
@@ -89,6 +93,45 @@ def test_lenses_can_be_switched_off() -> None:
     assert lenses([LensCommand("Probe", "gradsight.probe")], Options(code_lens=False)) == []
 
 
+HAZARD = TEXT.replace("é = x.exp()\n", "é = x.exp()\né *= 2\né.sum().backward()\n")
+
+
+def test_the_edit_of_a_chosen_action_is_the_one_that_was_worked_out_for_the_menu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from gradsight import fixing
+
+    asked: list[str] = []
+    worked_out = fixing.fixes_for
+
+    def counted(source: Any, finding: Any, *args: Any, **options: Any) -> Any:
+        asked.append(finding.code)
+        return worked_out(source, finding, *args, **options)
+
+    monkeypatch.setattr(fixing, "fixes_for", counted)
+
+    async def ask(server: GradSightServer) -> Any:
+        server.client = replace(server.client, takes_action_literals=True, resolves_edits=True)
+        here = types.Range(types.Position(4, 0), types.Position(4, 0))
+        context = types.CodeActionContext([], only=[types.CodeActionKind.QuickFix])
+        menu = await code_actions(
+            server, types.CodeActionParams(types.TextDocumentIdentifier(URI), here, context)
+        )
+        assert isinstance(menu[0], types.CodeAction)
+        lines, counts = [], []
+        for text in (HAZARD, "# moved\n" + HAZARD):
+            if text != HAZARD:
+                server.session.open.documents[URI].replace_text(text)
+            chosen = await resolve(server, menu[0])
+            assert chosen.edit is not None
+            [edits] = (chosen.edit.changes or {}).values()
+            lines.append(edits[0].range.start.line)
+            counts.append(len(asked))
+        return lines, counts
+
+    assert run(ask, Options(), HAZARD) == ([4, 5], [1, 2])
+
+
 def hints(options: Options) -> list[types.InlayHint]:
     async def ask(server: GradSightServer) -> Any:
         whole = types.Range(types.Position(0, 0), types.Position(99, 0))
@@ -105,13 +148,13 @@ def lenses(commands: list[LensCommand], options: Options | None = None) -> list[
     return list(run(ask, options or Options()))
 
 
-def run(ask: Any, options: Options) -> Any:
+def run(ask: Any, options: Options, text: str = TEXT) -> Any:
     """Ask a server that has the text open."""
 
     async def tell() -> Any:
         server = GradSightServer(Session())
-        server.session.options_for = lambda document: options
-        server.session.open_document(URI, "/o/a.py", 1, TEXT)
+        server.session.use_options(FolderOptions(options))
+        server.session.open_document(URI, "/o/a.py", 1, text)
         return await ask(server)
 
     return asyncio.run(tell())

@@ -31,7 +31,8 @@ def test_over_tcp_it_serves_the_first_client() -> None:
             talk(connection, {"id": 1, "method": "initialize", "params": {"capabilities": {}}})
             assert "serverInfo" in connection.recv(65536).decode()
             talk(connection, {"id": 2, "method": "shutdown"})
-            assert '"id":2' in connection.recv(65536).decode()
+            answer = connection.recv(65536).decode().partition("\r\n\r\n")[2]
+            assert json.loads(answer) == {"jsonrpc": "2.0", "id": 2, "result": None}
             talk(connection, {"method": "exit"})
             assert process.wait(60) == 0
 
@@ -48,7 +49,7 @@ def test_what_else_is_printed_does_not_reach_the_client() -> None:
         "from gradsight.lsp.server import GradSightServer\n"
         "from gradsight.lsp.serving import leave, serve_stdio\n"
         "server = GradSightServer()\n"
-        "server.command('print')(lambda: print('noise', flush=True))\n"
+        "server.add_command('print', lambda ls: print('noise', flush=True))\n"
         "leave(serve_stdio(server.protocol))\n"
     )
     with Editor(command=[sys.executable, "-c", code]) as editor:

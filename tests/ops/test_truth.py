@@ -46,6 +46,7 @@ def draw(seed: int) -> random.Random:
     return random.Random(seed)
 
 
+@pytest.mark.facts
 def test_facts_drawn_at_random_hold_on_fresh_inputs(seed: int, draw: random.Random) -> None:
     torch.set_num_threads(1)
     print(f"seed {seed}")

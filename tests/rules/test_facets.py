@@ -39,7 +39,7 @@ def test_every_kind_of_event_is_judged_and_every_judged_kind_is_described() -> N
 
 
 def test_every_kind_of_event_is_emitted_by_the_machine() -> None:
-    machine = "\n".join(path.read_text("utf-8") for path in (PRODUCT / "interp").rglob("*.py"))
+    machine = "\n".join(path.read_text("utf-8") for path in (PRODUCT / "detect").rglob("*.py"))
     assert [kind for kind in KINDS if f'"{kind}"' not in machine] == []
 
 

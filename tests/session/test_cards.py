@@ -11,8 +11,8 @@ from gradsight.model.card import Saved, TensorCard
 from gradsight.model.source import Span
 from gradsight.ops.table import load
 from gradsight.session.fact_card import fact_card
-from gradsight.session.knowledge import hint_label, tensor_card
 from gradsight.session.myths import ALL, PREAMBLE, Myth
+from gradsight.session.tensor_text import hint_label, tensor_card
 
 RUN_ALL = "import sys\nfor proof in sys.stdin.read().split('\\0'):\n    exec(proof, {})\n    print('ran')\n"
 

@@ -9,6 +9,8 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
+import pytest
+
 from gradsight.analysis import Finder
 from gradsight.model.card import TensorCard
 from gradsight.model.finding import Finding
@@ -18,7 +20,8 @@ from gradsight.model.source import Source, Span
 from gradsight.session.analyser import Stop
 from gradsight.session.buffer import Edit, Point
 from gradsight.session.documents import Document
-from gradsight.session.options import Options
+from gradsight.session.files import Files
+from gradsight.session.options import FolderOptions, Options
 from gradsight.session.session import Session
 
 
@@ -135,7 +138,7 @@ def test_a_text_that_does_not_parse_keeps_its_last_findings_in_moved_places() ->
 
 def test_a_disabled_session_says_nothing() -> None:
     async def story(session: Session, seen: list[str], reports: list[Document]) -> None:
-        session.options_for = lambda document: Options(enable=False)
+        session.use_options(FolderOptions(Options(enable=False)))
         document = session.open_document("k", "k", 1, "bad")
         session.request(document)
         await session.current(document)
@@ -147,7 +150,7 @@ def test_a_disabled_session_says_nothing() -> None:
 
 def test_on_save_an_edit_alone_starts_nothing() -> None:
     async def story(session: Session, seen: list[str], reports: list[Document]) -> None:
-        session.options_for = lambda document: Options(run="onSave", debounce=0)
+        session.use_options(FolderOptions(Options(run="onSave", debounce=0)))
         document = session.open_document("k", "k", 1, "bad")
         session.request(document, 0.0)
         await until(lambda: len(reports) == 1)
@@ -198,6 +201,68 @@ def test_a_changed_file_on_disk_outdates_who_imports_it(tmp_path: Path) -> None:
     run(story)
 
 
+class Counted(FolderOptions):
+    """Options that count how often they are looked up."""
+
+    asked: list[str] = []
+
+    def at(self, path: str) -> Options:
+        self.asked.append(path)
+        return super().at(path)
+
+
+def test_a_keystroke_reads_no_options_and_no_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.gradsight]\nhints = true\n")
+    read: list[str] = []
+    look_up = Files.configuration_for
+    monkeypatch.setattr(
+        Files, "configuration_for", lambda files, path: read.append(path) or look_up(files, path)
+    )  # type: ignore[func-returns-value]
+    Counted.asked = []
+
+    async def story(session: Session, seen: list[str], reports: list[Document]) -> None:
+        session.use_options(Counted(Options(debounce=0)))
+        document = session.open_document("k", str(tmp_path / "main.py"), 1, "bad")
+        await session.current(document)
+        session.findings_of(document)
+        assert (len(Counted.asked), len(read)) == (1, 1)
+        for _ in range(3):
+            document.edit(insert("bad\n"))
+            session.changed(document)
+            count = len(reports)
+            await until(lambda count=count: len(reports) > count)  # type: ignore[misc]
+            session.findings_of(document)
+        assert (len(Counted.asked), len(read)) == (1, 1)
+
+    run(story)
+
+
+def test_pushed_options_and_changed_configuration_hold_at_once(tmp_path: Path) -> None:
+    project = tmp_path / "pyproject.toml"
+    project.write_text('[tool.gradsight]\nignore = ["GS1"]\n')
+
+    async def story(session: Session, seen: list[str], reports: list[Document]) -> None:
+        document = session.open_document("k", str(tmp_path / "main.py"), 1, "bad")
+        await session.current(document)
+        assert session.settings_for(document).ignore == ("GS1",)
+        project.write_text('[tool.gradsight]\nignore = ["GS2"]\n')
+        session.files_changed([str(project)])
+        assert session.settings_for(document).ignore == ("GS2",)
+        session.use_options(FolderOptions(Options(checking=Settings(hints=True))))
+        assert session.settings_for(document).hints
+        assert session.settings_for(document).ignore == ("GS2",)
+
+    run(story)
+
+
+def test_the_innermost_folder_around_a_file_decides() -> None:
+    outer, inner, common = Options(debounce=1), Options(debounce=2), Options(debounce=3)
+    options = FolderOptions(common, {"/a": outer, "/a/b": inner})
+    assert [options.at(path) for path in ("/a/x.py", "/a/b/x.py", "/ab/x.py")] == [outer, inner, common]
+
+
 def test_an_analysis_that_fails_leaves_the_session_alive() -> None:
     class Failing(Marks):
         def analyze(
@@ -224,7 +289,7 @@ def run(story: Story, gate: threading.Event | None = None) -> None:
         seen: list[str] = []
         reports: list[Document] = []
         session = Session(lambda: Marks(seen, gate))
-        session.options_for = lambda document: Options(debounce=0)
+        session.use_options(FolderOptions(Options(debounce=0)))
         session.on_report = lambda document, elsewhere: reports.append(document)
         await story(session, seen, reports)
 

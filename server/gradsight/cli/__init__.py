@@ -9,13 +9,13 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command; 0 is clean, 1 is findings, 2 is a wrong call or a fault of ours."""
     if argv is not None:
         return _run(argv)
-    from gradsight.cli import unchanged
+    from gradsight.cli import replay
 
     words = sys.argv[1:]
-    if not unchanged.is_repeatable(words):
+    if not replay.is_repeatable(words):
         return _run(words)
-    known = unchanged.replay(words)
-    return known if known is not None else unchanged.remember(words, lambda: _run(words))
+    known = replay.answer(words)
+    return known if known is not None else replay.remember(words, lambda: _run(words))
 
 
 def _run(words: list[str]) -> int:

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from gradsight.cli.gathering import Gathered
+from gradsight.cli.merge_results import Gathered
 from gradsight.model.finding import Finding
 from gradsight.model.source import Span
 

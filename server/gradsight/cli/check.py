@@ -9,13 +9,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from gradsight.cli import continuous
+from gradsight.cli import ci_options
 from gradsight.cli.checking import Checker, Result, Task, shown_path
 from gradsight.cli.documents import Documents
-from gradsight.cli.gathering import gather
+from gradsight.cli.merge_results import gather
 from gradsight.cli.pool import Died, processes_worth, work_through
 from gradsight.cli.progress import Progress
-from gradsight.cli.shell import CLEAN, FAILED, FINDINGS, fail
+from gradsight.cli.shell import CLEAN, FAILED, FINDINGS, complain, fail
 from gradsight.model.settings import Settings
 from gradsight.session import disk
 from gradsight.session.configuration import (
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "paths", nargs="*", default=["."], metavar="PATH", help="files and folders; - is standard input"
     )
     parser.add_argument(
-        "--format", choices=sorted(continuous.FORMATS), default="text", help="how findings are written (text)"
+        "--format", choices=sorted(ci_options.FORMATS), default="text", help="how findings are written (text)"
     )
     parser.add_argument(
         "--select", action="append", metavar="CODES", help="check these codes, prefixes or names only"
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="FILE", help="read [tool.gradsight] from this pyproject.toml")
     parser.add_argument("--jobs", type=int, metavar="N", help="use at most N processes (all processors)")
     parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours in text (auto)")  # fmt: skip
-    continuous.add_arguments(parser)
+    ci_options.add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         tasks = list(planner.plan(args.paths or ["."], args.stdin_filename))
     except UsageProblem as problem:
         return fail(str(problem))
-    results = continuous.check(args, tasks, lambda some: check_all(some, args.jobs))
+    results = ci_options.check(args, tasks, lambda some: check_all(some, args.jobs))
     failed = planner.failed
     for task, result in zip(tasks, results):
         if result.unreadable:
@@ -98,10 +98,10 @@ def run(args: argparse.Namespace) -> int:
         results, Settings(hints=bool(args.hints) or planner.wants_hints), documents.source, planner.is_wanted
     )
     try:
-        gathered = continuous.narrow(args, gathered, documents, [task.path for task in tasks])
-    except continuous.Unusable as problem:
+        gathered = ci_options.narrow(args, gathered, documents, [task.path for task in tasks])
+    except ci_options.Unusable as problem:
         return fail(str(problem))
-    continuous.write(args, gathered, documents, sys.stdout)
+    ci_options.write(args, gathered, documents, sys.stdout)
     if failed:
         return FAILED
     return FINDINGS if gathered.alarms else CLEAN
@@ -204,11 +204,6 @@ def check_all(tasks: list[Task], jobs: int | None) -> list[Result]:
             results[number] = result
             progress.step()
     return [results[number] for number in range(len(tasks))]
-
-
-def complain(text: str) -> None:
-    """One sentence on the error stream."""
-    print(f"gradsight: {text}", file=sys.stderr)
 
 
 def _codes(values: list[str]) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ COMMANDS = (
     ("check", "find the places where gradients break"),
     ("fix", "rewrite what can be repaired safely"),
     ("run", "run a script under the probe and say what torch did"),
+    ("prove", "run minimal programs around the findings of a file and say what torch decided"),
     ("explain", "print the manual page of a rule"),
     ("rules", "list the rules"),
     ("facts", "show what is known about a torch operator"),

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from gradsight.cli.check import STDIN, Planner, UsageProblem, complain
+from gradsight.cli.check import STDIN, Planner, UsageProblem
 from gradsight.cli.checking import TORCH, Faults, Task, shown_path
-from gradsight.cli.shell import CLEAN, FAILED, FINDINGS, fail
+from gradsight.cli.shell import CLEAN, FAILED, FINDINGS, complain, fail
 from gradsight.cli.writing import Changed, encode, replace_file
 from gradsight.model.finding import Finding
 from gradsight.model.fix import Fix, line_starts

@@ -7,7 +7,7 @@ from typing import TextIO
 
 from gradsight.cli.checking import shown_path
 from gradsight.cli.documents import Documents
-from gradsight.cli.gathering import Gathered
+from gradsight.cli.merge_results import Gathered
 from gradsight.cli.report_text import place
 from gradsight.model.finding import Finding
 

@@ -7,7 +7,7 @@ from typing import Any, TextIO
 
 from gradsight.cli.documents import Documents
 from gradsight.cli.fix_json import FixBook
-from gradsight.cli.gathering import Gathered
+from gradsight.cli.merge_results import Gathered
 from gradsight.model.finding import Finding
 from gradsight.model.source import Span
 from gradsight.rules import find

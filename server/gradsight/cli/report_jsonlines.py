@@ -7,7 +7,7 @@ from typing import TextIO
 
 from gradsight.cli.documents import Documents
 from gradsight.cli.fix_json import FixBook
-from gradsight.cli.gathering import Gathered
+from gradsight.cli.merge_results import Gathered
 from gradsight.cli.report_json import as_json
 
 

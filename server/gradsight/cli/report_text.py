@@ -13,7 +13,7 @@ from typing import TextIO
 
 from gradsight.cli.checking import shown_path
 from gradsight.cli.documents import Documents
-from gradsight.cli.gathering import Gathered
+from gradsight.cli.merge_results import Gathered
 from gradsight.model.finding import Finding, Related
 from gradsight.model.source import Span
 from gradsight.rules import find
@@ -53,6 +53,11 @@ def write(gathered: Gathered, documents: Documents, out: TextIO, color: str) -> 
     for finding in gathered.findings:
         lines += [*lay_out(finding, documents), []]
     lines.append(summary(gathered))
+    put(lines, out, color)
+
+
+def put(lines: list[list[Run]], out: TextIO, color: str) -> None:
+    """Write lines out, painted where that is wanted."""
     lines = [[(text.translate(_CONTROLS), style) for text, style in line] for line in lines]
     if wants_color(out, color):
         _paint(lines, out, forced=color == "always")

@@ -20,7 +20,7 @@ from typing import Any
 
 import gradsight
 from gradsight.cli.checking import Result, Task, read_task
-from gradsight.cli.unchanged import CACHE_FOLDER, CACHE_VARIABLE, ENGINE_SUFFIXES
+from gradsight.cli.replay import CACHE_FOLDER, CACHE_VARIABLE, ENGINE_SUFFIXES
 from gradsight.model.finding import Finding, Related
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source, Span

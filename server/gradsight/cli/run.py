@@ -7,8 +7,10 @@ import json
 import sys
 import threading
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
+from gradsight.cli import probe_arguments
+from gradsight.cli.progress import Line
 from gradsight.cli.shell import fail
 from gradsight.probe import deep, host, ranks
 from gradsight.probe.document import document_of, exit_code_of
@@ -16,7 +18,7 @@ from gradsight.probe.drawing import dot_of, svg_of
 from gradsight.probe.outcome import CouldNotRun, Observed, Outcome, Progress, Raised, Streams
 from gradsight.probe.request import Level, ProbeRequest
 from gradsight.probe.sarif import sarif_of
-from gradsight.session.remedies import with_remedies
+from gradsight.session.probe_fixes import with_remedies
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,27 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module, as python -m does")
     parser.add_argument("-c", dest="code", nargs=argparse.REMAINDER, help="run this code, as python -c does")
-    parser.add_argument(
-        "--python", default=sys.executable, metavar="PATH", help="the interpreter that has torch"
-    )
     parser.add_argument("--format", choices=("text", "json", "sarif"), default="text", dest="form")
-    parser.add_argument(
-        "--steps",
-        type=_count,
-        default=0,
-        metavar="N",
-        help="stop cleanly after N optimizer steps (or backward calls)",
-    )
-    parser.add_argument(
-        "--timeout", type=_seconds, default=0.0, metavar="S", help="stop after S seconds of the program"
-    )
-    parser.add_argument(
-        "--memory", type=_count, default=0, metavar="MB", help="limit of the program's memory"
-    )
+    probe_arguments.add(parser)
     parser.add_argument("--seed", type=int, default=None, help="seed random, numpy and torch")
-    parser.add_argument(
-        "--threads", type=_count, default=1, metavar="N", help="threads for torch; 0 leaves torch's choice"
-    )
     parser.add_argument(
         "--graph",
         type=Path,
@@ -55,9 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="draw the graph around the first fault (.svg or .dot)",
     )
-    parser.add_argument("--cpu", action="store_true", help="map CUDA to the CPU where there is no GPU")
     parser.add_argument(
-        "--nproc", type=_count, default=0, metavar="N", help="run N processes under torch.distributed.run"
+        "--nproc",
+        type=probe_arguments.count,
+        default=0,
+        metavar="N",
+        help="run N processes under torch.distributed.run",
     )
     attention = parser.add_mutually_exclusive_group()
     attention.add_argument("--fast", action="store_true", help="blame for errors only, at the lowest cost")
@@ -126,14 +113,18 @@ def _execute(request: ProbeRequest, args: argparse.Namespace) -> Outcome:
         if args.form == "text" and _has_descriptors()
         else Streams()
     )
-    line = ProgressLine(sys.stderr)
+    line = Line(sys.stderr)
     cancel = threading.Event()
+
+    def show(progress: Progress) -> None:
+        line.show(told(progress))
+
     try:
         if args.nproc:
-            return ranks.run(request, args.nproc, streams, line.show, cancel)
+            return ranks.run(request, args.nproc, streams, show, cancel)
         if args.deep:
-            return deep.run(request, streams, line.show, cancel)
-        return host.run(request, streams, line.show, cancel)
+            return deep.run(request, streams, show, cancel)
+        return host.run(request, streams, show, cancel)
     finally:
         line.clear()
 
@@ -148,27 +139,10 @@ def _has_descriptors() -> bool:
     return True
 
 
-class ProgressLine:
-    """One line on the terminal that changes while the program runs; nothing where there is no terminal."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._shown = 0
-        self._on = stream.isatty()
-
-    def show(self, progress: Progress) -> None:
-        if not self._on:
-            return
-        faults = f", {progress.faults} fault{'s' if progress.faults != 1 else ''}" if progress.faults else ""
-        text = f"probing: {progress.backwards} backward, {progress.steps} steps, {progress.seconds:.1f} s{faults}"
-        self._stream.write("\r" + text.ljust(self._shown))
-        self._stream.flush()
-        self._shown = len(text)
-
-    def clear(self) -> None:
-        if self._shown:
-            self._stream.write("\r" + " " * self._shown + "\r")
-            self._stream.flush()
+def told(progress: Progress) -> str:
+    """How far a probe is, in words."""
+    faults = f", {progress.faults} fault{'s' if progress.faults != 1 else ''}" if progress.faults else ""
+    return f"probing: {progress.backwards} backward, {progress.steps} steps, {progress.seconds:.1f} s{faults}"
 
 
 def _draw(outcome: Outcome, target: Path) -> str:
@@ -197,17 +171,3 @@ def _print(document: dict[str, Any], texts: dict[str, str], form: str) -> None:
 
     console = Console(file=sys.stdout, highlight=False, soft_wrap=True, emoji=False, markup=False)
     print_document(document, console, Sources(texts))
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError("must not be negative")
-    return value
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError("must not be negative")
-    return value

@@ -17,8 +17,13 @@ READER_LEFT = 141
 
 def fail(message: str) -> int:
     """Say in one line what cannot be done, and give the exit code for it."""
-    print(f"gradsight: {message}", file=sys.stderr)
+    complain(message)
     return FAILED
+
+
+def complain(text: str) -> None:
+    """One sentence on the error stream."""
+    print(f"gradsight: {text}", file=sys.stderr)
 
 
 def guarded(command: Callable[[], int]) -> int:

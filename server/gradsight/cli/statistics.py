@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import TextIO
 
-from gradsight.cli.gathering import Gathered
+from gradsight.cli.merge_results import Gathered
 from gradsight.rules import find
 
 

@@ -1,6 +1,6 @@
 """Code actions: quick fixes, safe fixes for the whole file, rewrites, and comments that silence.
 
-An edit is computed on the text as it is now, never from a range that the client sends back: some editors send bytes.
+An edit is one for the text as it is now, never made from a range that the client sends back: some editors send bytes.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from gradsight.lsp.wire_types import types
 from gradsight.model.finding import Finding
 from gradsight.model.fix import Edit
 from gradsight.model.source import Span
-from gradsight.session import repairs
+from gradsight.session import fix_menu
 from gradsight.session.documents import Document
-from gradsight.session.repairs import Offer, Purpose
+from gradsight.session.fix_menu import Offer, Purpose
 from gradsight.session.schedule import Urgency
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def register(server: GradSightServer) -> None:
     """Offer actions, complete them, and apply them for clients that only know commands."""
     server.feature(types.TEXT_DOCUMENT_CODE_ACTION)(code_actions)
     server.feature(types.CODE_ACTION_RESOLVE)(resolve)
-    server.command(APPLY)(apply)
+    server.add_command(APPLY, apply)
 
 
 async def code_actions(
@@ -69,11 +69,11 @@ async def code_actions(
         preferred = [offer for offer in offers if offer.purpose == "fix" and offer.is_preferred]
         return [_action(ls, document, offer, asked, context.diagnostics) for offer in preferred[:1]]
     if is_fix_all_offered and document.findings:
-        offers.append(Offer("fixAll", repairs.FIX_ALL, None))
+        offers.append(Offer("fixAll", fix_menu.FIX_ALL, None))
     actions = [_action(ls, document, offer, asked, context.diagnostics) for offer in offers]
     fixes = [offer for offer in offers if offer.purpose == "fix" and offer.finding is not None]
     is_news = any(_title(ls, document, offer) == offer.title for offer in fixes)
-    if is_news and ls.session.options_for(document).probe.allowed:
+    if is_news and document.options.probe.allowed:
         actions.insert(offers.index(fixes[-1]) + 1, _verification(ls, spot, fixes, context.diagnostics))
     return actions
 
@@ -93,7 +93,10 @@ async def apply(ls: GradSightServer, handle: Any) -> None:
 
 
 async def edit_for(ls: GradSightServer, handle: dict[str, Any]) -> types.WorkspaceEdit | None:
-    """The edit that a handle stands for, computed on the present text; None if it no longer applies."""
+    """The edit that a handle stands for in the present text; None if it no longer applies.
+
+    What was worked out when the action was offered is used if nothing has changed since.
+    """
     document = ls.session.open.documents.get(str(handle.get("document")))
     title, line = handle.get("title"), handle.get("line")
     purpose = next((each for each in KINDS if each == handle.get("purpose")), None)
@@ -104,7 +107,7 @@ async def edit_for(ls: GradSightServer, handle: dict[str, Any]) -> types.Workspa
     column = handle.get("column")
     asked = Span(line, column, line, column) if isinstance(column, int) else Span(line, 0, line, 0)
     chosen = _same_finding(ls.session.findings_of(document), handle)
-    plan = repairs.make_plan(document, ls.session.offers, {purpose}, asked, chosen, is_lazy=False)
+    plan = fix_menu.make_plan(document, ls.session.offers, {purpose}, asked, chosen, is_lazy=False)
     offer = next((offer for offer in await _offers(ls, document, plan) if offer.title == title), None)
     if offer is None or offer.edits is None:
         return None
@@ -128,12 +131,12 @@ def _plan(
     asked: Span,
     echoed: Sequence[types.Diagnostic],
     is_lazy: bool,
-) -> repairs.Plan:
+) -> fix_menu.Plan:
     chosen = _chosen(ls, spot, asked, echoed)
-    return repairs.make_plan(spot.document, ls.session.offers, wanted, asked, chosen, is_lazy)
+    return fix_menu.make_plan(spot.document, ls.session.offers, wanted, asked, chosen, is_lazy)
 
 
-async def _offers(ls: GradSightServer, document: Document, plan: repairs.Plan) -> list[Offer]:
+async def _offers(ls: GradSightServer, document: Document, plan: fix_menu.Plan) -> list[Offer]:
     """Carry a plan out, beside the conversation and not in it."""
     if plan.is_ready:
         return list(plan.ready)

@@ -16,17 +16,10 @@ if TYPE_CHECKING:
 
 def register(server: GradSightServer) -> None:
     """Takes the place of the text documents that pygls keeps: theirs split lines at other characters."""
-    builtin = server.protocol.fm.builtin_features
-    for method in (
-        types.TEXT_DOCUMENT_DID_OPEN,
-        types.TEXT_DOCUMENT_DID_CHANGE,
-        types.TEXT_DOCUMENT_DID_CLOSE,
-    ):
-        builtin.pop(method, None)
-    server.feature(types.TEXT_DOCUMENT_DID_OPEN)(did_open)
-    server.feature(types.TEXT_DOCUMENT_DID_CHANGE)(did_change)
+    server.take_over(types.TEXT_DOCUMENT_DID_OPEN, did_open)
+    server.take_over(types.TEXT_DOCUMENT_DID_CHANGE, did_change)
+    server.take_over(types.TEXT_DOCUMENT_DID_CLOSE, did_close)
     server.feature(types.TEXT_DOCUMENT_DID_SAVE)(did_save)
-    server.feature(types.TEXT_DOCUMENT_DID_CLOSE)(did_close)
     server.feature("gradsight/text")(text)
 
 

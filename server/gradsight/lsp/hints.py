@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gradsight.lsp.places import locate, span_of, spot_of
 from gradsight.lsp.wire_types import types
-from gradsight.session.knowledge import hint_label, tensor_card
+from gradsight.session.tensor_text import hint_label, tensor_card
 
 if TYPE_CHECKING:
     from gradsight.lsp.server import GradSightServer
@@ -20,7 +20,7 @@ def register(server: GradSightServer) -> None:
 async def inlay_hints(ls: GradSightServer, params: types.InlayHintParams) -> list[types.InlayHint]:
     """A hint for each tensor name that is bound in the range."""
     spot = spot_of(ls.session, params.text_document.uri)
-    if spot is None or not ls.session.options_for(spot.document).inlay_hints:
+    if spot is None or not spot.document.options.inlay_hints:
         return []
     document = spot.document
     await ls.session.current(document)

@@ -39,7 +39,7 @@ def register(server: GradSightServer) -> None:
 def code_lenses(ls: GradSightServer, params: types.CodeLensParams) -> list[types.CodeLens]:
     """The lenses of a document; none if nothing can be run."""
     spot = spot_of(ls.session, params.text_document.uri)
-    if spot is None or not ls.lens_commands or not ls.session.options_for(spot.document).code_lens:
+    if spot is None or not ls.lens_commands or not spot.document.options.code_lens:
         return []
     lenses = []
     for span, kind in runnable_places(spot.document):

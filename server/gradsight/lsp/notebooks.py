@@ -17,17 +17,10 @@ if TYPE_CHECKING:
 
 def register(server: GradSightServer) -> None:
     """Takes the place of the notebooks that pygls keeps."""
-    builtin = server.protocol.fm.builtin_features
-    for method in (
-        types.NOTEBOOK_DOCUMENT_DID_OPEN,
-        types.NOTEBOOK_DOCUMENT_DID_CHANGE,
-        types.NOTEBOOK_DOCUMENT_DID_CLOSE,
-    ):
-        builtin.pop(method, None)
-    server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)(did_open)
-    server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)(did_change)
+    server.take_over(types.NOTEBOOK_DOCUMENT_DID_OPEN, did_open)
+    server.take_over(types.NOTEBOOK_DOCUMENT_DID_CHANGE, did_change)
+    server.take_over(types.NOTEBOOK_DOCUMENT_DID_CLOSE, did_close)
     server.feature(types.NOTEBOOK_DOCUMENT_DID_SAVE)(did_save)
-    server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)(did_close)
 
 
 def did_open(ls: GradSightServer, params: types.DidOpenNotebookDocumentParams) -> None:

@@ -6,14 +6,13 @@ A probe runs only because the user asked for it, and never where the editor says
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gradsight.lsp import diagnostics, verifying
 from gradsight.lsp.lenses import LensCommand
 from gradsight.lsp.places import Spot, locate_at_path, spot_of
-from gradsight.lsp.running import (
+from gradsight.lsp.probe_requests import (
     Refused,
     cell_at,
     finding_at,
@@ -21,8 +20,8 @@ from gradsight.lsp.running import (
     function_at,
     request_of,
     run_shown,
+    subject_of,
     trusted_spot,
-    with_text,
 )
 from gradsight.lsp.wire_types import types
 from gradsight.model.finding import Finding
@@ -31,19 +30,20 @@ from gradsight.session.documents import Document
 
 if TYPE_CHECKING:
     from gradsight.lsp.server import GradSightServer
-    from gradsight.probe.minimal import Minimal
     from gradsight.probe.outcome import Outcome
+    from gradsight.session.evidence import Evidence
+    from gradsight.session.proving import Proof, Prover
 
 Answer = dict[str, Any]
+Result = TypeVar("Result")
 QUICK = 5.0
 MOST_PROOFS = 5
-STEPS_OF_PROOFS = 10
 
 
 def register(server: GradSightServer) -> None:
     """Offer the commands, the lens, and the cancel button of a progress bar."""
     for name, handler in COMMANDS.items():
-        server.command(name)(handler)
+        server.add_command(name, handler)
     server.feature(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)(cancel_progress)
     server.lens_commands += [
         LensCommand("Probe", "gradsight.probeFunction", ("function",)),
@@ -66,12 +66,13 @@ async def probe_function(ls: GradSightServer, uri: str, line: int = 0) -> Answer
     findings = _passing(await findings_of(ls, spot), first, last)
     answer = await _judged(ls, spot, findings, f"Probing line {first} to {last}")
     # A file that never calls the function says nothing about it: then inputs are made up.
-    missed = [each for each in findings if _verdict(ls, spot.document, each) == "not-reached"]
+    source, book = spot.document.source, ls.session.evidence
+    missed = [each for each in findings if book.verdict_on(source, each) == "not-reached"]
     if not missed or answer["outcome"] not in ("clean", "faults"):
         return answer
     for finding in missed[:MOST_PROOFS]:
-        outcome, python = await _prove(ls, spot, finding, f"Proving {finding.code}")
-    return _answer(ls, findings, outcome, python)
+        proof = await _prove(ls, spot, finding, f"Proving {finding.code}")
+    return _answer(ls, findings, proof.outcome, request_of(ls, spot.document).python)
 
 
 async def probe_cell(ls: GradSightServer, uri: str, line: int = 0) -> Answer:
@@ -99,75 +100,58 @@ async def prove_finding(ls: GradSightServer, uri: str, line: int = 0, code: str 
     """Run a minimal program around the finding at a line, so that nothing else of the file happens."""
     spot = trusted_spot(ls, uri)
     finding = await finding_at(ls, spot, line, code)
-    outcome, python = await _prove(ls, spot, finding, f"Proving {finding.code}")
-    answer = _answer(ls, [finding], outcome, python)
-    attempt = ls.session.proven.get((spot.document.path, finding.code, finding.span.line))
-    if attempt is not None and _verdict(ls, spot.document, finding) == "confirmed" and _was_quick(outcome):
-        await verifying.try_repairs(ls, spot.document, finding, attempt.text)
+    proof = await _prove(ls, spot, finding, f"Proving {finding.code}")
+    answer = _answer(ls, [finding], proof.outcome, request_of(ls, spot.document).python)
+    if proof.verdict == "confirmed" and _was_quick(proof.outcome):
+        await verifying.try_fixes(ls, spot.document, finding, proof.attempt.text)
         answer["summary"] += verifying.sentence_about(ls, spot.document, finding)
     return answer
 
 
 async def verify_fix(ls: GradSightServer, uri: str, line: int = 0, code: str = "", title: str = "") -> Answer:
-    """Try the repair with this title (or all that are offered) of the finding at a line, in a program that shows it."""
+    """Try the fix with this title (or all there are) of the finding at a line, in a program that shows it."""
     spot = trusted_spot(ls, uri)
     finding = await finding_at(ls, spot, line, code)
-    if not await verifying.has_repair(ls, spot.document, finding, title):
-        raise Refused("there is no repair to try here")
-    key, text = (spot.document.path, finding.code, finding.span.line), spot.document.source.text
-    attempt = ls.session.proven.get(key)
-    if attempt is None or not attempt.is_about(text):
-        await _prove(ls, spot, finding, f"Proving {finding.code}")
-        attempt = ls.session.proven.get(key)
-    shown = attempt.text if attempt is not None and attempt.is_about(text) else text
-    return verifying.answer(await verifying.try_repairs(ls, spot.document, finding, shown, title))
+    if not await verifying.has_fix(ls, spot.document, finding, title):
+        raise Refused("there is no fix to try here")
+    text = spot.document.source.text
+    attempt = _prover(ls, spot.document).decided_by(finding, text)
+    if attempt is None:
+        proof = await _prove(ls, spot, finding, f"Proving {finding.code}")
+        attempt = proof.attempt if proof.is_decided else None
+    shown = attempt.text if attempt is not None else text
+    return verifying.answer(await verifying.try_fixes(ls, spot.document, finding, shown, title))
+
+
+def _prover(ls: GradSightServer, document: Document) -> Prover:
+    """Proves findings of a document: with progress, beside the conversation, and what it sees is shown at once."""
+    from gradsight.session.proving import Prover
+    from gradsight.session.schedule import Urgency
+
+    def aside(work: Callable[[], Result]) -> Awaitable[Result]:
+        return ls.session.worker.submit(Urgency.AWAITED, work)
+
+    def hear(judged: list[Evidence]) -> None:
+        _publish(ls, document, judged)
+
+    return Prover(run_shown(ls), aside, hear, ls.session.decided)
 
 
 async def _prove(
     ls: GradSightServer, spot: Spot, finding: Finding, title: str, has_graph: bool = False
-) -> tuple[Outcome, str]:
-    """Try one program after the other until torch has decided about a finding; the last outcome, and who ran it."""
-    from gradsight.session.proofs import again, attempts
-
+) -> Proof:
     document = spot.document
-    base = request_of(ls, document)
-    # A minimal program is small: it may go further than a whole one.
-    base = replace(base, graph=has_graph, steps=base.steps * STEPS_OF_PROOFS)
-    key = (document.path, finding.code, finding.span.line)
-    known = ls.session.proven.get(key)
-    if known is not None and known.is_about(document.source.text):
-        programs = again(known)
-    else:
-        programs = attempts(await cut_out_of(ls, document, finding), finding, document.source.text)
-    outcome: Outcome | None = None
-    number = 0
-    while (attempt := programs.next(outcome)) is not None:
-        number += 1
-        request = with_text(base, attempt.text)
-        outcome = await run_shown(ls, request, title + (f", attempt {number}" if number > 1 else ""))
-        _publish(ls, document, [finding], outcome, is_cut=True)
-        verdict = _verdict(ls, document, finding)
-        # That nothing fails with inputs of ours proves little: others may still show it.
-        if verdict == "confirmed" or (verdict == "refuted" and not attempt.is_made_up):
-            ls.session.proven[key] = attempt
-            break
-    assert outcome is not None
-    return outcome, base.python
+    return await _prover(ls, document).prove(subject_of(ls, document), finding, title, has_graph)
 
 
 async def repro(ls: GradSightServer, uri: str, line: int = 0, code: str = "") -> Answer:
     """A minimal program that shows the finding at a line: the one that was proven, or the most plausible one."""
-    from gradsight.session.proofs import attempts
-
     spot = spot_of(ls.session, uri)
     if spot is None:
         raise Refused("open the file first")
+    document = spot.document
     finding = await finding_at(ls, spot, line, code)
-    text = spot.document.source.text
-    attempt = ls.session.proven.get((spot.document.path, finding.code, finding.span.line))
-    if attempt is None or not attempt.is_about(text):
-        attempt = attempts(await cut_out_of(ls, spot.document, finding), finding, text).next()
-    assert attempt is not None
+    attempt = await _prover(ls, document).program_for(subject_of(ls, document), finding)
     return {"text": f"# {finding.code}: {finding.message}\n{attempt.snippet}"}
 
 
@@ -184,9 +168,8 @@ async def graph(ls: GradSightServer, uri: str, line: int = 0, code: str = "") ->
 
     spot = trusted_spot(ls, uri)
     finding = await finding_at(ls, spot, line, code)
-    outcome, python = await _prove(
-        ls, spot, finding, f"Recording the graph of {finding.code}", has_graph=True
-    )
+    proof = await _prove(ls, spot, finding, f"Recording the graph of {finding.code}", has_graph=True)
+    outcome, python = proof.outcome, request_of(ls, spot.document).python
     report = getattr(outcome, "report", None) or {}
     faults = [fault_finding(fault) for fault in document_of(outcome)["faults"]]
     fault = next((each for each in faults if same_fault(finding, each)), None)
@@ -224,22 +207,6 @@ COMMANDS: dict[str, Callable[..., Any]] = {
 }
 
 
-async def cut_out_of(ls: GradSightServer, document: Document, finding: Finding) -> Minimal | None:
-    """The minimal program around a finding, worked out beside the conversation."""
-    from gradsight.probe.minimal import cut_out
-    from gradsight.session.schedule import Urgency
-
-    source, workshop = document.source, ls.session.workshop(document)
-    return await ls.session.worker.submit(Urgency.AWAITED, lambda: cut_out(source, finding, workshop.check))
-
-
-def _verdict(ls: GradSightServer, document: Document, finding: Finding) -> str:
-    """What is known about a finding by now."""
-    shown = ls.session.findings_of(document)
-    same = [each for each in shown if (each.code, each.span.line) == (finding.code, finding.span.line)]
-    return str(same[0].data.get("verdict", "")) if same else ""
-
-
 async def _judged(
     ls: GradSightServer,
     spot: Spot,
@@ -248,11 +215,18 @@ async def _judged(
     text: str | None = None,
 ) -> Answer:
     """Run the file (or the beginning of it) and publish what it showed about these findings."""
+    from gradsight.session.proving import judged_by, with_text
+
     request = request_of(ls, spot.document)
     if text is not None:
         request = with_text(request, text)
-    outcome = await run_shown(ls, request, title)
-    _publish(ls, spot.document, findings, outcome)
+    source = spot.document.source
+    outcome = await run_shown(ls)(request, title)
+    if ls.session.open.documents.get(spot.document.key) is spot.document:
+        report = getattr(outcome, "report", None) or {}
+        torch, facts = str(report.get("torch") or ""), report.get("facts") or ()
+        ls.session.evidence.observed.record(source.path, source.text, facts, torch)
+    _publish(ls, spot.document, judged_by(outcome, findings, source))
     return _answer(ls, findings, outcome, request.python)
 
 
@@ -262,37 +236,12 @@ def _was_quick(outcome: Outcome) -> bool:
     return float(report.get("seconds") or QUICK) < QUICK
 
 
-def _publish(
-    ls: GradSightServer,
-    document: Document,
-    findings: list[Finding],
-    outcome: Outcome,
-    is_cut: bool = False,
-) -> None:
-    """Keep what a run showed, and let the client see it; a program that was cut out only tells about its finding."""
-    from gradsight.probe.document import document_of
-    from gradsight.session.traces import traces_of
-    from gradsight.session.verdicts import judge, visited_lines
-
-    if ls.session.open.documents.get(document.key) is not document:
-        return
-    report = getattr(outcome, "report", None) or {}
-    judged = judge(
-        findings,
-        document_of(outcome),
-        visited_lines(report),
-        document.source.text,
-        document.path,
-        traces_of(report),
-    )
-    if is_cut:
-        judged = [each for each in judged if each.verdict != "seen"]
-    ls.session.evidence.record(document.path, judged)
-    if not is_cut:
-        torch, facts = str(report.get("torch") or ""), report.get("facts") or ()
-        ls.session.evidence.observed.record(document.path, document.source.text, facts, torch)
-    diagnostics.show(ls, document, set())
-    ls.refresh()
+def _publish(ls: GradSightServer, document: Document, judged: list[Evidence]) -> None:
+    """Keep what a run showed, and let the client see it; nobody looks at a document that was closed meanwhile."""
+    if ls.session.open.documents.get(document.key) is document:
+        ls.session.evidence.record(document.path, judged)
+        diagnostics.show(ls, document, set())
+        ls.refresh()
 
 
 def _answer(ls: GradSightServer, findings: list[Finding], outcome: Outcome, python: str) -> Answer:

@@ -17,6 +17,7 @@ class Reporter:
 
     def __init__(self, server: GradSightServer, token: int | str | None) -> None:
         self._server = server
+        self._shown = server.work_done_progress
         self.token = token
 
     async def begin(self, title: str) -> None:
@@ -28,20 +29,16 @@ class Reporter:
                     types.WorkDoneProgressCreateParams(token)
                 )
                 self.token = token
-        self._send(types.WorkDoneProgressBegin(title, cancellable=True))
+        if self.token is not None:
+            self._shown.begin(self.token, types.WorkDoneProgressBegin(title, cancellable=True))
 
     def report(self, message: str) -> None:
         """How far it is."""
-        self._send(types.WorkDoneProgressReport(cancellable=True, message=message))
+        if self.token is not None:
+            self._shown.report(self.token, types.WorkDoneProgressReport(cancellable=True, message=message))
 
     def end(self, message: str) -> None:
         """It is over."""
-        self._send(types.WorkDoneProgressEnd(message=message))
-
-    def _send(
-        self, value: types.WorkDoneProgressBegin | types.WorkDoneProgressReport | types.WorkDoneProgressEnd
-    ) -> None:
         if self.token is not None:
-            self._server.progress(
-                types.ProgressParams(self.token, self._server.protocol._converter.unstructure(value))
-            )
+            self._shown.end(self.token, types.WorkDoneProgressEnd(message=message))
+            self._shown.tokens.pop(self.token, None)

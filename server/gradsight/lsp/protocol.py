@@ -1,44 +1,58 @@
 """The rules of the conversation: what is answered when, and what a message that cannot be understood gets.
 
-pygls keeps handlers, requests and capabilities; here is what it leaves open: messages that are no messages, requests
-before the beginning and after the end, cancellation that reaches the work, and an end that waits for nobody.
+pygls keeps handlers and requests; here is what it leaves open: messages that are no messages, requests before the
+beginning and after the end, cancellation that reaches the work, and an end that waits for nobody.  It is extended where
+it means to be: by a class of protocol with methods of its own, by a writer, and by what its public methods take.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import inspect
+import contextlib
 import json
 import logging
-from collections.abc import Callable, Iterator
+import uuid
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future, InvalidStateError
 from typing import Any
 
-from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcException
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
-from gradsight.lsp.frames import frame
 from gradsight.lsp.wire_types import types
 
 log = logging.getLogger(__name__)
 
+VERSION = "2.0"
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 INVALID_PARAMS = -32602
 NOT_INITIALIZED = -32002
 
 
-class Conversation(LanguageServerProtocol):
+class Nobody:
+    """Takes what is sent while nobody listens."""
+
+    def write(self, data: bytes) -> None:
+        """Forget it."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class EditorConversation(LanguageServerProtocol):
     """One client, from `initialize` to `exit`."""
 
     def __init__(self, server: Any, converter: Any) -> None:
         self.is_initialized = False
-        self.progress_token: int | str | None = None
-        """Where the client wants to hear how far the command is that starts just now."""
-        self.send: Callable[[bytes], None] | None = None
+        self.is_shut_down = False
+        self.asked: dict[str | int, Future[Any]] = {}
+        """Our own questions that wait for the client's answer."""
         self.on_exit: Callable[[int], None] = lambda code: None
         self.on_initialize: Callable[[dict[str, Any]], dict[str, Any]] = lambda params: {}
+        self.on_command: Callable[[types.ExecuteCommandParams], Awaitable[Any]]
         super().__init__(server, converter)
+        self.set_writer(Nobody(), include_headers=False)
 
     def receive(self, body: bytes) -> None:
         """Handle one message; whatever it is, it gets its answer and the conversation goes on."""
@@ -82,39 +96,47 @@ class Conversation(LanguageServerProtocol):
             else:
                 log.warning("%s: the parameters cannot be understood: %s", method, problem)
             return
-        context = contextvars.copy_context()
-        if isinstance(identity, (str, int)):
-            context.run(self._handle_request, identity, method, message.params)
-        else:
-            context.run(self._handle_notification, method, message.params)
+        self.handle_message(message)
 
     def _begin(self, identity: object, params: object) -> None:
         if not isinstance(params, dict) or identity is None:
             self._refuse(identity, INVALID_PARAMS, "initialize: the parameters cannot be understood")
             return
         self.is_initialized = True
-        self._send_data({"jsonrpc": "2.0", "id": identity, "result": self.on_initialize(params)})
+        self._reply({"id": identity, "result": self.on_initialize(params)})
 
     def _receive_answer(self, data: dict[str, Any]) -> None:
-        known = self._request_futures.get(data["id"]) if isinstance(data["id"], (str, int)) else None
-        if known is None or known.done():
-            # Nobody asked, or nobody waits any more: a shutdown cancels what was asked.
-            self._request_futures.pop(data["id"] if known is not None else "", None)
+        identity = data["id"]
+        if not isinstance(identity, (str, int)) or identity not in self.asked:
             return
         try:
             message = self.structure_message(data)
         except JsonRpcException:
-            future = self._request_futures.pop(data["id"])
-            if not future.done():
-                future.set_exception(JsonRpcInvalidParams("the answer cannot be understood"))
-            return
-        self._handle_response(data["id"], getattr(message, "result", None), getattr(message, "error", None))
+            problem = types.ResponseError(INVALID_PARAMS, "the answer cannot be understood")
+            message = types.ResponseErrorMessage(id=identity, error=problem)
+        # Perhaps nobody waits any more.
+        with contextlib.suppress(InvalidStateError):
+            self.handle_message(message)
+
+    def send_request(
+        self,
+        method: str,
+        params: Any | None = None,
+        callback: Callable[[Any], None] | None = None,
+        msg_id: str | int | None = None,
+    ) -> Future[Any]:
+        """Ask the client something."""
+        identity = msg_id if msg_id is not None else str(uuid.uuid4())
+        future = super().send_request(method, params, callback, identity)
+        self.asked[identity] = future
+        future.add_done_callback(lambda done: self.asked.pop(identity, None))
+        return future
 
     def _untimely(self, method: str) -> tuple[int, str] | None:
         """Why a call comes at the wrong time; None if it does not."""
         if method == types.EXIT:
             return None
-        if self._shutdown:
+        if self.is_shut_down:
             return INVALID_REQUEST, "the server was shut down"
         if method == types.INITIALIZE:
             return (INVALID_REQUEST, "already initialized") if self.is_initialized else None
@@ -123,56 +145,28 @@ class Conversation(LanguageServerProtocol):
     def _refuse(self, identity: object, code: int, message: str) -> None:
         if not isinstance(identity, (str, int)):
             identity = None
-        self._send_data({"jsonrpc": "2.0", "id": identity, "error": {"code": code, "message": message}})
+        self._reply({"id": identity, "error": {"code": code, "message": message}})
 
-    def _send_data(self, data: Any) -> None:
-        if not data or self.send is None:
-            return
-        if not isinstance(data, dict):
-            data = self._converter.unstructure(data)
-        self.send(frame(json.dumps(data, separators=(",", ":"), default=self._serialize_message).encode()))
-
-    def _handle_cancel_notification(self, msg_id: str | int) -> None:
-        future = self._request_futures.pop(msg_id, None)
-        if future is not None:
-            future.cancel()
+    def _reply(self, answer: dict[str, Any]) -> None:
+        """Answer in plain data, without the types of the protocol."""
+        if self.writer is not None:
+            self.writer.write(json.dumps({"jsonrpc": VERSION, **answer}, separators=(",", ":")).encode())
 
     @lsp_method(types.WORKSPACE_EXECUTE_COMMAND)
     async def lsp_workspace__execute_command(self, params: types.ExecuteCommandParams) -> Any:  # type: ignore[override]
-        """Runs a command inside the request's own task, so that cancelling the request cancels the command.
-
-        Its arguments are handed over as they came.
-        """
-        handler = self.fm.commands.get(params.command)
-        if handler is None:
-            raise JsonRpcInvalidParams(f"no command {params.command!r}")
-        arguments = list(params.arguments or ())
-        try:
-            # pygls wraps a coroutine that wants the server; the wrapper itself takes anything.
-            if inspect.iscoroutinefunction(handler) and hasattr(handler, "func"):
-                inspect.signature(handler.func).bind(self._server, *arguments)
-            else:
-                inspect.signature(handler).bind(*arguments)
-        except TypeError as problem:
-            raise JsonRpcInvalidParams(f"{params.command}: {problem}") from problem
-        self.progress_token = params.work_done_token
-        result = handler(*arguments)
-        return await result if inspect.isawaitable(result) else result
+        """Runs a command inside the request's own task, so that cancelling the request cancels the command."""
+        return await self.on_command(params)
 
     @lsp_method(types.SHUTDOWN)
     def lsp_shutdown(self, *args: Any) -> Iterator[Any]:  # type: ignore[override]
         """Ends all work in flight; from now on only `exit` is heard."""
-        self._shutdown = True
-        for msg_id, future in list(self._request_futures.items()):
-            if msg_id != self.msg_id and not future.done():
-                future.cancel()
-        if (handler := self.fm.features.get(types.SHUTDOWN)) is not None:
-            yield handler, args, None
+        self.is_shut_down = True
+        return (yield from super().lsp_shutdown(*args))
 
     @lsp_method(types.EXIT)
     def lsp_exit(self, *args: Any) -> None:  # type: ignore[override]
         """Ends the process: 0 after a shutdown, 1 without."""
-        self.on_exit(0 if self._shutdown else 1)
+        self.on_exit(0 if self.is_shut_down else 1)
 
 
 def settle(future: asyncio.Future[Any]) -> None:

@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pygls.exceptions import JsonRpcInternalError
+from pygls.exceptions import JsonRpcInternalError, JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
 from gradsight import __version__
 from gradsight.lsp import (
     actions,
-    asking,
-    beginning,
     diagnostics,
     documents,
     hints,
     hover,
+    initialize,
     lenses,
     notebooks,
     probing,
+    queries,
     settings,
     watching,
 )
 from gradsight.lsp.client import Client
 from gradsight.lsp.convert import path_of
-from gradsight.lsp.protocol import Conversation, settle
+from gradsight.lsp.protocol import EditorConversation, settle
 from gradsight.lsp.wire_types import types
 from gradsight.session.documents import Document
 from gradsight.session.session import Session
@@ -36,31 +38,34 @@ if TYPE_CHECKING:
     from gradsight.model.finding import Finding
 
 log = logging.getLogger(__name__)
-FEATURES = (documents, notebooks, hover, actions, hints, lenses, settings, watching, probing, asking)
+Handler = Callable[..., Any]
+FEATURES = (documents, notebooks, hover, actions, hints, lenses, settings, watching, probing, queries)
 
 
 class GradSightServer(LanguageServer):
     """What pygls calls a language server, with a session behind it."""
 
-    protocol: Conversation
+    protocol: EditorConversation
 
     def __init__(self, session: Session | None = None) -> None:
         super().__init__(
             "gradsight",
             __version__,
-            protocol_cls=Conversation,
+            protocol_cls=EditorConversation,
         )
         self.session = session if session is not None else Session()
         self.client = Client()
         self.choices = settings.Choices(self)
+        self.commands: dict[str, Handler] = {}
+        """What a client can have done, by name."""
+        self.progress_token: int | str | None = None
+        """Where the client wants to hear how far the command is that starts just now."""
         self.lens_commands: list[lenses.LensCommand] = []
         """Commands that are offered above functions; whoever can run something adds one."""
         self.published: set[str] = set()
         """Addresses whose last published diagnostics were not empty."""
         self.progress_shown: int | str | None = None
         """The token under which the newest probe tells how far it is."""
-        self.session.options_for = self.choices.options_for
-        self.session.options_at = self.choices.options_at
         self.session.on_report = self._on_report
         self.session.on_outdated = self.refresh
         self.session.on_complaint = self.tell
@@ -69,9 +74,32 @@ class GradSightServer(LanguageServer):
         for feature in FEATURES:
             feature.register(self)
         self.protocol.on_initialize = self._begin
+        self.protocol.on_command = self._execute
+
+    def add_command(self, name: str, handler: Handler) -> None:
+        """Offer something to be done."""
+        self.commands[name] = handler
+
+    def take_over(self, method: str, handler: Handler) -> None:
+        """Handle what pygls would handle in its own way."""
+        self.protocol.fm.add_builtin_feature(method, partial(handler, self))
+
+    async def _execute(self, params: types.ExecuteCommandParams) -> Any:
+        """Have a command done; its arguments are handed over as they came."""
+        handler = self.commands.get(params.command)
+        if handler is None:
+            raise JsonRpcInvalidParams(f"no command {params.command!r}")
+        arguments = list(params.arguments or ())
+        try:
+            inspect.signature(handler).bind(self, *arguments)
+        except TypeError as problem:
+            raise JsonRpcInvalidParams(f"{params.command}: {problem}") from problem
+        self.progress_token = params.work_done_token
+        result = handler(self, *arguments)
+        return await result if inspect.isawaitable(result) else result
 
     def _begin(self, params: dict[str, Any]) -> dict[str, Any]:
-        result = beginning.begin(self, params)
+        result = initialize.begin(self, params)
         if self.client.pulls_diagnostics:
             diagnostics.register(self)
         # The answer goes out first.

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
-from gradsight.lsp.frames import FrameReader
+from gradsight.lsp.frames import FrameReader, frame
 
 log = logging.getLogger(__name__)
 CHUNK = 256 * 1024
@@ -25,10 +25,34 @@ CHUNK = 256 * 1024
 class Talks(Protocol):
     """One side of a conversation."""
 
-    send: Callable[[bytes], None] | None
     on_exit: Callable[[int], None]
 
     def receive(self, body: bytes) -> None: ...
+
+    def set_writer(self, writer: Outlet, include_headers: bool) -> None: ...
+
+
+class Outlet:
+    """Where the bodies of our messages go; a client that went away hears nothing more."""
+
+    def __init__(self, send: Callable[[bytes], None], on_loss: Callable[[], None]) -> None:
+        self._send = send
+        self._on_loss = on_loss
+        self._is_open = True
+
+    def write(self, body: bytes) -> None:
+        """Send one message."""
+        if not self._is_open:
+            return
+        try:
+            self._send(frame(body))
+        except OSError:
+            self.close()
+            self._on_loss()
+
+    def close(self) -> None:
+        """Nothing more is sent."""
+        self._is_open = False
 
 
 def serve_stdio(conversation: Talks) -> int:
@@ -67,14 +91,6 @@ async def _converse(conversation: Talks, receive: Callable[[], bytes], send: Cal
         if not ended.done():
             ended.set_result(code)
 
-    def guarded_send(data: bytes) -> None:
-        try:
-            send(data)
-        except OSError:
-            # The client went away: it hears nothing more.
-            conversation.send = None
-            end(1)
-
     def handle(bodies: list[bytes]) -> None:
         for body in bodies:
             if ended.done():
@@ -99,11 +115,12 @@ async def _converse(conversation: Talks, receive: Callable[[], bytes], send: Cal
                 if bodies := frames.feed(data):
                     loop.call_soon_threadsafe(handle, bodies)
 
-    conversation.send = guarded_send
+    outlet = Outlet(send, lambda: end(1))
+    conversation.set_writer(outlet, include_headers=False)
     conversation.on_exit = end
     threading.Thread(target=read_all, name="gradsight-reader", daemon=True).start()
     code = await ended
-    conversation.send = None
+    outlet.close()
     return code
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gradsight.lsp import watching
 from gradsight.lsp.convert import path_of
 from gradsight.lsp.wire_types import types
-from gradsight.session.documents import Document
-from gradsight.session.options import Options, options_from
+from gradsight.session.options import FolderOptions, Options, options_from
 
 if TYPE_CHECKING:
     from gradsight.lsp.server import GradSightServer
@@ -32,17 +31,7 @@ class Choices:
         """Read what came with `initialize`."""
         self.common = self._read(self.sent_at_start)
         self.folders = dict.fromkeys(self.folders_at_start, self.common)
-
-    def options_for(self, document: Document) -> Options:
-        """The options that hold for a document: those of the innermost folder around it."""
-        return self.options_at(path_of(document.key))
-
-    def options_at(self, path: str) -> Options:
-        """The options that hold for a path."""
-        if len(self.folders) <= 1:
-            return next(iter(self.folders.values()), self.common)
-        around = [folder for folder in self.folders if _is_inside(path, path_of(folder))]
-        return self.folders[max(around, key=len)] if around else self.common
+        self._push()
 
     async def ask(self) -> None:
         """Ask the client for the options of every folder; where nothing changed nothing is done again."""
@@ -74,9 +63,16 @@ class Choices:
         for folder in removed:
             self.folders.pop(folder, None)
         self.folders.update(dict.fromkeys(added, self.common))
+        self._push()
+
+    def _push(self) -> None:
+        """The session knows what holds where, and never has to ask."""
+        folders = {path_of(folder): options for folder, options in self.folders.items()}
+        self._server.session.use_options(FolderOptions(self.common, folders))
 
     def _apply(self, before: tuple[Options, dict[str, Options]]) -> None:
         if before != (self.common, self.folders):
+            self._push()
             self._use_facts()
             self._server.session.outdate(self._server.session.open.documents.values())
             self._server.redraw()
@@ -103,8 +99,7 @@ def register(server: GradSightServer) -> None:
     """Hear of changed settings and folders."""
     server.feature(types.INITIALIZED)(initialized)
     server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)(did_change_configuration)
-    server.protocol.fm.builtin_features.pop(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, None)
-    server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)(did_change_folders)
+    server.take_over(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, did_change_folders)
 
 
 async def initialized(ls: GradSightServer, params: types.InitializedParams) -> None:
@@ -139,10 +134,6 @@ async def did_change_folders(ls: GradSightServer, params: types.DidChangeWorkspa
         [folder.uri for folder in event.added], [folder.uri for folder in event.removed]
     )
     await ls.choices.ask()
-
-
-def _is_inside(path: str, folder: str) -> bool:
-    return path == folder or path.startswith((folder.rstrip("/\\") + "/", folder + "\\"))
 
 
 def _plain(value: Any) -> Any:

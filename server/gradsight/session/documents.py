@@ -14,8 +14,9 @@ from gradsight.model.settings import Settings
 from gradsight.model.source import Source, Span
 from gradsight.session.analyser import Analyser
 from gradsight.session.buffer import Buffer, Edit, Point
-from gradsight.session.moving import Shown, merge_broken, move
+from gradsight.session.finding_shift import Shown, merge_broken, move
 from gradsight.session.notebooks import Cell, JoinedCells, join_cells
+from gradsight.session.options import Options
 
 
 class Document:
@@ -26,6 +27,10 @@ class Document:
         self.path = path
         self.version = version
         self.analyser = analyser
+        self.options = Options()
+        """What the user has chosen for it; the session keeps it up to date."""
+        self.settings: Settings | None = None
+        """The settings of checking that hold for it; None: to be looked up, as something they rest on has changed."""
         self.edits = 0
         self.report: Report | None = None
         self.reported_at = -1

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from gradsight.model.finding import Finding
-from gradsight.model.source import Span
+from gradsight.model.source import Source, Span
 from gradsight.session.observed import ObservedBook
-from gradsight.session.trials import TrialBook
+from gradsight.session.tried_fixes import TrialBook
 from gradsight.session.units import Unit, lines_now, units_of
 
 Verdict = Literal["confirmed", "refuted", "not-reached", "undecided", "seen"]
@@ -64,6 +64,14 @@ class EvidenceBook:
         self._kept.pop(path, None)
         self.trials.forget(path)
         self.observed.forget(path)
+
+    def verdict_on(self, source: Source, finding: Finding) -> Verdict | None:
+        """What probes have shown about a finding of a text; None if nothing, or nothing that still counts."""
+        for evidence in self._kept.get(source.path, ()):
+            moved = _moved(evidence, source.text)
+            if moved is not None and _key(moved) == _key(finding):
+                return evidence.verdict
+        return None
 
     def overlay(self, path: str, text: str, findings: Sequence[Finding]) -> tuple[Finding, ...]:
         """The findings as the evidence lets them appear: confirmed, withdrawn to a hint, or with what else was seen."""

@@ -15,10 +15,10 @@ from gradsight.session import naming
 from gradsight.session.documents import Document
 from gradsight.session.evidence import shown_by_probe
 from gradsight.session.fact_card import fact_card
-from gradsight.session.knowledge import tensor_card
 from gradsight.session.myths import Myth, by_name
 from gradsight.session.observed import ObservedBook
 from gradsight.session.pages import page_url
+from gradsight.session.tensor_text import tensor_card
 
 _CODE = re.compile(r"[A-Za-z]+[0-9]+")
 _HEADING = re.compile(r"^#+ .*$", re.MULTILINE)

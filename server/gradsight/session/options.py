@@ -41,6 +41,25 @@ class Options:
         return _merged(self.checking, project)
 
 
+@dataclass(frozen=True, slots=True)
+class FolderOptions:
+    """The choices of one editor, and of each of its folders, by path, that has its own."""
+
+    common: Options = field(default_factory=Options)
+    folders: Mapping[str, Options] = field(default_factory=dict)
+
+    def at(self, path: str) -> Options:
+        """The options that hold for a path: those of the innermost folder around it, and of the only one for all."""
+        if len(self.folders) <= 1:
+            return next(iter(self.folders.values()), self.common)
+        around = [folder for folder in self.folders if _is_inside(path, folder)]
+        return self.folders[max(around, key=len)] if around else self.common
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    return path == folder or path.startswith((folder.rstrip("/\\") + "/", folder + "\\"))
+
+
 @lru_cache(maxsize=32)
 def _merged(editor: Settings, project: Settings) -> Settings:
     standard = Settings()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -22,16 +22,17 @@ from gradsight.model.source import Source
 from gradsight.session.analyser import Analyser, load_engine, load_repairs, new_analyser
 from gradsight.session.documents import Document, Notebook, Open
 from gradsight.session.evidence import EvidenceBook
+from gradsight.session.files import FILE as CONFIGURATION_FILE
 from gradsight.session.files import Files
+from gradsight.session.fix_menu import OfferMemory, Workshop
 from gradsight.session.housekeeping import Housekeeper
-from gradsight.session.options import Options
-from gradsight.session.repairs import OfferMemory, Workshop
+from gradsight.session.options import FolderOptions, Options
 from gradsight.session.scanning import Scanner
 from gradsight.session.schedule import Urgency, Worker
 
 if TYPE_CHECKING:
     from gradsight.session.prober import Prober
-    from gradsight.session.proofs import Attempt
+    from gradsight.session.proving import Decided
 
 log = logging.getLogger(__name__)
 
@@ -59,10 +60,9 @@ class Session:
         self.scanner = Scanner(self)
         self.offers = OfferMemory()
         self.evidence = EvidenceBook()
-        self.proven: dict[tuple[str, str, int], Attempt] = {}
-        """Programs that showed a finding, by path, code and line."""
-        self.options_for: Callable[[Document], Options] = lambda document: Options()
-        self.options_at: Callable[[str], Options] = lambda path: Options()
+        self.decided: Decided = {}
+        """Programs that have decided about a finding."""
+        self.options = FolderOptions()
         self.on_report: Callable[[Document, set[str]], None] = lambda document, elsewhere: None
         self.on_outdated: Callable[[], None] = lambda: None
         self.on_complaint: Callable[[str], None] = log.warning
@@ -124,7 +124,7 @@ class Session:
     def changed(self, document: Document, pause: float | None = None) -> None:
         """The text of a document changed: analyse it when it rests, and what imports it after that."""
         self._supersede(document)
-        if self.options_for(document).run == "onType":
+        if document.options.run == "onType":
             self.request(document, pause)
         self._imported_changed(document)
 
@@ -137,10 +137,14 @@ class Session:
     def is_due(self, document: Document) -> bool:
         """Whether a new report on a document is wanted before its next save."""
         return (
-            document.report is None
-            or document.saved_at == document.edits
-            or self.options_for(document).run == "onType"
+            document.report is None or document.saved_at == document.edits or document.options.run == "onType"
         )
+
+    def use_options(self, options: FolderOptions) -> None:
+        """The user has chosen something else; what was said under other choices is not taken back by this."""
+        self.options = options
+        for document in self.open.documents.values():
+            document.options, document.settings = options.at(document.path), None
 
     # What is due.
 
@@ -149,22 +153,21 @@ class Session:
         pending = self._pending.get(document.key)
         if pending is None:
             return
-        options = self.options_for(document)
         _drop_timer(pending)
-        if not options.enable:
+        if not document.options.enable:
             self._accept(document, Report(document.path), Settings(), document.edits)
             return
         if self.is_pulled:
             return
         if pause is None:
-            pause = options.debounce / 1000
+            pause = document.options.debounce / 1000
         loop = asyncio.get_running_loop()
         pending.timer = loop.call_later(pause, self._start, document)
 
     async def current(self, document: Document) -> bool:
         """Wait until the document's report is about its text as it is now; False if it was closed meanwhile."""
         while not document.is_fresh:
-            if not self.options_for(document).enable:
+            if not document.options.enable:
                 self.request(document)
                 return True
             pending = self._pending.get(document.key)
@@ -192,7 +195,7 @@ class Session:
         concerned = {path for path in paths if self.files.asked_for(path) and path not in shown}
         if not concerned:
             return
-        self.files.forget(concerned)
+        self._forget_files(concerned)
         self.scanner.forget()
         self.outdate(self.open.documents.values())
 
@@ -204,11 +207,13 @@ class Session:
 
     def settings_for(self, document: Document) -> Settings:
         """The settings that hold for a document; what is wrong with them is said once."""
-        return self._settings(document.path, self.options_for(document))
+        if document.settings is None:
+            document.settings = self._settings(document.path, document.options)
+        return document.settings
 
     def settings_at(self, path: str) -> Settings:
         """The settings that hold for a file, open or not."""
-        return self._settings(path, self.options_at(path))
+        return self._settings(path, self.options.at(path))
 
     def _settings(self, path: str, options: Options) -> Settings:
         configuration = self.files.configuration_for(path)
@@ -284,6 +289,7 @@ class Session:
         before = self.open.documents.get(document.key)
         if before is not None:
             self.close(before)
+        document.options = self.options.at(document.path)
         self.open.documents[document.key] = document
         self._pending[document.key] = Pending()
         self._imported_changed(document)
@@ -292,7 +298,7 @@ class Session:
         """Whoever imports this document is analysed again, after it."""
         if not self.files.asked_for(changed.path):
             return
-        self.files.forget([changed.path])
+        self._forget_files([changed.path])
         importing = [
             document
             for document in self.open.documents.values()
@@ -304,6 +310,12 @@ class Session:
             self.request(document)
         if importing:
             self.on_outdated()
+
+    def _forget_files(self, paths: Collection[str]) -> None:
+        self.files.forget(paths)
+        if any(os.path.basename(path) == CONFIGURATION_FILE for path in paths):
+            for document in self.open.documents.values():
+                document.settings = None
 
     def _supersede(self, document: Document) -> None:
         """An armed timer speaks of an older text."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pygls.exceptions import JsonRpcException, JsonRpcRequestCancelled
 
@@ -15,12 +14,12 @@ from gradsight.lsp.places import Spot, spot_of
 from gradsight.lsp.progress import Reporter
 from gradsight.model.finding import Finding
 from gradsight.session.documents import Document
-from gradsight.session.probe_options import ProbeOptions
 
 if TYPE_CHECKING:
     from gradsight.lsp.server import GradSightServer
     from gradsight.probe.outcome import Outcome, Progress
     from gradsight.probe.request import ProbeRequest
+    from gradsight.session.proving import Run, Subject
 
 REFUSED = -32803
 UNTRUSTED = "this workspace is not trusted, and a probe runs its code"
@@ -41,13 +40,9 @@ def trusted_spot(ls: GradSightServer, uri: str) -> Spot:
     spot = spot_of(ls.session, uri)
     if spot is None:
         raise Refused("there is no Python here to probe: open the file, or choose a cell with code")
-    if not probe_options(ls, spot.document).allowed:
+    if not spot.document.options.probe.allowed:
         raise Refused(UNTRUSTED)
     return spot
-
-
-def probe_options(ls: GradSightServer, document: Document) -> ProbeOptions:
-    return ls.session.options_for(document).probe
 
 
 async def findings_of(ls: GradSightServer, spot: Spot) -> list[Finding]:
@@ -57,20 +52,14 @@ async def findings_of(ls: GradSightServer, spot: Spot) -> list[Finding]:
 
 
 async def finding_at(ls: GradSightServer, spot: Spot, line: int, code: str) -> Finding:
-    """The finding at a line, or the nearest one below the line in the same function; refuses if there is none."""
+    """The finding at a line, or the only one of the function around it; refuses if there is none."""
+    from gradsight.session.proving import findings_on
+
     wanted = line + 1 + spot.offset
     findings = [each for each in await findings_of(ls, spot) if not code or each.code == code]
-    for finding in findings:
-        places = [finding.span, *(step.span for step in finding.related if step.path == finding.path)]
-        if any(span.line <= wanted <= span.end_line for span in places[:1]):
-            return finding
-    related = [
-        each
-        for each in findings
-        if any(step.span.line == wanted for step in each.related if step.path == each.path)
-    ]
-    if related:
-        return related[0]
+    here = findings_on(findings, wanted)
+    if here:
+        return here[0]
     first, last = function_at(spot.document, wanted)
     inside = [each for each in findings if first <= each.span.line <= last]
     if len(inside) == 1:
@@ -80,30 +69,16 @@ async def finding_at(ls: GradSightServer, spot: Spot, line: int, code: str) -> F
 
 def request_of(ls: GradSightServer, document: Document) -> ProbeRequest:
     """The text of a document as a program, within the user's limits."""
-    from gradsight.probe.request import ProbeRequest
-    from gradsight.session.interpreters import resolve
+    from gradsight.session.proving import program_of
 
-    options = probe_options(ls, document)
-    common: dict[str, Any] = {
-        "arguments": options.args,
-        "directory": _directory(ls, document),
-        "steps": options.steps,
-        "timeout": options.timeout,
-        "memory": options.memory,
-        "environment": options.env,
-        "launcher": options.launcher,
-        "seed": 0,
-        "touches": True,
-    }
-    text = document.source.text
-    if not os.path.isabs(document.path):
-        return ProbeRequest(resolve(options.interpreter), code=text, code_name=document.path, **common)
-    return ProbeRequest(resolve(options.interpreter), script=document.path, text=text, **common)
+    return program_of(document.source, document.options.probe, _directory(ls, document))
 
 
-def with_text(request: ProbeRequest, text: str) -> ProbeRequest:
-    """The same program with another text."""
-    return replace(request, code=text) if request.code is not None else replace(request, text=text)
+def subject_of(ls: GradSightServer, document: Document) -> Subject:
+    """The text of a document as it is now, to prove findings of."""
+    from gradsight.session.proving import Subject
+
+    return Subject(document.source, request_of(ls, document), ls.session.workshop(document).check)
 
 
 def _directory(ls: GradSightServer, document: Document) -> str | None:
@@ -114,27 +89,30 @@ def _directory(ls: GradSightServer, document: Document) -> str | None:
     return place if os.path.isdir(place) else None
 
 
-async def run_shown(ls: GradSightServer, request: ProbeRequest, title: str) -> Outcome:
-    """Run a probe with progress; a cancelled one ends the request."""
+def run_shown(ls: GradSightServer) -> Run:
+    """Runs probes with progress; a cancelled one ends the request."""
     from gradsight.probe.outcome import Cancelled
 
-    reporter = Reporter(ls, ls.protocol.progress_token)
-    await reporter.begin(title)
-    ls.progress_shown = reporter.token
+    async def run(request: ProbeRequest, title: str) -> Outcome:
+        reporter = Reporter(ls, ls.progress_token)
+        await reporter.begin(title)
+        ls.progress_shown = reporter.token
 
-    def hear(progress: Progress) -> None:
-        reporter.report(_so_far(progress))
+        def hear(progress: Progress) -> None:
+            reporter.report(_so_far(progress))
 
-    try:
-        outcome = await ls.session.prober.run(request, hear)
-    except asyncio.CancelledError:
-        reporter.end("cancelled")
-        raise
-    if isinstance(outcome, Cancelled):
-        reporter.end("cancelled")
-        raise JsonRpcRequestCancelled()
-    reporter.end("done")
-    return outcome
+        try:
+            outcome = await ls.session.prober.run(request, hear)
+        except asyncio.CancelledError:
+            reporter.end("cancelled")
+            raise
+        if isinstance(outcome, Cancelled):
+            reporter.end("cancelled")
+            raise JsonRpcRequestCancelled()
+        reporter.end("done")
+        return outcome
+
+    return run
 
 
 def _so_far(progress: Progress) -> str:

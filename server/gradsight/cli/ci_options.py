@@ -10,7 +10,7 @@ from typing import TextIO
 
 from gradsight.cli.checking import Result, Task
 from gradsight.cli.documents import Documents
-from gradsight.cli.gathering import Gathered
+from gradsight.cli.merge_results import Gathered
 
 Check = Callable[[list[Task]], list[Result]]
 

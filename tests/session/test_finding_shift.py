@@ -5,7 +5,7 @@ from __future__ import annotations
 from gradsight.model.finding import Finding, Related
 from gradsight.model.source import Span
 from gradsight.session.buffer import Edit, Point
-from gradsight.session.moving import Shown, merge_broken, move
+from gradsight.session.finding_shift import Shown, merge_broken, move
 
 HERE = "a.py"
 

@@ -1,17 +1,22 @@
-"""Offers are worked out once for a piece of code, and edits always on the text as it is."""
+"""Offers are worked out once for a piece of code, and edits once for each version of the text."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from gradsight import fixing
 from gradsight.analysis import analyze
-from gradsight.model.fix import apply_edits
+from gradsight.fixing import fixes_for
+from gradsight.model.finding import Finding
+from gradsight.model.fix import Fix, apply_edits
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source, Span
 from gradsight.session.analyser import new_analyser
 from gradsight.session.buffer import Edit, Point
 from gradsight.session.documents import Document
-from gradsight.session.repairs import OfferMemory, Workshop, make_plan, may_write_in_place, offer_key
+from gradsight.session.fix_menu import OfferMemory, Workshop, make_plan, may_write_in_place, offer_key
 
 TEXT = """import torch
 
@@ -117,6 +122,67 @@ def test_whoever_takes_edits_at_once_gets_them_fresh() -> None:
         offers = plan.work(workshop(document), memory)
         assert all(offer.edits for offer in offers)
         assert apply_edits(TEXT, offers[0].edits or ()) == TEXT.replace("y *= 3", "y = y * 3")
+
+
+@pytest.fixture
+def computed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The findings whose fixes were worked out, by their code, as often as that happened."""
+    codes: list[str] = []
+
+    def counted(source: Source, finding: Finding, *args: Any, **options: Any) -> list[Fix]:
+        codes.append(finding.code)
+        return fixes_for(source, finding, *args, **options)
+
+    monkeypatch.setattr(fixing, "fixes_for", counted)
+    return codes
+
+
+def test_a_chosen_fix_is_not_worked_out_a_second_time(computed: list[str]) -> None:
+    document, memory = opened(), OfferMemory()
+    [finding] = document.findings
+    wanted = {"fix", "rewrite"}
+    offered = make_plan(document, memory, wanted, HERE, [finding], True).work(workshop(document), memory)
+    chosen = make_plan(document, memory, wanted, HERE, [finding], is_lazy=False)
+    assert chosen.is_ready
+    assert [offer.edits for offer in chosen.ready] == [offer.edits for offer in offered]
+    assert all(offer.edits for offer in chosen.ready)
+    assert computed == ["GS101"]
+
+
+@pytest.mark.parametrize("change", ["text", "around", "settings", "reopened"])
+def test_a_chosen_fix_is_worked_out_again_when_something_has_changed(
+    change: str, computed: list[str]
+) -> None:
+    document, memory = opened(), OfferMemory()
+    [finding] = document.findings
+    make_plan(document, memory, {"fix"}, HERE, [finding], True).work(workshop(document), memory)
+    if change == "text":
+        document.edit(Edit(Point(0, 0), Point(0, 0), "import math\n"))
+        [finding] = document.findings
+    elif change == "around":
+        document.outdate()
+    elif change == "settings":
+        document.settings = Settings(ignore=("GS9",))
+    else:
+        document = opened(TEXT + "z = 1\n")
+    plan = make_plan(document, memory, {"fix"}, HERE, [finding], is_lazy=False)
+    assert not plan.is_ready
+    fixed = plan.work(workshop(document), memory)[0]
+    text = document.source.text
+    assert apply_edits(text, fixed.edits or ()) == text.replace("y *= 3", "y = y * 3")
+    assert computed == ["GS101", "GS101"]
+
+
+def test_equal_findings_of_one_block_keep_their_own_edits() -> None:
+    text = TEXT + "    y = torch.exp(x)\n    y *= 3\n    y.sum().backward()\n"
+    document, memory = opened(text), OfferMemory()
+    first, second = document.findings
+    assert first.message == second.message
+    for _ in range(2):
+        for finding in (first, second):
+            plan = make_plan(document, memory, {"fix"}, HERE, [finding], is_lazy=False)
+            offers = plan.work(workshop(document), memory)
+            assert {edit.span.line for edit in offers[0].edits or ()} == {finding.span.line}
 
 
 def test_everything_safe_at_once_is_a_few_small_edits() -> None:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from gradsight import __version__
 from gradsight.lsp.convert import path_of, uri_of
 from gradsight.lsp.places import spot_of
+from gradsight.lsp.probe_requests import UNTRUSTED, Refused
 from gradsight.lsp.probing import line_reader
 from gradsight.lsp.progress import Reporter
-from gradsight.lsp.running import UNTRUSTED, Refused
 from gradsight.model.finding import Finding
 from gradsight.session.probe_options import ProbeOptions
 
@@ -28,9 +28,9 @@ MOST_FILES = 200
 
 def register(server: GradSightServer) -> None:
     """Offer the commands."""
-    server.command("gradsight.environment")(environment)
-    server.command("gradsight.explainError")(explain_error)
-    server.command("gradsight.refreshFacts")(refresh_facts)
+    server.add_command("gradsight.environment", environment)
+    server.add_command("gradsight.explainError", explain_error)
+    server.add_command("gradsight.refreshFacts", refresh_facts)
 
 
 async def environment(ls: GradSightServer, uri: str = "") -> Answer:
@@ -79,7 +79,7 @@ async def refresh_facts(ls: GradSightServer, uri: str = "") -> Answer:
     if not options.allowed:
         raise Refused(UNTRUSTED)
     python = resolve(options.interpreter)
-    reporter = Reporter(ls, ls.protocol.progress_token)
+    reporter = Reporter(ls, ls.progress_token)
     await reporter.begin(f"Measuring the torch of {python}")
     loop = asyncio.get_running_loop()
     stopped = threading.Event()
@@ -111,7 +111,7 @@ def _options(ls: GradSightServer, uri: str) -> ProbeOptions:
     """The options that hold for a file; those of the first folder when none is named."""
     spot = spot_of(ls.session, uri) if uri else None
     if spot is not None:
-        return ls.session.options_for(spot.document).probe
+        return spot.document.options.probe
     return next(iter(ls.choices.folders.values()), ls.choices.common).probe
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import gradsight
-from gradsight.cli import main, unchanged
+from gradsight.cli import main, replay
 from gradsight.session import disk
 
 FAILS = """import torch
@@ -55,15 +55,15 @@ def check(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
     def run(*options: str) -> tuple[bool, int, str, str]:
         monkeypatch.setattr(sys, "argv", ["gradsight", "check", *options])
         replays = []
-        replay = unchanged.replay
+        answer = replay.answer
 
         def noted(words: list[str]) -> int | None:
-            replays.append(replay(words))
+            replays.append(answer(words))
             return replays[-1]
 
         capsys.readouterr()
         with monkeypatch.context() as patch:
-            patch.setattr(unchanged, "replay", noted)
+            patch.setattr(replay, "answer", noted)
             code = main()
         said = capsys.readouterr()
         return bool(replays) and replays[0] is not None, code, said.out, said.err
@@ -161,7 +161,7 @@ def test_another_engine_is_seen(check: Any, monkeypatch: pytest.MonkeyPatch, tmp
     stand_in = tmp_path / "engine" / "rule.py"
     write(stand_in, "RULE = 1\n")
     settle()
-    monkeypatch.setattr(unchanged.gradsight, "__file__", str(tmp_path / "engine" / "__init__.py"))
+    monkeypatch.setattr(replay.gradsight, "__file__", str(tmp_path / "engine" / "__init__.py"))
     check()
     assert check()[0] is True
     write(stand_in, "RULE = 2\n")
@@ -185,7 +185,7 @@ def test_what_is_said_besides_findings_is_said_each_time(check: Any, project: Pa
 
 @pytest.mark.parametrize("options", [("--no-cache",), ("--diff", "HEAD"), ("--diff=HEAD",), ("-",)])
 def test_calls_that_depend_on_more_than_files_are_not_kept(options: tuple[str, ...]) -> None:
-    assert not unchanged.is_repeatable(["check", *options])
+    assert not replay.is_repeatable(["check", *options])
 
 
 def test_a_terminal_gets_its_own_output(check: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,9 +214,9 @@ def test_a_damaged_run_is_ignored(check: Any, damage: bytes | str) -> None:
 
 def test_old_runs_are_forgotten(check: Any) -> None:
     settle()
-    for number in range(unchanged.MOST_RUNS + 3):
+    for number in range(replay.MOST_RUNS + 3):
         check("--jobs", str(number + 1))
-    assert len(list(Path(".gradsight_cache").glob("run-*"))) == unchanged.MOST_RUNS
+    assert len(list(Path(".gradsight_cache").glob("run-*"))) == replay.MOST_RUNS
 
 
 def test_runs_are_kept_where_the_variable_says(
@@ -251,6 +251,6 @@ def test_any_row_of_changes_ends_in_what_a_fresh_check_says(check: Any, project:
 
 def test_engine_files_are_those_of_the_package() -> None:
     package = Path(gradsight.__file__).parent
-    files = disk.files_below(str(package), unchanged.ENGINE_SUFFIXES)
-    assert str(package / "cli" / "unchanged.py") in files
+    files = disk.files_below(str(package), replay.ENGINE_SUFFIXES)
+    assert str(package / "cli" / "replay.py") in files
     assert not [path for path in files if "__pycache__" in path]

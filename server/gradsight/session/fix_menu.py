@@ -29,6 +29,7 @@ _IN_PLACE = re.compile(
 )
 _CONTINUED = re.compile(r"(?:[(\[{,\\]|[-+*/%@&|^=.])\s*(?:#.*)?$|^\s*(?:#.*)?$")
 MOST_REMEMBERED = 200
+MOST_WITH_EDITS = 20
 MOST_LINES = 40
 
 
@@ -96,24 +97,51 @@ class Workshop:
         return Offer("fixAll", FIX_ALL, edits)
 
 
-class OfferMemory:
-    """Which repairs were offered for a piece of code, so that typing elsewhere does not cost working them out again.
+@dataclass(frozen=True, slots=True)
+class Version:
+    """What edits were worked out for: equal only for the same text, with nothing changed around it.
 
-    Only the titles hold over an edit: an edit is worked out anew, on the text as it is then, before it is applied.
+    A document counts among its edits what happens to its settings and to the files that it imports.
+    """
+
+    key: str
+    edits: int
+    source: Source
+    settings: Settings | None
+
+    @classmethod
+    def of(cls, document: Document) -> Version:
+        """The version of a document as it is now."""
+        return cls(document.key, document.edits, document.source, document.settings)
+
+
+class OfferMemory:
+    """Which fixes were offered for a piece of code, so that typing elsewhere does not cost working them out again.
+
+    Only the titles hold over a change of the text; the edits count for the very version they were worked out for.
     """
 
     def __init__(self) -> None:
         self._known: dict[object, list[Offer]] = {}
+        self._edits: dict[tuple[object, Span], tuple[Version, list[Offer]]] = {}
 
     def recall(self, key: object) -> list[Offer] | None:
         """The offers under a key; None if they were never worked out."""
         return self._known.get(key)
 
-    def remember(self, key: object, offers: Sequence[Offer]) -> None:
-        """Keep offers under a key."""
+    def recall_edits(self, key: object, place: Span, version: Version) -> list[Offer] | None:
+        """The offers for a place with their edits; None if they were worked out for another version, or never."""
+        known = self._edits.get((key, place))
+        return known[1] if known is not None and known[0] == version else None
+
+    def remember(self, key: object, place: Span, version: Version, offers: Sequence[Offer]) -> None:
+        """Keep offers under a key, and their edits for this place in this version."""
         if len(self._known) >= MOST_REMEMBERED:
             self._known.pop(next(iter(self._known)))
+        if len(self._edits) >= MOST_WITH_EDITS:
+            self._edits.pop(next(iter(self._edits)))
         self._known[key] = [replace(offer, edits=None) for offer in offers]
+        self._edits[key, place] = (version, list(offers))
 
 
 def offer_key(document: Document, place: Finding | Span) -> object:
@@ -145,6 +173,7 @@ class Plan:
     """What is offered at a place: what is known already, and what has to be worked out."""
 
     ready: tuple[Offer, ...]
+    version: Version
     fixes: tuple[tuple[object, Finding, int], ...] = ()
     """Each with its key, and the first line of the block around it."""
     rewrites: tuple[object, Span, int] | None = None
@@ -161,12 +190,12 @@ class Plan:
         offers = list(self.ready)
         for key, finding, first in self.fixes:
             found = [_marked(offer, first) for offer in workshop.fixes([finding])]
-            memory.remember(key, found)
+            memory.remember(key, finding.span, self.version, found)
             offers += found
         if self.rewrites is not None:
             key, span, first = self.rewrites
             found = [_marked(offer, first) for offer in workshop.rewrites(span)]
-            memory.remember(key, found)
+            memory.remember(key, span, self.version, found)
             offers += found
         offers += workshop.suppressions(self.suppressions)
         if self.fix_all and (everything := workshop.fix_all()) is not None:
@@ -185,9 +214,14 @@ def make_plan(
     """The plan for a place.  `is_lazy`: the edits are asked for later, so that titles are enough."""
     ready: list[Offer] = []
     fixes = []
+    version = Version.of(document)
+
+    def known_offers(key: object, place: Span) -> list[Offer] | None:
+        return memory.recall(key) if is_lazy else memory.recall_edits(key, place, version)
+
     for finding in chosen if "fix" in wanted else ():
         key = offer_key(document, finding)
-        known = memory.recall(key) if is_lazy else None
+        known = known_offers(key, finding.span)
         if known is None:
             fixes.append((key, finding, _block(document, finding.span.line)[0]))
         else:
@@ -195,7 +229,7 @@ def make_plan(
     rewrites = None
     if "rewrite" in wanted and may_write_in_place(_statement_lines(document, asked)):
         place = offer_key(document, asked)
-        known = memory.recall(place) if is_lazy else None
+        known = known_offers(place, asked)
         if known is None:
             rewrites = (place, asked, _block(document, asked.line)[0])
         else:
@@ -204,7 +238,7 @@ def make_plan(
     if is_lazy:
         ready += [suppression(finding) for finding in suppressed]
         suppressed = ()
-    return Plan(tuple(_once(ready)), tuple(fixes), rewrites, suppressed, "fixAll" in wanted)
+    return Plan(tuple(_once(ready)), version, tuple(fixes), rewrites, suppressed, "fixAll" in wanted)
 
 
 def _marked(offer: Offer, first: int) -> Offer:

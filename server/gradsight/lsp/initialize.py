@@ -23,7 +23,7 @@ def begin(server: GradSightServer, params: Mapping[str, Any]) -> dict[str, Any]:
     server.choices.folders_at_start = folders_of(params)
     server.choices.sent_at_start = params.get("initializationOptions")
     return {
-        "capabilities": capabilities(server.client, sorted(server.protocol.fm.commands)),
+        "capabilities": capabilities(server.client, sorted(server.commands)),
         "serverInfo": {"name": server.name, "version": server.version},
     }
 

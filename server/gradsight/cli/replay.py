@@ -38,7 +38,7 @@ def is_repeatable(words: list[str]) -> bool:
     return words[:1] == ["check"] and not any(word.split("=")[0] in UNREPEATABLE for word in words)
 
 
-def replay(words: list[str]) -> int | None:
+def answer(words: list[str]) -> int | None:
     """Say again what the same call said, and give its exit code; None when something is not as it was."""
     key = _key(words)
     try:
