@@ -1,0 +1,179 @@
+"""What happened on a path, as typed facts: the machine emits them, and whoever listens draws conclusions.
+
+A fact is past and without judgement: it says that a tensor was written, not that it should not have been.  Facts hold the
+machine's own objects (tensors, values, places), which go on changing: a listener looks at them when it hears of them.
+
+*Announced*: a fact that is told before its effect (`Stepping`); the others are told when it has happened (`Stepped`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from gradsight.model.trace.gradients import (
+    AbsentGradUsed,
+    Backward,
+    CheckpointedWithoutGrad,
+    Cleared,
+    Clearing,
+    CustomApplied,
+    Declared,
+    GradAssigned,
+    GradRead,
+    GradRequested,
+    GraphFound,
+    Hooked,
+    Identified,
+    IteratorExhausted,
+    SavedChanged,
+    Scaled,
+    TransformApplied,
+    Transformed,
+    Walked,
+    Wrapped,
+)
+from gradsight.model.trace.language import (
+    Assigned,
+    Assigning,
+    CallReturned,
+    ClassTensorRead,
+    ContainerMade,
+    GaveUp,
+    ItemRead,
+    ItemStoring,
+    Iterated,
+    NameRead,
+    Stored,
+)
+from gradsight.model.trace.refusals import (
+    BeforeInit,
+    FreedNeeded,
+    InferenceSaved,
+    NoGraph,
+    NonLeafCopied,
+    NonLeafOptimized,
+    NotScalar,
+    NumpyRefused,
+    OutdatedViewUsed,
+    OutRefused,
+    SavedOverwritten,
+    WriteRefused,
+)
+from gradsight.model.trace.tensors import (
+    Applied,
+    Augmented,
+    Combined,
+    CutByMode,
+    DataAssigned,
+    Read,
+    ResultDropped,
+    Used,
+    Viewed,
+    Wrote,
+)
+from gradsight.model.trace.training import (
+    AttributeInvented,
+    AttributeSet,
+    ChildrenChanged,
+    ChildrenChanging,
+    Copied,
+    LayerMade,
+    StateLoaded,
+    StateLoading,
+    Stepped,
+    Stepping,
+)
+
+Fact = (
+    Used | Viewed | Applied | Combined | Augmented | Wrote | DataAssigned | Read | CutByMode | ResultDropped
+    | Declared | Wrapped | Backward | AbsentGradUsed | Identified | GradAssigned | Clearing | Cleared | Scaled | Hooked | CustomApplied
+    | GradRead | GradRequested | WriteRefused | OutdatedViewUsed | OutRefused | InferenceSaved | NumpyRefused | NonLeafCopied
+    | NonLeafOptimized | BeforeInit | NoGraph | NotScalar | SavedOverwritten | FreedNeeded | SavedChanged | GraphFound | Walked
+    | CheckpointedWithoutGrad | IteratorExhausted | Transformed | TransformApplied
+    | Stepping | Stepped | LayerMade | AttributeSet | AttributeInvented | ChildrenChanging | ChildrenChanged | Copied
+    | StateLoading | StateLoaded | Assigning | Assigned | ContainerMade | Stored | ItemStoring | ItemRead | Iterated
+    | ClassTensorRead | NameRead | CallReturned | GaveUp
+)  # fmt: skip
+
+Handler = Callable[[Any], None]
+
+
+class Listener(Protocol):
+    """Whoever wants to hear of facts."""
+
+    def hear(self, fact: Fact) -> None:
+        """A fact happened."""
+
+    def finish(self) -> None:
+        """The path is over."""
+
+
+__all__ = [
+    "AbsentGradUsed",
+    "Applied",
+    "Assigned",
+    "Assigning",
+    "AttributeInvented",
+    "AttributeSet",
+    "Augmented",
+    "Backward",
+    "BeforeInit",
+    "CallReturned",
+    "CheckpointedWithoutGrad",
+    "ChildrenChanged",
+    "ChildrenChanging",
+    "ClassTensorRead",
+    "Cleared",
+    "Clearing",
+    "Combined",
+    "ContainerMade",
+    "Copied",
+    "CustomApplied",
+    "CutByMode",
+    "DataAssigned",
+    "Declared",
+    "Fact",
+    "FreedNeeded",
+    "GaveUp",
+    "GradAssigned",
+    "GradRead",
+    "GradRequested",
+    "GraphFound",
+    "Handler",
+    "Hooked",
+    "Identified",
+    "InferenceSaved",
+    "ItemRead",
+    "ItemStoring",
+    "Iterated",
+    "IteratorExhausted",
+    "LayerMade",
+    "Listener",
+    "NameRead",
+    "NoGraph",
+    "NonLeafCopied",
+    "NonLeafOptimized",
+    "NotScalar",
+    "NumpyRefused",
+    "OutRefused",
+    "OutdatedViewUsed",
+    "Read",
+    "ResultDropped",
+    "SavedChanged",
+    "SavedOverwritten",
+    "Scaled",
+    "StateLoaded",
+    "StateLoading",
+    "Stepped",
+    "Stepping",
+    "Stored",
+    "TransformApplied",
+    "Transformed",
+    "Used",
+    "Viewed",
+    "Walked",
+    "Wrapped",
+    "WriteRefused",
+    "Wrote",
+]

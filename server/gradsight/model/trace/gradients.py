@@ -1,0 +1,210 @@
+"""What happened to gradients: backwards, `.grad`, hooks, and what torch does not notice."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping as Given
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Cut, Node, RequiresGrad, Saved, Storage, Tensor, Write
+from gradsight.model.values import (
+    AbsentGrad,
+    ClassValue,
+    Opaque,
+    Seq,
+    Stream,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A tensor became a leaf that requires grad."""
+
+    tensor: Tensor
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapped:
+    """`nn.Parameter(value)` of a value that has a history."""
+
+    value: Tensor
+    parameter: Tensor
+    cut: Cut
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class Backward:
+    """A backward call came through."""
+
+    run: Any
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentGradUsed:
+    """None was read from `.grad` and is used as a tensor."""
+
+    absent: AbsentGrad
+    node: ast.AST
+
+
+@dataclass(frozen=True, slots=True)
+class Identified:
+    """Two values were compared with `is`."""
+
+    announced: ClassVar = True
+    left: Any
+    right: Any
+
+
+@dataclass(frozen=True, slots=True)
+class GradAssigned:
+    """`tensor.grad = value`, or an augmented assignment to it."""
+
+    tensor: Tensor
+    value: Any
+    node: ast.AST
+    augmented: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Clearing:
+    """Gradients are about to be dropped or zeroed."""
+
+    announced: ClassVar = True
+    tensors: list[Tensor]
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """Gradients were dropped, or zeroed where they are."""
+
+    tensors: list[Tensor]
+    in_place: bool
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """A method of a gradient scaler was called."""
+
+    scaler: Opaque
+    method: str
+    arguments: list[Any]
+    result: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Hooked:
+    """A hook was registered on a tensor."""
+
+    tensor: Tensor
+    hook: Any
+    node: ast.AST
+
+
+@dataclass(frozen=True, slots=True)
+class CustomApplied:
+    """`apply` of a custom Function: what it was given, what its forward returned and kept.
+
+    `epochs` are those of the inputs' memory before; `recorded` tells whether a graph was recorded.
+    """
+
+    cls: ClassValue
+    backward: Any
+    arguments: int
+    inputs: list[Tensor]
+    epochs: Given[Tensor, int]
+    dirty: set[Storage]
+    kept: Given[str, tuple[Any, Site]]
+    result: Any
+    requires: RequiresGrad
+    recorded: bool
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class GradRead:
+    """`.grad` of a tensor was asked for; `racing` is a thread that may be running a backward meanwhile."""
+
+    tensor: Tensor
+    site: Site
+    racing: Opaque | None
+
+
+@dataclass(frozen=True, slots=True)
+class GradRequested:
+    """`autograd.grad` was asked for the gradient of a tensor, and not told that it may be unused."""
+
+    outputs: list[Tensor]
+    wanted: Tensor
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class SavedChanged:
+    """A backward uses a saved tensor whose content is another under the same version."""
+
+    node: Node
+    saved: Saved
+    writes: list[Write]
+    site: Site
+    how: str
+    assumption: str
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFound:
+    """A backward was called on a value that has a graph."""
+
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """The nodes that a backward executed; `again` is one of an earlier round that an earlier backward went through."""
+
+    nodes: list[Node]
+    site: Site
+    again: Node | None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointedWithoutGrad:
+    """A reentrant checkpoint got no input that requires grad, and its function has parameters that do."""
+
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class IteratorExhausted:
+    """An iterator that gave parameters is gone through once more, and gives nothing."""
+
+    source: Seq | Stream
+    node: ast.AST
+    refused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Transformed:
+    """A function was given to a transform that differentiates it by the parameters at these positions (None: all)."""
+
+    function: Any
+    wanted: list[int] | None
+    name: str
+    node: ast.AST
+
+
+@dataclass(frozen=True, slots=True)
+class TransformApplied:
+    """A transformed function gave a value, made at `made`, for these inputs."""
+
+    value: Tensor
+    inputs: list[Tensor]
+    made: Site
+    target: str
+    node: ast.AST

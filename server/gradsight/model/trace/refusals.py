@@ -1,0 +1,124 @@
+"""What torch refuses, and what a backward meets that it cannot use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Cut, Node, Saved, Tensor, Write
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRefused:
+    """A write that torch does not perform.
+
+    `reason`: the target is one of `many` views, shows memory that `overlap`s itself, was made in `inference` mode, is a
+    view made without grad `mode`, is or shows a `leaf`, or shares memory with its `operands`; `other` is the tensor that
+    makes it so.
+    """
+
+    tensor: Tensor
+    op: str
+    site: Site
+    reason: str
+    other: Tensor
+    assumption: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OutdatedViewUsed:
+    """One of several views is used after its memory was written."""
+
+    view: Tensor
+    write: Write
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class OutRefused:
+    """`out=` while an argument requires grad."""
+
+    op: str
+    site: Site
+    assumption: str
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceSaved:
+    """A tensor made in inference mode would have to be saved for backward."""
+
+    tensor: Tensor
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class NumpyRefused:
+    """`.numpy()` of a tensor that requires grad."""
+
+    tensor: Tensor
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class NonLeafCopied:
+    """`copy.deepcopy` of a tensor with a graph."""
+
+    tensor: Tensor
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class NonLeafOptimized:
+    """An optimizer was given a tensor with a graph."""
+
+    tensor: Tensor
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeInit:
+    """A module or a parameter was assigned before `nn.Module.__init__`."""
+
+    name: str
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class NoGraph:
+    """A backward was called on a value without a graph."""
+
+    loss: Tensor
+    site: Site
+    cuts: frozenset[Cut]
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotScalar:
+    """A backward of a value with more than one element, without a gradient argument."""
+
+    loss: Tensor
+    site: Site
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class SavedOverwritten:
+    """A backward needs a saved tensor that has another version now; `writes` are the ones since it was saved."""
+
+    node: Node
+    saved: Saved
+    writes: list[Write]
+    site: Site
+    how: str
+    assumption: str
+
+
+@dataclass(frozen=True, slots=True)
+class FreedNeeded:
+    """A backward needs what an earlier one freed."""
+
+    node: Node
+    loss: Tensor
+    site: Site
+    how: str
