@@ -8,12 +8,12 @@ from typing import Any
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
-from gradsight.interp.syntax import base_name, names_read, own_statements, returns_value
+from gradsight.interp.syntax import base_name, names_library, names_read, own_statements, returns_value
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Edge, Node, Tensor
 from gradsight.model.trace import CustomApplied, Hooked
-from gradsight.model.values import Function, Method, Partial
+from gradsight.model.values import Function, Method, Partial, Scope
 
 SUMS = {"add", "sub", "add_", "sub_", "sum", "expand", "expand_as"}
 """Operators that give an operand the gradient they were given, or a window on it."""
@@ -102,7 +102,9 @@ class GradientHooks:
             )
         if returns and not returns_value(syntax):
             dropped = (
-                self.dropped_gradient(syntax, gradients) if how == "hook" else last_computation(syntax.body)
+                self.dropped_gradient(syntax, gradients, function.scope)
+                if how == "hook"
+                else last_computation(syntax.body)
             )
             if dropped is not None:
                 self.claims.add(
@@ -114,12 +116,14 @@ class GradientHooks:
                     returns="nothing",
                 )
 
-    def dropped_gradient(self, function: ast.FunctionDef | ast.AsyncFunctionDef, gradients: set[str]) -> Any:
+    def dropped_gradient(
+        self, function: ast.FunctionDef | ast.AsyncFunctionDef, gradients: set[str], scope: Scope | None
+    ) -> Any:
         """The statement that computes a new gradient which nothing uses."""
         statements = list(own_statements(function.body))
         for index, statement in enumerate(statements):
             if isinstance(statement, ast.Expr):
-                if self.computes_from(statement.value, gradients):
+                if self.computes_from(statement.value, gradients, scope):
                     return statement
             elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
                 target = statement.targets[0]
@@ -134,7 +138,7 @@ class GradientHooks:
                     return statement
         return None
 
-    def computes_from(self, value: ast.AST, gradients: set[str]) -> bool:
+    def computes_from(self, value: ast.AST, gradients: set[str], scope: Scope | None) -> bool:
         """Whether an expression is a pure torch operation on the gradient: `grad.clamp(...)`, `torch.clamp(grad, ...)`."""
         if isinstance(value, ast.BinOp):
             return bool(names_read(value) & gradients)
@@ -144,7 +148,7 @@ class GradientHooks:
         receiver = base_name(value.func.value)
         if receiver in gradients:
             fact = self.path.table.find(f"Tensor.{name}")
-        elif receiver == "torch" and value.args and base_name(value.args[0]) in gradients:
+        elif value.args and base_name(value.args[0]) in gradients and names_library(value.func.value, scope):
             fact = self.path.table.find(f"torch.{name}")
         else:
             return False

@@ -187,7 +187,7 @@ class GradientLedger:
         if not isinstance(value, Tensor):
             return "dropped" if value is None else "assigned"
         made = value.site.node
-        if isinstance(made, ast.Call) and ast.unparse(made.func) in ("torch.zeros_like", "torch.zeros"):
+        if value.storage.zero:
             return "zeroed"
         if (
             isinstance(made, ast.BinOp)

@@ -6,7 +6,7 @@ import ast
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
-from gradsight.interp.syntax import names_read
+from gradsight.interp.syntax import names_library, names_read
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Maybe
 from gradsight.model.trace import ResultDropped
@@ -41,7 +41,7 @@ class IgnoredResults:
             return
         if result.site.node is not node and function.attr not in ("to", "contiguous", "float", "double"):
             return
-        if isinstance(function.value, ast.Name) and function.value.id in ("torch", "F", "nn"):
+        if names_library(function.value, self.path.frame.scope):
             return
         if function.attr in ("to", "cuda", "cpu", "float", "double", "half") and isinstance(
             result.requires_grad, Maybe

@@ -295,7 +295,7 @@ class ReadsAfterWrite:
         ):
             stored = write.site
         by_hand = write.mode != "optimizer" and write.op not in ("load_state_dict", "optimizer step")
-        collected = isinstance(stored.node, ast.Call) and isinstance(stored.node.func, ast.Name)
+        collected = is_collected(stored.node)
         here = (write.site.frame.function is stored.frame.function or collected) and by_hand
         place = write.site if here else stored
         other = (
@@ -363,3 +363,12 @@ def derived_from(tensor: Tensor | None, ancestor: Tensor) -> bool:
         tensor = tensor.source
         steps += 1
     return False
+
+
+def is_collected(node: ast.AST) -> bool:
+    """Whether a container is what Python made of an iterator: `list(states())`."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("list", "tuple", "set")
+    )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradsight.model.sites import Frame
+from gradsight.model.values import External, Pending, PythonModule, Scope
 
 BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
 
@@ -142,3 +143,14 @@ def base_name(node: ast.AST) -> str:
 def mentions_attribute(node: ast.AST, name: str) -> bool:
     """Whether `.name` occurs anywhere in the expression."""
     return any(isinstance(inner, ast.Attribute) and inner.attr == name for inner in ast.walk(node))
+
+
+def names_library(node: ast.expr, scope: Scope | None) -> bool:
+    """Whether an expression is the name of a library's module, or of one inside it, under whatever alias."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return False
+    while scope is not None and node.id not in scope.names:
+        scope = scope.outer
+    return scope is not None and isinstance(scope.names[node.id], (External, Pending, PythonModule))

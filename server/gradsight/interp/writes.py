@@ -9,6 +9,7 @@ from typing import Any
 from gradsight.interp.autograd import Recorder, holds_of
 from gradsight.interp.regions import surely_overlap
 from gradsight.interp.shapes import numel
+from gradsight.interp.syntax import names_library
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import (
@@ -254,7 +255,7 @@ class Writer(Recorder):
                 if isinstance(node.func, ast.Attribute)
                 else (node.args[0] if node.args else node.func)
             )
-            if isinstance(node.func, ast.Attribute) and node.args and is_namespace(target):
+            if isinstance(node.func, ast.Attribute) and node.args and names_library(target, site.frame.scope):
                 target = node.args[0]
         try:
             text = ast.unparse(target)
@@ -287,13 +288,6 @@ def has_own_counter(view: Tensor) -> bool:
     """Whether it was taken out of the graph in a way that lets its writes be counted apart from its source's."""
     source = view.source
     return view.snapshot in DATA and source is not None and source.counter is not view.counter
-
-
-def is_namespace(receiver: ast.expr) -> bool:
-    """Whether functions are taken from it, as the customary names tell: `F`, `torch`, `nn.init`."""
-    if isinstance(receiver, ast.Name):
-        return receiver.id in ("F", "torch", "init", "nn", "operator")
-    return isinstance(receiver, ast.Attribute) and receiver.attr in ("init", "functional", "special")
 
 
 def same_window(target: Tensor, other: Tensor) -> bool:
