@@ -104,3 +104,49 @@ def test_what_rests_on_the_facts_of_another_torch_is_worked_out_again(
     monkeypatch.setattr("gradsight.analysis.load", lambda: table)
     report = analyser.analyze(Source("a.py", text))
     assert "GS101" not in [finding.code for finding in report.findings]
+
+
+REGISTERED = """\
+import torch
+
+REGISTRY = {}
+
+
+def register(function):
+    REGISTRY[function.__name__] = function
+    return function
+
+
+@register
+def scale(y):
+    return y * 2
+
+
+@register
+class Scale:
+    def apply(self, y):
+        return y * 2
+
+
+x = torch.ones(3, requires_grad=True)
+y = x.exp()
+z = REGISTRY["scale"](y)
+z.sum().backward()
+w = x.exp()
+v = REGISTRY["Scale"]().apply(w)
+v.sum().backward()
+"""
+
+
+@pytest.mark.parametrize("line", [12, 18])
+def test_a_definition_that_a_decorator_registers_is_executed_again_when_it_changes(line: int) -> None:
+    lines = REGISTERED.splitlines()
+    lines[line] = lines[line].replace("y * 2", "y.mul_(2)")
+    changed = Source("program.py", "\n".join(lines) + "\n")
+    analyser = Analyser()
+    assert not [
+        f for f in analyser.analyze(Source("program.py", REGISTERED)).findings if f.severity == "error"
+    ]
+    reused, fresh = analyser.analyze(changed), analyze(changed)
+    assert reused.findings == fresh.findings
+    assert [finding.code for finding in fresh.findings if finding.severity == "error"] == ["GS101"]
