@@ -346,14 +346,14 @@ def test_a_minimal_program_shows_the_finding_by_itself(prober: Editor, tmp_path:
     assert "modified by an inplace operation" in done.stderr
 
 
-# The engine follows both ways; this run goes one of them.
+# The engine follows both ways; this run goes one of them, over the same save, write and backward.
 OTHER_WAY = """import sys
 import torch
 
 x = torch.ones(3, requires_grad=True)
 y = x.exp()
 if len(sys.argv) < 9:
-    y = x * 2
+    y = y.clone()
 y *= 3
 y.sum().backward()
 """

@@ -73,11 +73,11 @@ class Session:
         assert stage is not None
         instruments, ledger, governor = stage.instruments, stage.ledger, stage.governor
         error, exit_code = _cause(error)
-        shown: dict[str, Any] | None = None
+        caught = instruments.backwards.caught
+        shown = _error(error) if error is not None else None
         extra: dict[str, Any] = {}
         try:
             if error is not None:
-                shown = _error(error)
                 fault = instruments.blame.explain(error)
                 for each in (fault, *fault.others) if fault is not None else ():
                     ledger.add(each)
@@ -86,10 +86,13 @@ class Session:
                 extra = stage.comparison()
         except Exception:
             ledger.problem(traceback.format_exc())
-        faults = ledger.faults
+        faults = ledger.faults + [
+            each for each in caught.faults(error) if not ledger.has(each.code, each.place)
+        ]
         return {
             "outcome": "raised" if shown is not None else "faults" if faults else "clean",
             "error": shown,
+            "caught": [each.as_json() for each in caught.errors(error)],
             "faults": [fault.as_json() for fault in faults],
             "parameters": instruments.parameters(),
             "facts": instruments.facts(),
@@ -97,7 +100,7 @@ class Session:
             "sighted": ledger.sighted,
             **instruments.books(),
             "graph": next((fault.graph for fault in faults if fault.graph is not None), None),
-            "notes": ledger.notes,
+            "notes": [*ledger.notes, *caught.notes(error)],
             "torch": torch.__version__,
             "python": platform.python_version(),
             "seconds": round(time.perf_counter() - self.started, 3),
@@ -155,24 +158,52 @@ class Session:
 def _cause(error: BaseException | None) -> tuple[BaseException | None, int]:
     """The error to explain, and the exit status the program asked for."""
     if isinstance(error, SystemExit):
-        status = 0 if error.code is None else error.code if isinstance(error.code, int) else 1
-        return (error.__context__ if status else None), status
+        status = exit_status_of(error)
+        if not status:
+            return None, 0
+        return (error.__context__ or error), status
     if isinstance(error, govern.ProbeStop):
         return None, 0
     return error, 0
 
 
+def exit_status_of(error: SystemExit) -> int:
+    """The status that Python makes of `sys.exit(...)`."""
+    if error.code is None:
+        return 0
+    return int(error.code) if isinstance(error.code, int) else 1
+
+
 def _error(error: BaseException) -> dict[str, Any]:
     """The error as the user would see it, at the innermost line of their own code."""
+    from gradsight.agent.caught import text_of_error
+
+    shown: dict[str, Any] = {
+        "type": type(error).__name__,
+        "message": _exit_text(error) if isinstance(error, SystemExit) else text_of_error(error),
+        "location": None,
+    }
+    try:
+        shown.update(_place_of_error(error))
+    except Exception:
+        # An error whose own attributes fail still ended the program.
+        return shown
+    return shown
+
+
+def _exit_text(error: SystemExit) -> str:
+    from gradsight.agent.caught import text_of_error
+
+    said = "" if error.code is None or isinstance(error.code, int) else f": {text_of_error(error)}"
+    return f"the program ended with exit status {exit_status_of(error)}{said}"
+
+
+def _place_of_error(error: BaseException) -> dict[str, Any]:
     from gradsight.agent.blame import scene_of
     from gradsight.agent.sites import is_user_file, place_of
 
-    scene = scene_of(error)
-    shown: dict[str, Any] = {"type": type(error).__name__, "message": str(error), "location": None}
     if isinstance(error, SyntaxError) and error.filename and is_user_file(error.filename):
-        shown["filename"] = error.filename
-        shown["location"] = {"row": error.lineno or 1, "column": error.offset or 1}
-        shown["end_location"] = shown["location"]
-    elif scene.stack:
-        shown.update(place_of(scene.stack[0]).as_json())
-    return shown
+        place = {"row": error.lineno or 1, "column": error.offset or 1}
+        return {"filename": error.filename, "location": place, "end_location": place}
+    scene = scene_of(error)
+    return place_of(scene.stack[0]).as_json() if scene.stack else {}

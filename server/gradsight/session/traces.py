@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradsight.model.finding import Finding
+from gradsight.session.refutation import NO_PROOF, Proof, proof_of
 
 # Rules that say that a path to the loss is cut.
 CUTS = frozenset("GS201 GS202 GS203 GS204 GS205 GS206 GS207".split())
@@ -40,6 +41,7 @@ class Traces:
     """Steps of each optimizer, and how many of them found a gradient."""
     cuts_in_loss: bool = True
     backwards: int = 0
+    proof: Proof = NO_PROOF
 
     def shows(self, finding: Finding) -> bool:
         """Whether the run saw what a finding says, though it made no fault of it."""
@@ -129,6 +131,7 @@ def traces_of(report: Mapping[str, Any]) -> Traces:
         tuple((int(steps), int(useful)) for steps, useful in books.get("optimizers") or ()),
         bool(books.get("cuts_in_loss", True)),
         int(report.get("backwards") or 0),
+        proof_of(report),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from gradsight.model.finding import Finding, Related, Role
 from gradsight.model.source import Span
 from gradsight.session.evidence import HARMLESS, Evidence, Verdict, evidence_of
+from gradsight.session.refutation import doubt_about, went_right
 from gradsight.session.traces import Traces
 
 Visited = Mapping[str, Collection[int]]
@@ -50,7 +51,7 @@ def judge(
     judged = []
     for finding in findings:
         if finding.code in HARMLESS:
-            verdict = _harmless(finding, faults, document, visited)
+            verdict = _harmless(finding, faults, document, visited, traces)
             judged.append(evidence_of(verdict, finding, torch, text, extent=extent))
             continue
         match = next(
@@ -61,8 +62,8 @@ def judge(
             proven = replace(finding, related=faults[match].related or finding.related)
             judged.append(evidence_of("confirmed", proven, torch, text, said[match]))
         else:
-            verdict = _unmatched(finding, document, visited, traces)
-            judged.append(evidence_of(verdict, finding, torch, text, extent=extent))
+            verdict, why = _unmatched(finding, document, visited, traces)
+            judged.append(evidence_of(verdict, finding, torch, text, extent=extent, why=why))
     judged += [
         evidence_of("seen", fault, torch, text, said[index])
         for index, fault in enumerate(faults)
@@ -125,22 +126,31 @@ def same_fault(finding: Finding, fault: Finding, visited: Visited | None = None)
     return fault.span.line in _lines(finding, CULPRITS) and finding.span.line in reached
 
 
-def _unmatched(finding: Finding, document: Mapping[str, Any], visited: Visited, traces: Traces) -> Verdict:
-    """The verdict on a finding that no fault belongs to."""
+def _unmatched(
+    finding: Finding, document: Mapping[str, Any], visited: Visited, traces: Traces
+) -> tuple[Verdict, str]:
+    """The verdict on a finding that no fault belongs to, and why it is none where it is none."""
     came_through = document["outcome"] in ("clean", "faults")
     # That a target carries a gradient is shown only when a backward took it.
     if traces.shows(finding) and (came_through or finding.code != "GS290"):
-        return "confirmed"
+        return "confirmed", ""
     if not _went_through(finding, visited):
-        return "not-reached"
-    if finding.code in RAISING:
+        return "not-reached", ""
+    if finding.code in RAISING and not came_through:
         # A program that ended early might have raised it in a later round.
-        return "refuted" if came_through else "not-reached"
-    return "refuted" if document["outcome"] == "clean" and traces.excludes(finding) else "undecided"
+        return "not-reached", "the program ended before its end"
+    if finding.code not in RAISING and not (document["outcome"] == "clean" and traces.excludes(finding)):
+        return "undecided", ""
+    doubt = doubt_about(finding, traces.proof)
+    return ("undecided", doubt) if doubt else ("refuted", "")
 
 
 def _harmless(
-    finding: Finding, faults: Sequence[Finding], document: Mapping[str, Any], visited: Visited
+    finding: Finding,
+    faults: Sequence[Finding],
+    document: Mapping[str, Any],
+    visited: Visited,
+    traces: Traces,
 ) -> Verdict:
     """The verdict on a hint that calls a write harmless."""
     for fault in faults:
@@ -148,7 +158,9 @@ def _harmless(
             if finding.span.line in {fault.span.line, *_lines(fault, {"written"})}:
                 return "refuted"
     is_over = document["outcome"] in ("clean", "faults") and bool(document.get("backwards"))
-    return "confirmed" if is_over and _went_through(finding, visited) else "not-reached"
+    if not is_over or not _went_through(finding, visited):
+        return "not-reached"
+    return "confirmed" if went_right(traces.proof) else "undecided"
 
 
 def _went_through(finding: Finding, visited: Visited) -> bool:
