@@ -147,8 +147,7 @@ class Session:
         """User code closed the channel: the report goes into the private folder of this probe."""
         folder = self.request.get("folder")
         if folder:
-            with open(os.path.join(str(folder), "report.bin"), "wb") as file:
-                file.write(wire.encode(wire.REPORT, body))
+            self.channel.leave(os.path.join(str(folder), "report.bin"), wire.REPORT, body)
 
     def _refuse(self, reason: str, text: str) -> int:
         self.channel.send(wire.REFUSED, {"reason": reason, "text": text, "python": platform.python_version()})
