@@ -76,6 +76,19 @@ def test_an_error_that_somebody_swallowed_confirms_its_finding(
     assert fault["evidence"]["caught"]
 
 
+@pytest.mark.parametrize(("status", "outcome"), [(0, "faults"), (7, "raised")])
+def test_a_program_that_leaves_by_the_back_door_is_told_of(
+    standby: Standby, tmp_path: Path, status: int, outcome: str
+) -> None:
+    text = (
+        HAZARD
+        + f"try:\n    y.sum().backward()\nexcept RuntimeError:\n    pass\nimport os\nos._exit({status})\n"
+    )
+    document, report = probe(standby, tmp_path, text)
+    assert (document["outcome"], report["exit_code"]) == (outcome, status)
+    assert [each["code"] for each in document["faults"]] == ["GS101"]
+
+
 def test_a_failing_attempt_before_a_good_one_is_told(standby: Standby, tmp_path: Path) -> None:
     text = HAZARD + "try:\n    y.sum().backward()\nexcept RuntimeError:\n    w.exp().sum().backward()\n"
     document, _ = probe(standby, tmp_path, text)

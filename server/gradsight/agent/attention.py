@@ -40,6 +40,7 @@ from gradsight.agent.threads import ThreadWatch
 from gradsight.agent.touches import Touches
 from gradsight.agent.training import Training
 from gradsight.agent.transforms import Transforms
+from gradsight.agent.user_hooks import UserHooks
 from gradsight.agent.visits import (
     DROP,
     FLOAT,
@@ -105,6 +106,7 @@ class FullInstruments(Instruments):
         self.blame = Blame(log, self.shadow, self.surface, self.grads, self.backwards, self.modules)
         self._custom = CustomFunctions(log, ledger, situation, judges=True)
         self._transforms = Transforms(ledger, situation)
+        self._user_hooks = UserHooks(log, ledger, situation)
         self.norms: dict[int, Norm] = {}
         self._asked: dict[int, tuple[weakref.ref[torch.Tensor], int]] = {}
         self.touches: Touches | None = None
@@ -161,6 +163,7 @@ class FullInstruments(Instruments):
         super().install(features)
         self._custom.install()
         self._transforms.install()
+        self._user_hooks.install()
         self.threads.install()
         self.snapshots.install()
         self.regime.install()

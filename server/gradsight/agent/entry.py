@@ -12,6 +12,8 @@ from typing import Any
 from gradsight.agent import govern, supervise, wire
 from gradsight.agent.session import Session
 
+_EXIT = os._exit
+
 
 def serve(arguments: list[str]) -> int:
     """`once FD LIFELINE`: one request over an inherited socket; `rank`: over the address in the environment;
@@ -55,7 +57,7 @@ def finish(status: int) -> int:
         except (OSError, ValueError, AttributeError):
             continue
     if any(thread is not threading.main_thread() and not thread.daemon for thread in threading.enumerate()):
-        os._exit(status)
+        _EXIT(status)
     return status
 
 
@@ -88,4 +90,4 @@ def _end_with_host(channel: wire.Channel) -> None:
     while True:
         message = channel.receive()
         if message is None or message["kind"] == wire.CANCEL:
-            os._exit(137)
+            _EXIT(137)

@@ -7,7 +7,8 @@ import platform
 import threading
 import time
 import traceback
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from gradsight.agent import govern, wire
 from gradsight.agent.program import NotRunnable, load
@@ -56,7 +57,19 @@ class Session:
         self.channel.send(wire.STARTED, {"torch": torch.__version__, "python": platform.python_version()})
         if request.get("timeout"):
             govern.watch_deadline(max(0.1, float(request["timeout"]) - 0.25), self._send_partial)
+        os._exit = self._leaving(os._exit)
         return self._conclude(stage.run(program))
+
+    def _leaving(self, leave: Callable[[int], NoReturn]) -> Callable[[int], NoReturn]:
+        """Stands for `os._exit`: a program that leaves by it has still been seen."""
+        owner = os.getpid()
+
+        def leaving(status: int) -> NoReturn:
+            if os.getpid() == owner and not self._done:
+                self._conclude(SystemExit(status))
+            leave(status)
+
+        return leaving
 
     def _conclude(self, error: BaseException | None) -> int:
         body = self._body(error)
