@@ -80,8 +80,15 @@ def test_endless_loop_in_native_code_times_out(run) -> None:
     assert isinstance(outcome, TimedOut)
 
 
-def test_os_exit_is_a_death(run) -> None:
+def test_os_exit_is_an_end_with_a_status(run) -> None:
     outcome = run(STEP + "import os\nos._exit(7)\n")
+    assert isinstance(outcome, Raised)
+    assert outcome.report["exit_code"] == 7
+    assert outcome.report["parameters"][0]["grad"] == "ok"
+
+
+def test_an_end_in_c_is_a_death(run) -> None:
+    outcome = run(STEP + "import ctypes\nctypes.CDLL(None)._exit(7)\n")
     assert isinstance(outcome, Died)
     assert "7" in outcome.reason
 

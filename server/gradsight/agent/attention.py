@@ -28,6 +28,7 @@ from gradsight.agent.losses import doubled_activation
 from gradsight.agent.naming import name_leaves
 from gradsight.agent.numbers import follow_math
 from gradsight.agent.origins import Origins
+from gradsight.agent.parallel import overlook_synchronisation
 from gradsight.agent.recorder import Recorder
 from gradsight.agent.regime import Regime
 from gradsight.agent.retention import Retention
@@ -164,6 +165,7 @@ class FullInstruments(Instruments):
         self._custom.install()
         self._transforms.install()
         self._user_hooks.install()
+        overlook_synchronisation(self.situation)
         self.threads.install()
         self.snapshots.install()
         self.regime.install()
