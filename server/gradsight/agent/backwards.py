@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,8 +28,10 @@ from gradsight.agent.sites import (
     Stack,
     capture,
     feeds_itself,
+    library_frame,
     line_of,
     place_of,
+    remember_library,
     same_line,
     statement_of,
     text_of,
@@ -128,6 +131,7 @@ class Backwards:
     def run(self, original: Any, roots: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """One backward or one `autograd.grad`."""
         stack = capture(3)
+        remember_library(stack, library_frame(sys._getframe(1)))
         roots = tuple(roots) if isinstance(roots, (list, tuple)) else (roots,)
         if self.pause_ends is not None:
             self.pause_ends()

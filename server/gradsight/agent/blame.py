@@ -21,7 +21,7 @@ from gradsight.agent.caught import related_errors, text_of_error
 from gradsight.agent.custom import last_statement
 from gradsight.agent.cuts import cut_fault, cut_place, cutting_events, no_grad_scope
 from gradsight.agent.definitions import builds_a_tensor, earlier_readers
-from gradsight.agent.faults import Fault, Step, calls_of, step_at
+from gradsight.agent.faults import Fault, Step, calls_of, inside_library, step_at
 from gradsight.agent.gradwatch import GradWatch
 from gradsight.agent.graph import leaf_of, untracked, walk
 from gradsight.agent.modules import ModuleRegistry
@@ -33,6 +33,7 @@ from gradsight.agent.sites import (
     Place,
     Stack,
     is_user_file,
+    library_among,
     line_of,
     place_of,
     statement_of,
@@ -545,7 +546,11 @@ class Blame:
             code,
             message,
             scene.place,
-            (*steps, *calls_of(scene.stack)),
+            (
+                *steps,
+                *calls_of(scene.stack),
+                *inside_library("torch is called", library_among(scene.frames)),
+            ),
             "error",
             {"torch": scene.message, **(evidence or {})},
         )
