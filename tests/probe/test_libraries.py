@@ -11,6 +11,7 @@ import pytest
 from gradsight.probe.document import document_of
 from gradsight.probe.request import ProbeRequest
 from gradsight.probe.standby import Standby
+from tests.probe.expectation import PYTHON
 
 LIBRARY = """\
 class Accelerator:
@@ -57,7 +58,7 @@ def check(standby: Standby, program: Path, folder: Path, fault: tuple[str, int],
     """The fault stands in the program, and these lines of the library are in its trail."""
     # A warm interpreter has read its search path already.
     program.write_text(f"import sys; sys.path.insert(0, {str(folder)!r}); {program.read_text()}")
-    request = ProbeRequest(sys.executable, script=str(program), timeout=60, seed=0)
+    request = ProbeRequest(PYTHON, script=str(program), timeout=60, seed=0)
     document = document_of(standby.run(request))
     assert [(each["code"], each["location"]["row"], each["filename"]) for each in document["faults"]] == [
         (*fault, str(program))

@@ -382,6 +382,13 @@ def test_interpreter_without_torch_cannot_run(tmp_path: Path) -> None:
     assert "there is no torch here" in outcome.reason
 
 
+def test_a_torch_that_is_too_old_is_named(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("__version__ = '1.13.1+cpu'\n")
+    outcome = host.run(ProbeRequest(sys.executable, code="pass", environment={"PYTHONPATH": str(tmp_path)}))
+    assert isinstance(outcome, CouldNotRun)
+    assert outcome.reason == "torch 1.13.1+cpu is too old for the probe (2.0 is the oldest)"
+
+
 def test_old_python_is_named(tmp_path: Path) -> None:
     program = (
         "import runpy, sys; sys.version_info = (3, 8, 0); sys.argv = sys.argv[1:]; "

@@ -15,6 +15,7 @@ from gradsight.probe.request import ProbeRequest
 from gradsight.probe.standby import Standby
 from gradsight.session.traces import traces_of
 from gradsight.session.verdicts import judge, visited_lines
+from tests.probe.expectation import PYTHON
 
 HAZARD = "import torch\nw = torch.ones(3, requires_grad=True)\ny = w.exp()\ny += 1\n"
 BODY = "    w = torch.ones(3, requires_grad=True)\n    y = w.exp()\n    y += 1\n"
@@ -45,7 +46,7 @@ def probe(standby: Standby, folder: Path, text: str, **options: Any) -> tuple[di
     """The document of a probe, and the agent's report."""
     path = folder / "program.py"
     path.write_text(text)
-    request = ProbeRequest(sys.executable, script=str(path), timeout=60, seed=0, touches=True, **options)
+    request = ProbeRequest(PYTHON, script=str(path), timeout=60, seed=0, touches=True, **options)
     outcome = standby.run(request)
     return document_of(outcome), dict(getattr(outcome, "report", None) or {})
 

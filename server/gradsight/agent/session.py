@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gradsight.agent.stage import Stage
 
 _PROGRESS_EVERY = 0.15
+OLDEST_TORCH = (2, 0)
 
 
 class Session:
@@ -45,6 +46,9 @@ class Session:
             import torch
         except BaseException as error:
             return self._refuse("torch", f"torch cannot be imported: {type(error).__name__}: {error}")
+        if _is_too_old(torch.__version__):
+            text = f"torch {torch.__version__} is too old for the probe ({_oldest()} is the oldest)"
+            return self._refuse("torch", text)
         try:
             from gradsight.agent.stage import Stage
 
@@ -165,6 +169,19 @@ class Session:
     def _refuse(self, reason: str, text: str) -> int:
         self.channel.send(wire.REFUSED, {"reason": reason, "text": text, "python": platform.python_version()})
         return 3
+
+
+def _is_too_old(version: str) -> bool:
+    """Whether a torch is older than the oldest that the probe was tried on; what cannot be read is tried."""
+    try:
+        major, minor = (int(part) for part in str(version).split(".")[:2])
+    except ValueError:
+        return False
+    return (major, minor) < OLDEST_TORCH
+
+
+def _oldest() -> str:
+    return ".".join(str(part) for part in OLDEST_TORCH)
 
 
 def _cause(error: BaseException | None) -> tuple[BaseException | None, int]:
