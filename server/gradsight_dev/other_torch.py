@@ -59,22 +59,24 @@ def environment(version: str) -> Path:
             if tuple(int(part) for part in version.split("+")[0].split(".")[:2]) < (2, 3)
             else "numpy"
         )
-        subprocess.run([python, "-m", "pip", "install", f"torch=={version}", numpy], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", f"torch=={version}", numpy], check=True)
     return python
 
 
 def installed(python: Path) -> str:
     """The version of torch in an interpreter; empty when there is none."""
-    if not python.exists():
-        return ""
-    asked = [python, "-c", "import torch; print(torch.__version__)"]
-    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    return answer(python, "import torch; print(torch.__version__)") if python.exists() else ""
 
 
 def described(python: Path) -> str:
     """Which torch on which Python."""
-    asked = [python, "-c", "import platform; print(platform.python_version())"]
-    return f"{installed(python)} | {subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()}"
+    return f"{installed(python)} | {answer(python, 'import platform; print(platform.python_version())')}"
+
+
+def answer(python: Path, question: str) -> str:
+    """What an interpreter prints."""
+    done = subprocess.run([str(python), "-c", question], capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 if __name__ == "__main__":

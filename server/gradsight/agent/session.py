@@ -61,7 +61,8 @@ class Session:
         self.channel.send(wire.STARTED, {"torch": torch.__version__, "python": platform.python_version()})
         if request.get("timeout"):
             govern.watch_deadline(max(0.1, float(request["timeout"]) - 0.25), self._send_partial)
-        os._exit = self._leaving(os._exit)
+        module: Any = os
+        module._exit = self._leaving(os._exit)
         return self._conclude(stage.run(program))
 
     def _leaving(self, leave: Callable[[int], NoReturn]) -> Callable[[int], NoReturn]:
