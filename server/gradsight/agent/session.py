@@ -70,9 +70,11 @@ class Session:
         owner = os.getpid()
 
         def leaving(status: int) -> NoReturn:
-            if os.getpid() == owner and not self._done:
-                self._conclude(SystemExit(status))
-            leave(status)
+            try:
+                if os.getpid() == owner and not self._done:
+                    self._conclude(SystemExit(status))
+            finally:
+                leave(status)
 
         return leaving
 
