@@ -34,7 +34,7 @@ def main() -> int:
     python = environment(args.torch)
     print(described(python), flush=True)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-n", "0", "-q", *(args.rest or TESTS), *rest],
+        [sys.executable, "-m", "pytest", "-n", "0", *(args.rest or TESTS), *rest],
         cwd=ROOT,
         env={**os.environ, "GRADSIGHT_PROBED_PYTHON": str(python), "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
