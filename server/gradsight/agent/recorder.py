@@ -250,6 +250,9 @@ class Recorder(TorchDispatchMode):
         assert shadow is not None
         deps, live, events = shade.deps, shade.live, shade.events
         if not live:
+            if trait.detaches:
+                # Older releases detach what is detached already: the storage knows that, and its graph tensor is as it was.
+                return
             for output in (*outputs, *shade.targets):
                 shadow.write(output, deps, events, 0)
             return
