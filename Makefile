@@ -11,13 +11,14 @@ BIOME = $(NODE) node_modules/@biomejs/biome/bin/biome
 PYTEST_FLAGS ?= -n 2 --dist worksteal
 REPORTS = build/reports
 
-.PHONY: help demo test test-python test-facts test-client test-vscode pictures vsix vscode site settings lint format typecheck fuzz facts \
+.PHONY: help demo test test-python test-facts test-client test-torch test-vscode pictures vsix vscode site settings lint format typecheck fuzz facts \
     pins clean setup-python setup-node
 
 help:
 	@echo 'make demo       set up, then show what GradSight does on shipped examples'
 	@echo 'make test       set up, then run the tests: Python and editor client'
 	@echo 'make test-facts  measure hundreds of operators anew, and compare with the facts in use'
+	@echo 'make test-torch TORCH=2.5.1  run the tests of the probe on another torch, in an environment under build/'
 	@echo 'make vsix       pack the VS Code extension for this machine (TARGETS=all: for every platform)'
 	@echo 'make vscode     open VS Code in a browser, with the extension and a sample workspace'
 	@echo 'make test-vscode  drive the packed extension in a real VS Code'
@@ -44,6 +45,12 @@ test-python: setup-python
 test-facts: setup-python
 	@mkdir -p $(REPORTS)
 	OMP_NUM_THREADS=1 $(VENV) -m pytest $(PYTEST_FLAGS) -m facts --junitxml=$(REPORTS)/facts.xml
+
+# Say which: TORCH=2.5.1.
+TORCH =
+
+test-torch: setup-python
+	@$(VENV) -m gradsight_dev.other_torch $(TORCH)
 
 test-client: setup-node
 	@mkdir -p $(REPORTS)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 import pytest
 
 from gradsight.probe.standby import Standby
+from tests.probe.expectation import PYTHON
 
 
 @pytest.fixture(scope="session")
 def standby() -> Iterator[Standby]:
     warm = Standby()
-    warm.warm(sys.executable)
+    warm.warm(PYTHON)
     yield warm
     warm.drop()

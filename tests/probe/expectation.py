@@ -7,6 +7,7 @@ program here, with this text).  A program without such comments must come out cl
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from gradsight.probe.outcome import Observed, Outcome, Raised
 from gradsight.probe.request import Level, ProbeRequest
 from gradsight.probe.standby import Standby
 
+# The interpreter that is probed: another one has another torch.
+PYTHON = os.environ.get("GRADSIGHT_PROBED_PYTHON") or sys.executable
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "probe"
 ROLES = ("saved", "written", "needed", "cut", "made", "read", "call")
 _COMMENT = re.compile(r"  # ([^#]*)$")
@@ -58,7 +61,17 @@ def check(standby: Standby, path: Path, level: Level = "default") -> None:
     assert isinstance(outcome, (Observed, Raised)), outcome
     report = outcome.report
     assert report["internal_error"] == ""
-    assert {(fault["code"], fault["location"]["row"]) for fault in report["faults"]} == expected.faults
+    found = {(fault["code"], fault["location"]["row"]) for fault in report["faults"]}
+    if (
+        len(expected.faults) > 1
+        and expected.raises
+        and any("the first is named" in each for each in report["notes"])
+    ):
+        # An older torch: what it would have refused next is not known.
+        assert found
+        assert found <= expected.faults
+        return
+    assert found == expected.faults
     steps = {
         (step["role"], step["location"]["row"]) for fault in report["faults"] for step in fault["related"]
     }
@@ -73,6 +86,4 @@ def check(standby: Standby, path: Path, level: Level = "default") -> None:
 
 def probe(standby: Standby, path: Path, level: Level = "default", **options: object) -> Outcome:
     """One probe in the warm interpreter."""
-    return standby.run(
-        ProbeRequest(sys.executable, script=str(path), timeout=60, level=level, seed=0, **options)
-    )  # type: ignore[arg-type]
+    return standby.run(ProbeRequest(PYTHON, script=str(path), timeout=60, level=level, seed=0, **options))  # type: ignore[arg-type]

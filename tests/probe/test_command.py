@@ -95,6 +95,19 @@ def test_parameters_have_a_state_and_a_norm(gradsight) -> None:
     assert states["other.bias"] == ("none", True)
 
 
+@pytest.mark.parametrize("form", ["json", "sarif"])
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+def test_gradients_that_are_no_numbers_leave_valid_json(gradsight, value: str, form: str) -> None:
+    text = f"import torch; w = torch.tensor([float('{value}')], requires_grad=True); l = (w * w).sum(); l.backward()"
+    status, out, _ = gradsight("--format", form, "-c", text)
+    assert status == 0
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is no JSON")
+
+    json.loads(out, parse_constant=refuse)
+
+
 def test_limits_of_time_and_memory_and_the_seed_are_handed_on(gradsight) -> None:
     status, out, _ = gradsight("--format", "json", "--timeout", "1", "-c", "import torch\nwhile True: pass")
     assert (status, json.loads(out)["outcome"]) == (2, "timeout")

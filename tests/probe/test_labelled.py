@@ -4,7 +4,6 @@ static finding gets a wrong verdict."""
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from gradsight.probe.request import ProbeRequest
 from gradsight.probe.standby import Standby
 from gradsight.session.traces import traces_of
 from gradsight.session.verdicts import judge, visited_lines
+from tests.probe.expectation import PYTHON
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 
@@ -33,7 +33,7 @@ def labelled(*verdicts: str) -> list[Any]:
 
 def check(standby: Standby, path: Path, label: dict[str, Any]) -> dict[str, Any]:
     """Probe a program and see that no finding of the engine is judged wrongly; the document of the probe."""
-    outcome = standby.run(ProbeRequest(sys.executable, script=str(path), timeout=120, seed=0, touches=True))
+    outcome = standby.run(ProbeRequest(PYTHON, script=str(path), timeout=120, seed=0, touches=True))
     document = document_of(outcome)
     assert not any("a fault of gradsight" in note for note in document["notes"]), document["notes"]
     text = path.read_text("utf-8")

@@ -18,7 +18,7 @@ from gradsight.probe.text import Sources, print_document
 PROGRAM = "import torch\nweights = torch.exp(energy)\nweights /= 2\nweights.sum().backward()\n"
 KEYS = {
     *("outcome", "error", "faults", "parameters", "facts", "torch", "python", "seconds"),
-    *("notes", "backwards", "steps", "stopped"),
+    *("notes", "backwards", "steps", "stopped", "caught"),
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from gradsight.probe.standby import Standby
 from gradsight.session.evidence import Verdict
 from gradsight.session.traces import traces_of
 from gradsight.session.verdicts import judge, visited_lines
+from tests.probe.expectation import PYTHON
 
 LOOP = """\
 import torch
@@ -93,7 +93,7 @@ def test_a_run_says_of_a_silent_prediction_what_it_saw(
 ) -> None:
     path = tmp_path / "program.py"
     path.write_text(text)
-    outcome = standby.run(ProbeRequest(sys.executable, script=str(path), timeout=60, seed=0, touches=True))
+    outcome = standby.run(ProbeRequest(PYTHON, script=str(path), timeout=60, seed=0, touches=True))
     report = getattr(outcome, "report", None) or {}
     related = tuple(Related(role, "", str(path), row(at)) for role, at in roles.items())
     finding = Finding(code, "", "", "warning", "certain", str(path), row(line), related=related)

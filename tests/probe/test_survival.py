@@ -80,8 +80,15 @@ def test_endless_loop_in_native_code_times_out(run) -> None:
     assert isinstance(outcome, TimedOut)
 
 
-def test_os_exit_is_a_death(run) -> None:
+def test_os_exit_is_an_end_with_a_status(run) -> None:
     outcome = run(STEP + "import os\nos._exit(7)\n")
+    assert isinstance(outcome, Raised)
+    assert outcome.report["exit_code"] == 7
+    assert outcome.report["parameters"][0]["grad"] == "ok"
+
+
+def test_an_end_in_c_is_a_death(run) -> None:
+    outcome = run(STEP + "import ctypes\nctypes.CDLL(None)._exit(7)\n")
     assert isinstance(outcome, Died)
     assert "7" in outcome.reason
 
@@ -94,8 +101,9 @@ def test_segmentation_fault_is_a_death(run) -> None:
 
 def test_sys_exit_is_an_end(run) -> None:
     outcome = run(STEP + "import sys\nsys.exit(3)\n")
-    assert isinstance(outcome, Observed)
+    assert isinstance(outcome, Raised)
     assert outcome.report["exit_code"] == 3
+    assert outcome.report["parameters"][0]["grad"] == "ok"
 
 
 def test_memory_limit_fails_the_allocation(run) -> None:
@@ -260,6 +268,101 @@ def test_no_orphan_when_the_host_is_killed(tmp_path: Path) -> None:
     wait_until(lambda: not is_running(agent))
 
 
+@pytest.mark.parametrize(
+    ("then", "start"),
+    [
+        ("pass", "fresh"),
+        ("os._exit(0)", "fresh"),
+        ("pass", "warm"),
+        ("os._exit(0)", "warm"),
+        ("os.kill(os.getpid(), 9)", "warm"),
+        ("time.sleep(600)", "warm"),
+        ("raise ValueError", "warm"),
+    ],
+)
+def test_a_child_that_leaves_everything_behind_is_ended(
+    standby: Standby, tmp_path: Path, start: str, then: str
+) -> None:
+    note, script = tmp_path / "pid", tmp_path / "program.py"
+    script.write_text(
+        STEP + "import os, subprocess, time\n"
+        "child = subprocess.Popen(['/bin/sleep', '600'], env={}, start_new_session=True, close_fds=True)\n"
+        f"open({str(note)!r}, 'w').write(str(child.pid))\n{then}\n"
+    )
+    request = ProbeRequest(sys.executable, script=str(script), timeout=4)
+    outcome = host.run(request) if start == "fresh" else standby.run(request)
+    assert isinstance(outcome, (Observed, Raised, Died, TimedOut))
+    wait_until(lambda: not is_running(int(note.read_text())))
+
+
+def test_a_detached_child_ends_when_the_host_is_killed(tmp_path: Path) -> None:
+    note, script = tmp_path / "pid", tmp_path / "program.py"
+    script.write_text(
+        "import subprocess, time\n"
+        "child = subprocess.Popen(['/bin/sleep', '600'], env={}, start_new_session=True)\n"
+        f"open({str(note)!r}, 'w').write(str(child.pid))\ntime.sleep(600)\n"
+    )
+    program = (
+        "import sys\nfrom gradsight.probe import host\nfrom gradsight.probe.request import ProbeRequest\n"
+        f"host.run(ProbeRequest(sys.executable, script={str(script)!r}))\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", program])
+    wait_until(lambda: note.exists() and bool(note.read_text()), 60)
+    parent.kill()
+    parent.wait()
+    wait_until(lambda: not is_running(int(note.read_text())))
+
+
+FORGED = """
+import json, os, struct, sys
+body = {{"kind": "report", "outcome": "clean", "error": None, "faults": [], "caught": [], "parameters": [], "facts": [],
+        "visited": {{}}, "sighted": [], "graph": None, "notes": [], "torch": "9", "python": "3", "seconds": 0, "stopped": "",
+        "backwards": 1, "steps": 0, "exit_code": 0, "internal_error": ""}}
+{attack}
+y = torch.ones(3, requires_grad=True).exp()
+y += 1
+y.sum().backward()
+"""
+EVERYWHERE = """
+for descriptor in range(3, 400):
+    try:
+        os.write(descriptor, frame)
+    except OSError:
+        pass
+"""
+ATTACKS = {
+    "unsealed": "from gradsight.agent import wire\nframe = wire.encode('report', body)" + EVERYWHERE,
+    "other key": "from gradsight.agent import wire\nframe = wire.encode('report', body, seal=wire.sealing('00' * 32))" + EVERYWHERE,
+    "endless": "frame = struct.pack('!4sHI', b'\\xf5GSw', 2, 268435455) + b'x' * 5000" + EVERYWHERE,
+    "magic only": "frame = b'\\xf5GSw' * 9000" + EVERYWHERE,
+    "other protocol": "frame = struct.pack('!4sHI', b'\\xf5GSw', 99, 2) + b'{{}}' * 99" + EVERYWHERE,
+    "channel": "import gc\nfor each in gc.get_objects():\n    if type(each).__name__ == 'Channel':\n        each.send('report', body)",
+    "file": "import glob, tempfile\nfrom gradsight.agent import wire\n"
+    "for each in glob.glob(tempfile.gettempdir() + '/gradsight-*'):\n"
+    "    open(each + '/report.bin', 'wb').write(wire.encode('report', body))\nos.closerange(3, 4096)",
+    "json replaced": "json.dumps = lambda *a, **k: 'x'\njson.loads = None\njson.JSONEncoder.default = None",
+    "closed": "os.closerange(3, 4096)",
+    "closed and reused": "os.closerange(3, 4096)\nkept = [open('/dev/null', 'r+b') for _ in range(400)]",
+    "closed and taken": "import socket\nos.closerange(3, 4096)\nkept = [socket.socketpair() for _ in range(150)]",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("attack", "start"),
+    [*((name, "warm") for name in ATTACKS), ("unsealed", "fresh"), ("closed and reused", "fresh")],
+)
+def test_a_program_cannot_forge_or_lose_its_report(
+    standby: Standby, tmp_path: Path, attack: str, start: str
+) -> None:
+    script = tmp_path / "program.py"
+    script.write_text("import torch\n" + FORGED.format(attack=ATTACKS[attack]))
+    request = ProbeRequest(sys.executable, script=str(script), timeout=60)
+    outcome = host.run(request) if start == "fresh" else standby.run(request)
+    assert isinstance(outcome, Raised), outcome
+    assert [fault["code"] for fault in outcome.report["faults"]] == ["GS101"]
+    assert outcome.report["torch"] != "9"
+
+
 def test_no_interpreter_cannot_run(tmp_path: Path) -> None:
     outcome = host.run(ProbeRequest(str(tmp_path / "python"), code="pass"))
     assert isinstance(outcome, CouldNotRun)
@@ -277,6 +380,13 @@ def test_interpreter_without_torch_cannot_run(tmp_path: Path) -> None:
     outcome = host.run(ProbeRequest(sys.executable, code="pass", environment={"PYTHONPATH": str(tmp_path)}))
     assert isinstance(outcome, CouldNotRun)
     assert "there is no torch here" in outcome.reason
+
+
+def test_a_torch_that_is_too_old_is_named(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("__version__ = '1.13.1+cpu'\n")
+    outcome = host.run(ProbeRequest(sys.executable, code="pass", environment={"PYTHONPATH": str(tmp_path)}))
+    assert isinstance(outcome, CouldNotRun)
+    assert outcome.reason == "torch 1.13.1+cpu is too old for the probe (2.0 is the oldest)"
 
 
 def test_old_python_is_named(tmp_path: Path) -> None:

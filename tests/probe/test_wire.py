@@ -6,10 +6,12 @@ import os
 import socket
 import struct
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gradsight.agent import wire
+from gradsight.probe.message_shapes import has_shape
 
 
 def messages_of(data: bytes, piece: int = 7) -> tuple[list[wire.Message], wire.Decoder]:
@@ -74,3 +76,61 @@ def test_channel_without_a_reader_says_so() -> None:
     ours.close()
     assert not channel.send(wire.HELLO, {})
     assert channel.receive() is None
+
+
+def test_only_frames_under_the_key_are_read() -> None:
+    key, other = wire.new_key(), wire.new_key()
+    frames = [
+        wire.encode(wire.REPORT, {"value": number}, seal=wire.sealing(each))
+        for number, each in enumerate(("", other, key, other, key))
+    ]
+    found = list(wire.Decoder(key).feed(b"".join(frames)))
+    assert [message["value"] for message in found] == [2, 4]
+
+
+def test_a_length_without_a_seal_is_not_waited_for() -> None:
+    key = wire.new_key()
+    forged = struct.pack("!4sHI", wire.MAGIC, wire.PROTOCOL, 200_000_000) + b"x" * 64
+    found = list(wire.Decoder(key).feed(forged + wire.encode(wire.HELLO, {}, seal=wire.sealing(key))))
+    assert [message["kind"] for message in found] == [wire.HELLO]
+
+
+def test_a_sealed_frame_that_is_no_json_is_dropped() -> None:
+    payload, seal = b"{nonsense", wire.sealing("")
+    start = struct.pack("!4sHI", wire.MAGIC, wire.PROTOCOL, len(payload))
+    found, _ = messages_of(start + seal(start) + payload + seal(payload) + wire.encode(wire.HELLO, {}))
+    assert [message["kind"] for message in found] == [wire.HELLO]
+
+
+def test_messages_that_arrive_together_are_received_one_by_one() -> None:
+    ours, theirs = socket.socketpair()
+    key = wire.new_key()
+    ours.sendall(wire.encode(wire.KEY, {"key": key}) + wire.encode(wire.RUN, {"request": {}}))
+    channel = wire.Channel(theirs)
+    assert channel.take_key()
+    assert channel.receive() == {"kind": wire.RUN, "request": {}}
+
+
+REPORT = {
+    "kind": wire.REPORT, "error": None, "faults": [], "caught": [], "parameters": [], "facts": [], "visited": {},
+    "sighted": [], "graph": None, "notes": [], "torch": "2.13", "python": "3.11", "seconds": 0.5, "stopped": "",
+    "backwards": 1, "steps": 0, "exit_code": 0, "internal_error": "",
+}  # fmt: skip
+
+
+def test_a_report_of_the_right_shape_is_taken() -> None:
+    assert has_shape(REPORT)
+
+
+@pytest.mark.parametrize(
+    "change", [{"faults": [{}]}, {"error": "no"}, {"notes": [1]}, {"backwards": "1"}, {"facts": {}}]
+)
+def test_a_message_of_another_shape_is_dropped(change: dict[str, object]) -> None:
+    assert not has_shape({**REPORT, **change})
+
+
+@pytest.mark.parametrize(
+    "kind", [wire.PROGRESS, wire.HELLO, wire.EXITED, wire.REPORT, wire.REFUSED, "unheard of"]
+)
+def test_a_message_without_its_parts_is_dropped(kind: str) -> None:
+    assert not has_shape({"kind": kind})

@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from gradsight.model.finding import Finding, Related
 from gradsight.model.source import Span
 from gradsight.session.evidence import EvidenceBook, Verdict, shown_by_probe
+from gradsight.session.refutation import Finished, Proof
+from gradsight.session.traces import Traces
 from gradsight.session.units import units_of
 from gradsight.session.verdicts import judge
 
@@ -33,6 +37,9 @@ FINDING = Finding(
     (Related("saved", "kept here", PATH, Span(5, 8, 5, 15)), Related("needed", "needed here", PATH, Span(15, 0, 15, 18))),
 )  # fmt: skip
 
+FINISHED = Finished(frozenset({(PATH, 15)}), {(PATH, 5): {"Exp": (1, 1)}}, 3, 3, is_exact=True)
+PROOF = Proof((FINISHED,), {(PATH, 6): (2, 2)})
+
 
 def fault(code: str = "GS101", row: int = 6) -> dict[str, Any]:
     place = {
@@ -50,10 +57,14 @@ def document(outcome: str, *faults: dict[str, Any]) -> dict[str, Any]:
 
 
 def check(
-    outcome: str, faults: list[dict[str, Any]], visited: list[int], expected: list[tuple[str, Verdict]]
+    outcome: str,
+    faults: list[dict[str, Any]],
+    visited: list[int],
+    expected: list[tuple[str, Verdict]],
+    proof: Proof = PROOF,
 ) -> None:
-    """A run with these faults, through these lines, gives these verdicts."""
-    judged = judge([FINDING], document(outcome, *faults), {PATH: visited}, TEXT, PATH)
+    """A run with these faults, through these lines, with this proof, gives these verdicts."""
+    judged = judge([FINDING], document(outcome, *faults), {PATH: visited}, TEXT, PATH, Traces(proof=proof))
     assert [(each.finding.code, each.verdict) for each in judged] == expected
 
 
@@ -61,8 +72,52 @@ def test_a_fault_at_the_same_place_confirms() -> None:
     check("raised", [fault()], [], [("GS101", "confirmed")])
 
 
-def test_a_run_through_every_line_without_an_error_refutes() -> None:
+def test_a_run_that_saved_and_wrote_and_came_through_backward_refutes() -> None:
     check("clean", [], [5, 6, 15], [("GS101", "refuted")])
+
+
+@pytest.mark.parametrize(
+    ("proof", "why"),
+    [
+        (Proof(), "nothing was written on line 6"),
+        (replace(PROOF, finished=()), "no backward on line 15 finished"),
+        (replace(PROOF, finished=(replace(FINISHED, needed=frozenset({(PATH, 14)})),)), "no backward on line 15 finished"),
+        (replace(PROOF, finished=(replace(FINISHED, made={(PATH, 4): {"Exp": (1, 1)}}),)), "no part in a backward"),
+        (replace(PROOF, finished=(replace(FINISHED, last=1),)), "did not come between the save and a backward"),
+        (replace(PROOF, writes={(PATH, 6): (0, 0)}), "did not come between the save and a backward"),
+        (replace(PROOF, finished=(replace(FINISHED, is_exact=False),)), "not everything that backward needed"),
+        (replace(PROOF, failed=((PATH, 15),)), "torch raised an error there, which the program caught"),
+    ],
+)  # fmt: skip
+def test_a_run_that_did_not_go_right_cannot_judge_and_says_why(proof: Proof, why: str) -> None:
+    kept = EvidenceBook()
+    judged = judge([FINDING], document("clean"), {PATH: [5, 6, 15]}, TEXT, PATH, Traces(proof=proof))
+    kept.record(PATH, judged)
+    assert [each.verdict for each in judged] == ["undecided"]
+    shown = overlaid(kept, TEXT)
+    assert (shown.message, shown.severity) == (FINDING.message, "error")
+    assert why in "\n".join(shown_by_probe(shown))
+
+
+def test_another_operator_on_the_line_of_the_save_refutes_nothing() -> None:
+    named = replace(FINDING, data={"op": "sigmoid"})
+    [judged] = judge([named], document("clean"), {PATH: [5, 6, 15]}, TEXT, PATH, Traces(proof=PROOF))
+    assert (judged.verdict, judged.why) == (
+        "undecided",
+        "the sigmoid on line 5 has no part in a backward that finished",
+    )
+
+
+def test_a_harmless_write_is_not_confirmed_where_a_backward_failed_and_was_caught() -> None:
+    failed = Traces(proof=replace(PROOF, failed=((PATH, 15),)))
+    [judged] = judge([HARMLESS], document("clean"), {PATH: [6]}, TEXT, PATH, failed)
+    assert judged.verdict == "undecided"
+
+
+def test_a_program_that_ended_early_says_so_in_the_hover() -> None:
+    kept = EvidenceBook()
+    kept.record(PATH, judge([FINDING], document("raised"), {PATH: [5, 6, 15]}, TEXT, PATH))
+    assert "the program ended before its end" in "\n".join(shown_by_probe(overlaid(kept, TEXT)))
 
 
 def test_a_run_that_missed_a_line_proves_nothing() -> None:
@@ -127,7 +182,7 @@ HARMLESS = replace(FINDING, code="GS190", severity="hint", message="mul_ is safe
 
 def test_a_harmless_write_is_confirmed_by_an_exact_run() -> None:
     kept = EvidenceBook()
-    kept.record(PATH, judge([HARMLESS], document("clean"), {PATH: [6]}, TEXT, PATH))
+    kept.record(PATH, judge([HARMLESS], document("clean"), {PATH: [6]}, TEXT, PATH, Traces(proof=PROOF)))
     shown = overlaid(kept, TEXT, HARMLESS)
     assert (shown.message, shown.severity) == (HARMLESS.message, "hint")
     assert "the gradient was exact" in "\n".join(shown_by_probe(shown))
@@ -142,7 +197,7 @@ def test_a_hint_of_harmlessness_vanishes_when_a_run_shows_harm() -> None:
 def test_a_run_that_was_stopped_says_how_far_it_went() -> None:
     kept = EvidenceBook()
     seen = {**document("clean"), "stopped": "3 steps"}
-    kept.record(PATH, judge([FINDING], seen, {PATH: [5, 6, 15]}, TEXT, PATH))
+    kept.record(PATH, judge([FINDING], seen, {PATH: [5, 6, 15]}, TEXT, PATH, Traces(proof=PROOF)))
     assert "in its first 3 steps" in overlaid(kept, TEXT).message
 
 
@@ -155,7 +210,9 @@ def book(verdict: Verdict) -> EvidenceBook:
         "not-reached": ("clean", [], []),
     }
     outcome, faults, visited = outcomes[verdict]
-    kept.record(PATH, judge([FINDING], document(outcome, *faults), {PATH: visited}, TEXT, PATH))
+    kept.record(
+        PATH, judge([FINDING], document(outcome, *faults), {PATH: visited}, TEXT, PATH, Traces(proof=PROOF))
+    )
     return kept
 
 
@@ -191,7 +248,9 @@ def test_a_verdict_is_not_lost_when_a_later_run_does_not_come_there() -> None:
 
 def test_a_later_verdict_takes_the_place_of_an_earlier_one() -> None:
     kept = book("confirmed")
-    kept.record(PATH, judge([FINDING], document("clean"), {PATH: [5, 6, 15]}, TEXT, PATH))
+    kept.record(
+        PATH, judge([FINDING], document("clean"), {PATH: [5, 6, 15]}, TEXT, PATH, Traces(proof=PROOF))
+    )
     assert overlaid(kept, TEXT).severity == "hint"
 
 
@@ -212,13 +271,17 @@ def test_a_function_that_moved_takes_its_evidence_along() -> None:
 def test_a_change_outside_functions_ends_evidence_that_rests_on_it() -> None:
     # The backward that needs the value stands outside every function.
     kept = EvidenceBook()
-    kept.record(PATH, judge([FINDING], document("clean"), {PATH: [5, 6, 15]}, TEXT, PATH))
+    kept.record(
+        PATH, judge([FINDING], document("clean"), {PATH: [5, 6, 15]}, TEXT, PATH, Traces(proof=PROOF))
+    )
     assert overlaid(kept, TEXT.replace("z.sum()", "z.mean()")) == FINDING
 
 
 def test_comments_and_blank_lines_outside_functions_change_nothing() -> None:
     kept = EvidenceBook()
-    kept.record(PATH, judge([FINDING], document("clean"), {PATH: [5, 6, 15]}, TEXT, PATH))
+    kept.record(
+        PATH, judge([FINDING], document("clean"), {PATH: [5, 6, 15]}, TEXT, PATH, Traces(proof=PROOF))
+    )
     assert overlaid(kept, TEXT.replace("z.sum()", "# a comment\n\nz.sum()")).severity == "hint"
 
 

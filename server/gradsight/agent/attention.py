@@ -15,10 +15,11 @@ from torch.nn import functional
 from gradsight.agent.aliases import Aliases
 from gradsight.agent.arrays import OutsideCalls
 from gradsight.agent.backwards import Backwards
-from gradsight.agent.blame import Blame
+from gradsight.agent.blame import Blame, is_refused_write
 from gradsight.agent.custom import CustomFunctions
 from gradsight.agent.faults import Fault, Ledger, quietly
 from gradsight.agent.features import Features
+from gradsight.agent.finished import FinishedBackwards
 from gradsight.agent.govern import Governor
 from gradsight.agent.gradwatch import GradWatch
 from gradsight.agent.graph import Node, storage_key, untracked
@@ -27,6 +28,7 @@ from gradsight.agent.losses import doubled_activation
 from gradsight.agent.naming import name_leaves
 from gradsight.agent.numbers import follow_math
 from gradsight.agent.origins import Origins
+from gradsight.agent.parallel import overlook_synchronisation
 from gradsight.agent.recorder import Recorder
 from gradsight.agent.regime import Regime
 from gradsight.agent.retention import Retention
@@ -39,6 +41,7 @@ from gradsight.agent.threads import ThreadWatch
 from gradsight.agent.touches import Touches
 from gradsight.agent.training import Training
 from gradsight.agent.transforms import Transforms
+from gradsight.agent.user_hooks import UserHooks
 from gradsight.agent.visits import (
     DROP,
     FLOAT,
@@ -104,6 +107,7 @@ class FullInstruments(Instruments):
         self.blame = Blame(log, self.shadow, self.surface, self.grads, self.backwards, self.modules)
         self._custom = CustomFunctions(log, ledger, situation, judges=True)
         self._transforms = Transforms(ledger, situation)
+        self._user_hooks = UserHooks(log, ledger, situation)
         self.norms: dict[int, Norm] = {}
         self._asked: dict[int, tuple[weakref.ref[torch.Tensor], int]] = {}
         self.touches: Touches | None = None
@@ -147,6 +151,7 @@ class FullInstruments(Instruments):
         self.snapshots.held_since = self.aliases.held_since
         self.snapshots.names_of = self.aliases.names_of
         surface.has_trained = self.backwards.has_trained
+        surface.on_error = self._refused
         surface.suspects = self.snapshots.suspects
         surface.on_suspect = self.snapshots.read
         self.backwards.on_gradients = self._gradients
@@ -159,6 +164,8 @@ class FullInstruments(Instruments):
         super().install(features)
         self._custom.install()
         self._transforms.install()
+        self._user_hooks.install()
+        overlook_synchronisation(self.situation)
         self.threads.install()
         self.snapshots.install()
         self.regime.install()
@@ -181,11 +188,13 @@ class FullInstruments(Instruments):
     def note_touches(self) -> None:
         """From here on it is written down which lines touch which memory."""
         self.touches = self.recorder.touches = self.log.touches = self.grads.touches = Touches()
+        self.backwards.finished = FinishedBackwards(self.log)
 
     def books(self) -> dict[str, Any]:
         return {
             "training": self.training.as_json(),
             "touches": self.touches.as_json() if self.touches is not None else [],
+            "finished": self.backwards.finished.as_json() if self.backwards.finished is not None else [],
         }
 
     def modes(self) -> tuple[Any, ...]:
@@ -201,6 +210,11 @@ class FullInstruments(Instruments):
         return self.visits.lines()
 
     # What is heard.
+
+    def _refused(self, error: Exception) -> None:
+        """A function of the API raised: a write that torch refuses is a fault, whoever catches the error."""
+        if is_refused_write(error):
+            self.backwards.note_error(error, capture(3), in_backward=False)
 
     @quietly
     def _note(self, line: int, name: str, value: Any, changed: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from gradsight.agent.definitions import named_elsewhere, step_named
-from gradsight.agent.faults import Fault, Kind, Step, calls_of
+from gradsight.agent.faults import Fault, Kind, Step, calls_of, inside_library
 from gradsight.agent.graph import (
     Node,
     Saved,
@@ -243,6 +243,7 @@ def fault_of(clash: Clash, needed: Stack, torch_message: str, named: Named | Non
         if write is first or (other.filename, other.row) not in lines:
             lines.add((other.filename, other.row))
             steps.append(Step("written", _written_text(write, silent), other))
+            steps += inside_library("written", write.library)
         if len(lines) > _MOST_WRITERS:
             break
     steps += calls_of(first.stack)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 import torch
 
 from gradsight.agent import audit
+from gradsight.agent.caught import CaughtErrors, text_of_error
 from gradsight.agent.cuts import Reach, reach_of, zero_path_fault
 from gradsight.agent.definitions import caches, decorator_of
 from gradsight.agent.faults import Fault, Kind, Ledger, quietly, step_at
+from gradsight.agent.finished import FinishedBackwards, shows_all_it_saved
 from gradsight.agent.graph import Node, has_hidden_saves, leaf_of, root_nodes, storage_key, untracked, walk
 from gradsight.agent.marks import mark_faults
 from gradsight.agent.naming import name_leaves
@@ -25,8 +28,10 @@ from gradsight.agent.sites import (
     Stack,
     capture,
     feeds_itself,
+    library_frame,
     line_of,
     place_of,
+    remember_library,
     same_line,
     statement_of,
     text_of,
@@ -87,9 +92,13 @@ class Backwards:
         self.around: Callable[[], Any] | None = None
         self.on_gradients: Callable[[list[Node], frozenset[int]], None] | None = None
         self.stored_at: Callable[[int], Stack] | None = None
+        self.caught = CaughtErrors()
+        self.finished: FinishedBackwards | None = None
+        self.explain: Callable[[BaseException], Fault | None] = attached
 
     def install(self, has_function: bool) -> None:
         """Takes the place of torch's call into the engine, in whichever form this torch has it."""
+        self._listen_to_refusals()
         graph: Any = torch.autograd.graph
         if has_function:
             original = graph._engine_run_backward
@@ -103,15 +112,32 @@ class Backwards:
         variable: Any = torch.autograd.Variable
         variable._execution_engine = _EngineProxy(variable._execution_engine, self)
 
+    def _listen_to_refusals(self) -> None:
+        """What torch refuses before it asks the engine: a backward from a tensor that is no scalar."""
+        module: Any = torch.autograd
+        original = getattr(module, "_make_grads", None)
+        if original is None:
+            return
+
+        def make_grads(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return original(*args, **kwargs)
+            except Exception as error:
+                self.note_error(error, capture(2))
+                raise
+
+        module._make_grads = make_grads
+
     def run(self, original: Any, roots: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """One backward or one `autograd.grad`."""
         stack = capture(3)
+        remember_library(stack, library_frame(sys._getframe(1)))
         roots = tuple(roots) if isinstance(roots, (list, tuple)) else (roots,)
         if self.pause_ends is not None:
             self.pause_ends()
         self.situation.library_step = 0
         with untracked():
-            nodes, reach = self._before(roots, args, kwargs, stack) or ([], None)
+            nodes, reach, is_exact = self._before(roots, args, kwargs, stack) or ([], None, False)
         self.situation.backwards_running += 1
         outer, self.situation.backward_stack = self.situation.backward_stack, stack
         try:
@@ -123,12 +149,15 @@ class Backwards:
         except Exception as error:
             with untracked():
                 self._failed(error, roots, stack)
+            self.note_error(error, stack)
             raise
         finally:
             self.situation.backwards_running -= 1
             self.situation.backward_stack = outer
             self.situation.stack = None
         with untracked():
+            if self.finished is not None:
+                self.finished.note(stack, nodes, is_exact)
             self._after(result, roots, nodes, reach, args, kwargs, stack)
         for follow in self.after:
             follow()
@@ -137,9 +166,10 @@ class Backwards:
     @quietly
     def _before(
         self, roots: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any], stack: Stack
-    ) -> tuple[list[Node], Reach | None]:
+    ) -> tuple[list[Node], Reach | None, bool]:
+        """The graph, who is reached, and whether everything that was saved is as it was."""
         if self.shadow is None or self.training is None:
-            return [], None
+            return [], None, False
         nodes = walk(roots)
         accumulates = bool(kwargs.get("accumulate_grad", True))
         inputs = args[3] if len(args) > 3 else ()
@@ -151,12 +181,12 @@ class Backwards:
             reach = replace(reach, missing=reach.missing & self._mask_of(inputs))
         if self.count < _NAMED_BACKWARDS:
             name_leaves(self.shadow)
-        if not inputs:
-            for clash in audit.find_silent(nodes, self.log):
-                fault = audit.fault_of(clash, stack, "", self._parameter_of)
-                if fault is not None:
-                    self._add(fault, nodes, clash.node)
-        return nodes, reach
+        clashes = audit.find_silent(nodes, self.log) if not inputs or self.finished is not None else []
+        for clash in clashes if not inputs else ():
+            fault = audit.fault_of(clash, stack, "", self._parameter_of)
+            if fault is not None:
+                self._add(fault, nodes, clash.node)
+        return nodes, reach, self.finished is not None and not clashes and shows_all_it_saved(nodes)
 
     @quietly
     def _after(
@@ -266,9 +296,14 @@ class Backwards:
             )
 
     @quietly
+    def note_error(self, error: BaseException, stack: Stack, in_backward: bool = True) -> None:
+        """An error of torch is on its way up; whoever catches it, it belongs to this run."""
+        self.caught.note(error, stack, lambda: attached(error) or self.explain(error), in_backward)
+
+    @quietly
     def _failed(self, error: BaseException, roots: tuple[Any, ...], stack: Stack) -> None:
         """Names the lines behind a failed backward, on the error itself: it may still be caught."""
-        message = str(error)
+        message = text_of_error(error)
         fault: Fault | None = None
         nodes = walk(roots)
         broken: Node | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from types import FrameType
@@ -16,10 +17,11 @@ from typing import Any
 import torch
 
 from gradsight.agent.backwards import Backwards, attached
+from gradsight.agent.caught import related_errors, text_of_error
 from gradsight.agent.custom import last_statement
 from gradsight.agent.cuts import cut_fault, cut_place, cutting_events, no_grad_scope
 from gradsight.agent.definitions import builds_a_tensor, earlier_readers
-from gradsight.agent.faults import Fault, Kind, Step, calls_of, step_at
+from gradsight.agent.faults import Fault, Kind, Step, calls_of, inside_library, step_at
 from gradsight.agent.gradwatch import GradWatch
 from gradsight.agent.graph import leaf_of, untracked, walk
 from gradsight.agent.modules import ModuleRegistry
@@ -31,12 +33,25 @@ from gradsight.agent.sites import (
     Place,
     Stack,
     is_user_file,
+    library_among,
     line_of,
     place_of,
     statement_of,
     text_of,
 )
 from gradsight.agent.surface import Surface
+
+# What torch says when it refuses a write on the spot.
+_LEAF = r"a (view of a )?leaf Variable that requires grad"
+_VIEW = r"is a view and (its base or another view|is being modified inplace)"
+_OTHER_MODE = r"A view was created in (no_grad|inference) mode"
+_OVERLAP = r"refers? to a single memory location|single memory location"
+_REFUSED_WRITE = re.compile("|".join((_LEAF, _VIEW, _OTHER_MODE, _OVERLAP)))
+
+
+def is_refused_write(error: BaseException) -> bool:
+    """Whether torch raised this instead of writing in place."""
+    return isinstance(error, RuntimeError) and _REFUSED_WRITE.search(text_of_error(error)) is not None
 
 
 @dataclass(frozen=True)
@@ -62,17 +77,22 @@ class Scene:
         return None
 
 
-def scene_of(error: BaseException) -> Scene:
-    """The scene of an error, from its traceback."""
+def scene_of(error: BaseException, running: FrameType | None = None) -> Scene:
+    """The scene of an error, from its traceback; of one that is still on its way up, `running` is who has it now."""
     frames: list[FrameType] = []
     keys: list[FrameKey] = []
+    while running is not None:
+        frames.insert(0, running)
+        if is_user_file(running.f_code.co_filename):
+            keys.insert(0, FrameKey(running.f_code, running.f_lasti))
+        running = running.f_back
     trace = error.__traceback__
     while trace is not None:
         frames.append(trace.tb_frame)
         if is_user_file(trace.tb_frame.f_code.co_filename):
             keys.append(FrameKey(trace.tb_frame.f_code, trace.tb_lasti))
         trace = trace.tb_next
-    return Scene(error, str(error), tuple(frames), tuple(reversed(keys)))
+    return Scene(error, text_of_error(error), tuple(frames), tuple(reversed(keys)))
 
 
 class Blame:
@@ -94,14 +114,15 @@ class Blame:
         self.backwards = backwards
         self.modules = modules
         self.grad_enabled = True
+        backwards.explain = self.explain_on_its_way
         self.unwaited: Callable[[], bool] | None = None
         self.bound_at: Callable[[torch.Tensor], Stack] = lambda _: ()
         self.was_visited: Callable[[str, int], bool] = lambda filename, line: True
         self._explanations: tuple[tuple[str, Callable[[Scene], Fault | None]], ...] = (
-            (r"a (view of a )?leaf Variable that requires grad", self._leaf_write),
-            (r"is a view and (its base or another view|is being modified inplace)", self._view_write),
-            (r"A view was created in (no_grad|inference) mode", self._view_write),
-            (r"refers? to a single memory location|single memory location", self._overlapping_write),
+            (_LEAF, self._leaf_write),
+            (_VIEW, self._view_write),
+            (_OTHER_MODE, self._view_write),
+            (_OVERLAP, self._overlapping_write),
             (r"grad can be implicitly created only for scalar outputs", self._non_scalar),
             (r"Mismatch in shape: grad_output", self._non_scalar),
             (r"does not require grad and does not have a grad_fn", self._no_graph),
@@ -129,21 +150,23 @@ class Blame:
         """The fault behind an error that ended the program, looking through the errors it was raised from."""
         # Context managers have unwound by now: grad mode is off only when a plain call switched it off.
         self.grad_enabled = torch.is_grad_enabled()
-        seen: set[int] = set()
-        current: BaseException | None = error
-        while current is not None and id(current) not in seen:
-            seen.add(id(current))
+        for current in related_errors(error):
             fault = attached(current)
             if fault is None:
                 with untracked():
-                    fault = self._explain_one(current)
+                    fault = self._explain_one(scene_of(current))
             if fault is not None:
                 return fault
-            current = current.__cause__ or current.__context__
         return None
 
-    def _explain_one(self, error: BaseException) -> Fault | None:
-        scene = scene_of(error)
+    def explain_on_its_way(self, error: BaseException) -> Fault | None:
+        """The fault behind an error that somebody may still catch."""
+        self.grad_enabled = torch.is_grad_enabled()
+        frame = sys._getframe(1)
+        with untracked():
+            return self._explain_one(scene_of(error, frame.f_back))
+
+    def _explain_one(self, scene: Scene) -> Fault | None:
         if not scene.stack:
             return None
         for pattern, explanation in self._explanations:
@@ -526,7 +549,11 @@ class Blame:
             kind,
             message,
             scene.place,
-            (*steps, *calls_of(scene.stack)),
+            (
+                *steps,
+                *calls_of(scene.stack),
+                *inside_library("torch is called", library_among(scene.frames)),
+            ),
             "error",
             {"torch": scene.message, **(evidence or {})},
         )

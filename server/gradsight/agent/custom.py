@@ -29,12 +29,13 @@ class CustomFunctions:
     def install(self) -> None:
         """The node of a custom function exists before its forward runs, and saves after it: both times are noted."""
         function: Any = torch.autograd.Function
-        original = function.apply.__func__
+        # A class method, of Python or (from torch 2.15 on) of C: both bind to the class that is asked for it.
+        method = vars(function)["apply"]
         mark = torch.autograd.function.FunctionCtx.mark_dirty
         watch = self
 
         def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-            return watch._apply(original, cls, args, kwargs)
+            return watch._apply(method.__get__(None, cls), cls, args, kwargs)
 
         def mark_dirty(self: Any, *args: Any) -> None:
             if watch._dirty:
@@ -60,7 +61,7 @@ class CustomFunctions:
             situation.custom_functions += 1
         self._dirty.append(set())
         try:
-            result = original(cls, *args, **kwargs)
+            result = original(*args, **kwargs)
         finally:
             dirty = self._dirty.pop()
             if is_checkpoint:

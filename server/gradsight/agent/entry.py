@@ -9,8 +9,10 @@ import sys
 import threading
 from typing import Any
 
-from gradsight.agent import govern, wire
+from gradsight.agent import govern, supervise, wire
 from gradsight.agent.session import Session
+
+_EXIT = os._exit
 
 
 def serve(arguments: list[str]) -> int:
@@ -24,8 +26,9 @@ def serve(arguments: list[str]) -> int:
         from gradsight.agent.standby import serve_zygote
 
         return serve_zygote(int(arguments[1]))
-    channel = wire.Channel(socket.socket(fileno=_private(int(arguments[1]))))
-    govern.follow_parent(_private(int(arguments[2])))
+    supervise.split_off(int(arguments[2]))
+    channel = wire.Channel(socket.socket(fileno=wire.private(int(arguments[1]))))
+    govern.follow_parent(wire.private(int(arguments[2])))
     if mode == "spare":
         from gradsight.agent.standby import warm_up
 
@@ -34,7 +37,9 @@ def serve(arguments: list[str]) -> int:
 
 
 def converse(channel: wire.Channel) -> int:
-    """Says hello, waits for the request and answers it."""
+    """Takes the key, says hello, waits for the request and answers it."""
+    if not channel.take_key():
+        return 0
     channel.send(
         wire.HELLO, {"protocol": wire.PROTOCOL, "pid": os.getpid(), "python": platform.python_version()}
     )
@@ -52,7 +57,7 @@ def finish(status: int) -> int:
         except (OSError, ValueError, AttributeError):
             continue
     if any(thread is not threading.main_thread() and not thread.daemon for thread in threading.enumerate()):
-        os._exit(status)
+        _EXIT(status)
     return status
 
 
@@ -60,6 +65,8 @@ def _serve_rank() -> int:
     """One process of several, started by torch's launcher."""
     endpoint = wire.connect(os.environ[wire.ADDRESS_VARIABLE])
     channel = wire.Channel(endpoint)
+    if not channel.take_key():
+        return 0
     channel.send(
         wire.HELLO,
         {
@@ -73,7 +80,9 @@ def _serve_rank() -> int:
     if message is None or message["kind"] != wire.RUN:
         return 0
     threading.Thread(target=_end_with_host, args=(channel,), daemon=True, name="gradsight-lifeline").start()
+    supervise.adopt_orphans()
     status = Session(channel, message["request"]).run()
+    supervise.end_descendants()
     return finish(status)
 
 
@@ -81,17 +90,4 @@ def _end_with_host(channel: wire.Channel) -> None:
     while True:
         message = channel.receive()
         if message is None or message["kind"] == wire.CANCEL:
-            os._exit(137)
-
-
-def _private(descriptor: int) -> int:
-    """Moves a descriptor out of the way of programs that use low numbers; children do not inherit it."""
-    try:
-        import fcntl
-
-        moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 200)
-    except (ImportError, OSError):
-        os.set_inheritable(descriptor, False)
-        return descriptor
-    os.close(descriptor)
-    return moved
+            _EXIT(137)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, cast
 
-from gradsight.agent.sites import FrameKey, Place, Stack, place_of
+from gradsight.agent.sites import FrameKey, Place, Stack, library_behind, library_name, place_of
 
 Kind = Literal[
     "saved-overwritten",
@@ -177,7 +177,10 @@ def step_at(role: str, message: str, where: Stack | FrameKey) -> tuple[Step, ...
     """The step of a trail at the innermost user frame; nothing when no user code was running."""
     if isinstance(where, FrameKey):
         return (Step(role, message, place_of(where)),)
-    return (Step(role, message, place_of(where[0])),) if where else ()
+    if not where:
+        return ()
+    library = inside_library("backward is called", library_behind(where)) if role == "needed" else ()
+    return (Step(role, message, place_of(where[0])), *library)
 
 
 def calls_of(stack: Stack) -> tuple[Step, ...]:
@@ -186,3 +189,10 @@ def calls_of(stack: Stack) -> tuple[Step, ...]:
         outer for inner, outer in zip(stack, stack[1:]) if inner.code.co_name not in _PARTS_OF_A_STATEMENT
     ]
     return tuple(Step("call", f"called from `{key.code.co_name}`", place_of(key)) for key in callers[:2])
+
+
+def inside_library(what: str, key: FrameKey | None) -> tuple[Step, ...]:
+    """The line of a library that did it for the user; nothing when the user's own line did."""
+    if key is None:
+        return ()
+    return (Step("call", f"{what} here, inside `{library_name(key)}`", place_of(key)),)

@@ -214,17 +214,20 @@ class Saved(NamedTuple):
 _ATTRIBUTES: dict[type, tuple[str, ...]] = {}
 
 
+def _raw_names(kind: type) -> tuple[str, ...]:
+    """The attributes under which nodes of this kind show what they saved."""
+    names = _ATTRIBUTES.get(kind)
+    if names is None:
+        names = _ATTRIBUTES[kind] = tuple(name for name in dir(kind) if name.startswith("_raw_saved_"))
+    return names
+
+
 def saved_tensors(node: Node) -> Iterator[Saved]:
     """What a node saved and still holds.
 
     Tensors behind pack hooks (checkpointing, `save_on_cpu`) are left alone: reading them re-executes user code.
     """
-    kind = type(node)
-    names = _ATTRIBUTES.get(kind)
-    if names is None:
-        names = tuple(name for name in dir(kind) if name.startswith("_raw_saved_"))
-        _ATTRIBUTES[kind] = names
-    for name in names:
+    for name in _raw_names(type(node)):
         try:
             raw = getattr(node, name)
         except RuntimeError:
@@ -246,9 +249,7 @@ def saved_tensors(node: Node) -> Iterator[Saved]:
 
 def has_hidden_saves(node: Node) -> bool:
     """Whether pack hooks of the program hide what this node saved."""
-    for name in dir(type(node)):
-        if not name.startswith("_raw_saved_"):
-            continue
+    for name in _raw_names(type(node)):
         try:
             raw = getattr(node, name)
         except RuntimeError:

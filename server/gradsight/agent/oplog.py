@@ -17,7 +17,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from gradsight.agent.graph import Geometry, Imprint, Node, Witness, storage_key
 from gradsight.agent.numbering import IS_NATIVE, number_of
-from gradsight.agent.sites import Stack
+from gradsight.agent.sites import FrameKey, Stack
 from gradsight.agent.touches import Touches
 
 _KEPT_OPERATIONS = 400_000
@@ -57,6 +57,8 @@ class Write(NamedTuple):
     by_optimizer: bool = False
     witness: Witness | None = None
     imprint: Imprint | None = None
+    library: FrameKey | None = None
+    """The line of a library that wrote, where it was not the user's."""
 
     @property
     def changed_something(self) -> bool:

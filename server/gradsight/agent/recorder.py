@@ -21,7 +21,7 @@ from gradsight.agent.numbering import IS_NATIVE, next_number, number_of
 from gradsight.agent.oplog import Operation, OpLog, Write
 from gradsight.agent.origins import Origins
 from gradsight.agent.shadow import Event, Mask, Shadow
-from gradsight.agent.sites import Stack, capture, capture_from, is_user_file
+from gradsight.agent.sites import Stack, capture, capture_from, is_user_file, library_frame
 from gradsight.agent.touches import Touches
 from gradsight.agent.traits import Trait, trait_of, written_tensors
 
@@ -179,6 +179,7 @@ class Recorder(TorchDispatchMode):
             built = self.builder()
             if built:
                 stack = (*built[:1], *stack)
+        library = library_frame(sys._getframe(2))
         for tensor in written_tensors(trait, args, kwargs):
             if tensor.layout is not torch.strided or _copies_itself(trait, args):
                 continue
@@ -194,6 +195,7 @@ class Recorder(TorchDispatchMode):
                     node_name,
                     is_own_leaf(tensor),
                     witness=Witness(tensor.detach()) if trait.name.startswith("c10d::") else None,
+                    library=library,
                 ),
             )
             if self.situation.grad_writes is not None:
@@ -248,6 +250,9 @@ class Recorder(TorchDispatchMode):
         assert shadow is not None
         deps, live, events = shade.deps, shade.live, shade.events
         if not live:
+            if trait.detaches:
+                # Older releases detach what is detached already: the storage knows that, and its graph tensor is as it was.
+                return
             for output in (*outputs, *shade.targets):
                 shadow.write(output, deps, events, 0)
             return

@@ -13,7 +13,7 @@ import os
 import sys
 import sysconfig
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -62,6 +62,19 @@ def _installed_roots() -> tuple[str, ...]:
     )
 
 
+def _installed_names(root: str) -> Iterator[str]:
+    try:
+        folders = [name for name in os.listdir(root) if name.endswith(".dist-info")]
+    except OSError:
+        return
+    for folder in folders:
+        try:
+            with open(os.path.join(root, folder, "RECORD"), encoding="utf-8", errors="replace") as file:
+                yield from {line.split(",")[0].split("/")[0] for line in file}
+        except OSError:
+            continue
+
+
 class _UserFiles:
     """Which source files belong to the user."""
 
@@ -69,6 +82,7 @@ class _UserFiles:
         self.known: dict[str, bool] = {}
         self.named: set[str] = set()
         self.roots = _installed_roots()
+        self._recorded: dict[str, frozenset[str]] = {}
 
     def claim(self, filename: str) -> None:
         """This file is the user's, wherever it lies."""
@@ -86,9 +100,25 @@ class _UserFiles:
                 not full.startswith(self.roots)
                 and "site-packages" not in full
                 and "dist-packages" not in full
+                and not self.is_recorded(full)
             )
         self.known[filename] = verdict
         return verdict
+
+    def is_recorded(self, full: str) -> bool:
+        """Whether an installer wrote down that it put this file here: `pip install --target`, a vendored folder."""
+        for entry in sys.path:
+            root = os.path.join(os.path.abspath(entry), "")
+            if entry and full.startswith(root) and full[len(root) :].split(os.sep)[0] in self._names_in(root):
+                return True
+        return False
+
+    def _names_in(self, root: str) -> frozenset[str]:
+        """The top-level names of all that was installed into a folder."""
+        names = self._recorded.get(root)
+        if names is None:
+            names = self._recorded[root] = frozenset(_installed_names(root))
+        return names
 
 
 _FILES = _UserFiles()
@@ -161,6 +191,63 @@ def library_frames() -> Iterator[FrameType]:
     while frame is not None and not is_user_file(frame.f_code.co_filename):
         yield frame
         frame = frame.f_back
+
+
+def library_frame(frame: FrameType | None) -> FrameKey | None:
+    """The innermost line of a library between this frame and the user's; torch and Python's own are none."""
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        if _is_library(frame.f_code.co_filename):
+            return FrameKey(frame.f_code, frame.f_lasti)
+        frame = frame.f_back
+    return None
+
+
+def library_among(frames: Sequence[FrameType]) -> FrameKey | None:
+    """The same for the frames of a traceback, outermost first."""
+    for frame in reversed(frames):
+        if is_user_file(frame.f_code.co_filename):
+            return None
+        if _is_library(frame.f_code.co_filename):
+            return FrameKey(frame.f_code, frame.f_lasti)
+    return None
+
+
+def remember_library(stack: Stack, key: FrameKey | None) -> None:
+    """The user's line called backward through this line of a library; the last one stands."""
+    if key is not None:
+        _BACKWARD_IN[stack] = key
+
+
+def library_behind(stack: Stack) -> FrameKey | None:
+    """The line of a library that called backward for this line of the user."""
+    return _BACKWARD_IN.get(stack)
+
+
+def library_name(key: FrameKey) -> str:
+    """The name of the package that a line of a library belongs to."""
+    filename = os.path.abspath(key.code.co_filename)
+    for root in sorted({os.path.abspath(entry) for entry in sys.path if entry}, key=len, reverse=True):
+        if filename.startswith(os.path.join(root, "")):
+            return filename[len(root) + 1 :].split(os.sep)[0].split(".")[0]
+    return os.path.basename(os.path.dirname(filename))
+
+
+_LIBRARY: dict[str, bool] = {}
+_BACKWARD_IN: dict[Stack, FrameKey] = {}
+
+
+def _is_library(filename: str) -> bool:
+    known = _LIBRARY.get(filename)
+    if known is None:
+        full = os.path.abspath(filename)
+        torch: Any = sys.modules.get("torch")
+        own = (__file__, *((torch.__file__,) if torch is not None else ()))
+        is_own = any(
+            full.startswith(os.path.join(os.path.dirname(os.path.abspath(each)), "")) for each in own
+        )
+        is_installed = "site-packages" in full or "dist-packages" in full or _FILES.is_recorded(full)
+        known = _LIBRARY[filename] = not filename.startswith("<") and is_installed and not is_own
+    return known
 
 
 def line_of(key: FrameKey) -> int:

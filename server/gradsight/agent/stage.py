@@ -19,6 +19,10 @@ from gradsight.agent.naming import name_leaves
 from gradsight.agent.program import Program
 from gradsight.agent.sites import place_of
 
+ONE_AT_A_TIME = (
+    "this torch does not show what its graph saved: of several overwritten tensors the first is named"
+)
+
 
 class Stage:
     """Everything between a request and its report."""
@@ -62,6 +66,8 @@ class Stage:
         deep = bool(request.get("deep"))
         if not deep and shows_saved_data:
             return
+        if not shows_saved_data:
+            self.ledger.note(ONE_AT_A_TIME)
         watched = request.get("watch")
         self.contents = Contents(
             self.instruments.log,

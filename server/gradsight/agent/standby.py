@@ -12,9 +12,11 @@ import signal
 import socket
 from typing import Any
 
-from gradsight.agent import govern, wire
+from gradsight.agent import govern, supervise, wire
 
 _DESCRIPTORS = 4
+# A program may put something of its own in the place of this.
+_EXIT = os._exit
 
 
 def warm_up() -> None:
@@ -47,6 +49,7 @@ def serve_zygote(control: int) -> int:
     """Forks a child for every request until the host hangs up."""
     endpoint = socket.socket(fileno=control)
     os.set_inheritable(control, False)
+    supervise.adopt_orphans()
     warm_up()
     endpoint.sendall(wire.encode(wire.HELLO, {"protocol": wire.PROTOCOL, "pid": os.getpid()}))
     children: dict[int, int] = {}
@@ -85,6 +88,9 @@ def _reap(children: dict[int, int], endpoint: socket.socket) -> None:
         if ended:
             probe = children.pop(pid)
             code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+            if not children:
+                # What is left below this process was started by programs that are over.
+                supervise.end_descendants()
             endpoint.sendall(wire.encode(wire.EXITED, {"probe": probe, "status": code}))
 
 
@@ -110,7 +116,7 @@ def _fork(message: dict[str, Any], descriptors: list[int], parents: tuple[Any, .
     try:
         status = _child(message, descriptors, parents)
     finally:
-        os._exit(status)
+        _EXIT(status)
 
 
 def _child(message: dict[str, Any], descriptors: list[int], parents: tuple[Any, ...]) -> int:
@@ -130,14 +136,14 @@ def _child(message: dict[str, Any], descriptors: list[int], parents: tuple[Any, 
     for source, target in ((null, 0), (output, 1), (errors, 2)):
         os.dup2(source, target)
         os.close(source)
-    os.set_inheritable(channel_fd, False)
-    os.set_inheritable(lifeline, False)
+    channel_fd, lifeline = wire.private(channel_fd), wire.private(lifeline)
     os.environ.clear()
     os.environ.update({str(key): str(value) for key, value in message["environment"].items()})
     govern.prepare_environment()
     govern.follow_parent(lifeline)
     _fresh_randomness()
-    return Session(wire.Channel(socket.socket(fileno=channel_fd)), message["request"]).run()
+    channel = wire.Channel(socket.socket(fileno=channel_fd), str(message.pop("key")))
+    return Session(channel, message["request"]).run()
 
 
 def _fresh_randomness() -> None:

@@ -56,6 +56,7 @@ class Surface(TorchFunctionMode):
         self.has_trained: Callable[[torch.Tensor], bool] = lambda _: False
         self.suspects: dict[int, Any] = {}
         self.on_suspect: Callable[[torch.Tensor, Stack], None] | None = None
+        self.on_error: Callable[[Exception], None] = lambda _: None
         self._asked: dict[int, tuple[weakref.ref[torch.Tensor], int, Stack]] = {}
         self._left: tuple[int, int] = (0, 0)
         self._table = self._handlers()
@@ -102,11 +103,15 @@ class Surface(TorchFunctionMode):
         situation.call = func
         situation.stack = None
         handler = self._table.get(func)
-        if handler is not None:
-            result = handler(func, args, kwargs or {})
-        else:
-            self._notice(func, args)
-            result = func(*args, **kwargs) if kwargs else func(*args)
+        try:
+            if handler is not None:
+                result = handler(func, args, kwargs or {})
+            else:
+                self._notice(func, args)
+                result = func(*args, **kwargs) if kwargs else func(*args)
+        except Exception as error:
+            self.on_error(error)
+            raise
         if not IS_NATIVE and give_numbers(result, args[:1]):
             self.log.clock += 1
             made = Operation(self.log.clock, getattr(func, "__name__", "op"), capture(2))

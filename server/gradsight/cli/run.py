@@ -162,7 +162,7 @@ def _print(document: dict[str, Any], texts: dict[str, str], form: str) -> None:
         sys.stdout.write("\n")
         return
     if form == "sarif":
-        json.dump(sarif_of(document), sys.stdout, indent=2, default=str)
+        json.dump(sarif_of(document), sys.stdout, indent=2, allow_nan=False, default=str)
         sys.stdout.write("\n")
         return
     from rich.console import Console

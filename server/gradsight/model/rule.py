@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Certainty, Finding, Related, Role, Severity
@@ -55,6 +55,8 @@ class Rule:
     """The graph of a run shows the fault: who kept a value, who overwrote it, and who needs it."""
     torch_raises: bool = False
     """Torch raises an error by itself, so that a run without it refutes the finding."""
+    stands_on: Literal["", "write", "backward"] = ""
+    """Where a finding that speaks of a wrong or refused value stands: a run refutes it only by values that went right."""
     messages: tuple[Cause, ...] = ()
     """What torch says where this rule can be the cause."""
     observed_as: tuple[str, ...] = ()

@@ -12,6 +12,8 @@ from typing import Any
 
 from gradsight.model.finding import Finding
 
+At = tuple[str, int]
+
 
 @dataclass(frozen=True, slots=True)
 class Touch:
@@ -22,6 +24,32 @@ class Touch:
     wrote: bool
     first: int
     last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The backwards of one line that came through."""
+
+    needed: frozenset[At]
+    made: Mapping[At, Mapping[str, tuple[int, int]]]
+    """The lines that made nodes of their graphs, with the operators and their first and last time."""
+    first: int
+    last: int
+    is_exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What of a run speaks for or against a refutation."""
+
+    finished: tuple[Finished, ...] = ()
+    writes: Mapping[At, tuple[int, int]] | None = None
+    """The lines that wrote, with the first and the last time."""
+    failed: tuple[At, ...] = ()
+    """The lines on which torch raised an error that the program caught."""
+
+
+NO_PROOF = Proof()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +64,7 @@ class RunTraces:
     """Steps of each optimizer, and how many of them found a gradient."""
     cuts_in_loss: bool = True
     backwards: int = 0
+    proof: Proof = NO_PROOF
 
     def is_all_trained(self) -> bool:
         """Every parameter that any loss depends on has got a gradient."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from gradsight.probe.outcome import Cancelled, CouldNotRun, Died, Observed, Outcome, Raised, TimedOut, kind_of
 
@@ -32,9 +33,10 @@ def document_of(outcome: Outcome) -> Document:
         notes.append(
             f"a fault of gradsight kept part of the report back: {_last_line(report['internal_error'])}"
         )
-    return {
+    document = {
         "outcome": kind_of(outcome),
         "error": error,
+        "caught": list(report.get("caught", ())),
         "faults": [finding_of(fault) for fault in report.get("faults", ())],
         "parameters": list(report.get("parameters", ())),
         "facts": list(report.get("facts", ())),
@@ -46,6 +48,18 @@ def document_of(outcome: Outcome) -> Document:
         "stopped": report.get("stopped") or None,
         "notes": notes,
     }
+    return cast(Document, _finite(document))
+
+
+def _finite(value: Any) -> Any:
+    """The same with null for what JSON has no number for: the norm of a gradient that is NaN or infinite."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return value
 
 
 def finding_of(fault: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from gradsight.agent import wire
+from gradsight.agent.supervise import descendants_of
 from gradsight.probe.kinds import coded
+from gradsight.probe.message_shapes import has_shape
 from gradsight.probe.outcome import (
     Cancelled,
     CouldNotRun,
@@ -77,6 +79,7 @@ class Conversation:
         streams: Streams,
         folder: str,
         mark: str,
+        key: str,
     ) -> None:
         self.endpoint = endpoint
         self.lifeline = lifeline
@@ -87,7 +90,8 @@ class Conversation:
         self.process: subprocess.Popen[bytes] | None = None
         self.group = 0
         self.status: int | None = None
-        self._decoder = wire.Decoder()
+        self._key = key
+        self._decoder = wire.Decoder(key)
         self._tail = bytearray()
         self._report: Report | None = None
         self._partial: Report | None = None
@@ -134,13 +138,14 @@ class Conversation:
                 if not self._started and now - begun > _START_LIMIT + timeout:
                     self.kill()
                     return CouldNotRun("the interpreter did not answer", output=self.output)
-                open_wire = self._poll(selector, listen, self._patience(deadline, cancel, ended))
+                self._poll(selector, listen, self._patience(deadline, cancel, ended))
                 if self._report is not None or self._refusal is not None:
                     return self._conclude()
-                if not open_wire or self._has_ended():
+                # A program that closes the wire may go on: its report then comes as a file.
+                if self._has_ended():
                     # What the process wrote before it ended may still be on its way.
                     ended = ended or now
-                    if now - ended > 0.3 or not open_wire:
+                    if now - ended > 0.3 or self.endpoint not in selector.get_map():
                         self._drain(selector, listen)
                         return self._conclude()
 
@@ -150,9 +155,8 @@ class Conversation:
             limit = min(limit, max(0.0, deadline - time.monotonic()) + 0.005)
         return limit
 
-    def _poll(self, selector: selectors.BaseSelector, listen: Listener | None, patience: float) -> bool:
-        """Reads what is there; False when the wire has closed."""
-        open_wire = True
+    def _poll(self, selector: selectors.BaseSelector, listen: Listener | None, patience: float) -> None:
+        """Reads what is there."""
         for key, _ in selector.select(patience):
             if key.data == "wire":
                 try:
@@ -161,13 +165,12 @@ class Conversation:
                     data = b""
                 if not data:
                     selector.unregister(self.endpoint)
-                    open_wire = False
                     continue
                 for message in self._decoder.feed(data):
-                    self._hear(message, listen)
+                    if has_shape(message):
+                        self._hear(message, listen)
             else:
                 self._read_output(selector, key.fd, int(key.data))
-        return open_wire
 
     def _drain(self, selector: selectors.BaseSelector, listen: Listener | None) -> None:
         end = time.monotonic() + 0.2
@@ -232,7 +235,7 @@ class Conversation:
         if self._refusal is not None:
             return CouldNotRun(str(self._refusal["text"]), str(self._refusal["reason"]), self.output)
         self._wait(_GRACE)
-        if self._decoder.foreign_version:
+        if self._decoder.foreign_version and not self._started:
             return CouldNotRun(
                 f"the agent speaks protocol {self._decoder.foreign_version}, not {wire.PROTOCOL}"
             )
@@ -248,8 +251,10 @@ class Conversation:
         path = Path(self.folder) / "report.bin"
         if not self._started or not path.is_file():
             return None
-        for message in wire.Decoder().feed(path.read_bytes()):
-            return coded(message)
+        messages = wire.Decoder(self._key).feed(path.read_bytes())
+        for message in messages:
+            if message["kind"] == wire.REPORT and has_shape(message):
+                return coded(message)
         return None
 
     def _wait(self, seconds: float) -> None:
@@ -261,6 +266,7 @@ class Conversation:
         """Ends the agent, its process group, and children that left the group."""
         group = self.group or (self.process.pid if self.process is not None else 0)
         if group:
+            _kill_below(group)
             _kill_group(group)
         kill_marked(self.mark)
         if self.process is not None:
@@ -297,9 +303,11 @@ def launch(request: ProbeRequest, folder: str, streams: Streams, mode: str = "on
         theirs.close()
         for descriptor in (lifeline_read, out_write, error_write):
             os.close(descriptor)
-    conversation = Conversation(ours, lifeline, (out_read, error_read), streams, folder, mark)
+    key = wire.new_key()
+    conversation = Conversation(ours, lifeline, (out_read, error_read), streams, folder, mark, key)
     conversation.process = process
     conversation.group = process.pid
+    conversation.send(wire.KEY, {"key": key})
     return conversation
 
 
@@ -310,6 +318,15 @@ def child_environment(request: ProbeRequest, mark: str) -> dict[str, str]:
     if request.threads:
         environment.setdefault("OMP_NUM_THREADS", str(request.threads))
     return environment
+
+
+def _kill_below(root: int) -> None:
+    """Ends the processes below one that still lives, and what they start while they are being ended."""
+    end = time.monotonic() + _GRACE
+    while (below := descendants_of(root)) and time.monotonic() < end:
+        for pid in below:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def _kill_group(group: int) -> None:

@@ -12,6 +12,10 @@ def coded(report: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **report,
         "faults": [{"code": code_of(fault["kind"]), **fault} for fault in report["faults"]],
+        "caught": [
+            {**error, "code": code_of(error["kind"]) if error.get("kind") else None}
+            for error in report.get("caught") or ()
+        ],
         "sighted": [[code_of(kind), path, row] for kind, path, row in report.get("sighted") or ()],
     }
 

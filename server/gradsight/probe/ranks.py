@@ -18,6 +18,7 @@ from typing import Any
 from gradsight.agent import wire
 from gradsight.probe.host import BOOT, Listener, child_environment, kill_marked, private_folder
 from gradsight.probe.kinds import coded
+from gradsight.probe.message_shapes import has_shape
 from gradsight.probe.outcome import (
     Cancelled,
     CouldNotRun,
@@ -83,7 +84,8 @@ class _Rank:
 
     def __init__(self, endpoint: socket.socket) -> None:
         self.endpoint = endpoint
-        self.decoder = wire.Decoder()
+        self.key = wire.new_key()
+        self.decoder = wire.Decoder(self.key)
         self.number = -1
         self.report: Report | None = None
         self.partial: Report | None = None
@@ -160,7 +162,8 @@ class _Gathering:
                 self.selector.unregister(rank.endpoint)
                 continue
             for message in rank.decoder.feed(data):
-                self._hear(rank, message)
+                if has_shape(message):
+                    self._hear(rank, message)
 
     def _accept(self) -> None:
         endpoint, _ = self.server.accept()
@@ -174,13 +177,15 @@ class _Gathering:
                 given += piece
         except OSError:
             given = b""
-        if not secrets.compare_digest(given.strip(), self.token):
+        # A program knows the token from its environment: nobody is let in once every rank is here.
+        if len(self.ranks) >= self.count or not secrets.compare_digest(given.strip(), self.token):
             endpoint.close()
             return
         endpoint.settimeout(None)
         rank = _Rank(endpoint)
         self.ranks.append(rank)
         self.selector.register(endpoint, selectors.EVENT_READ, rank)
+        endpoint.sendall(wire.encode(wire.KEY, {"key": rank.key}))
         endpoint.sendall(wire.encode(wire.RUN, {"request": self.request.as_message(self.folder)}))
 
     def _hear(self, rank: _Rank, message: dict[str, Any]) -> None:

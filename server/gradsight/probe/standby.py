@@ -216,10 +216,12 @@ class _Zygote:
         mark = uuid.uuid4().hex
         self._probes += 1
         number = self._probes
-        conversation = _Fork(ours, lifeline, (out_read, error_read), streams, folder, mark)
+        key = wire.new_key()
+        conversation = _Fork(ours, lifeline, (out_read, error_read), streams, folder, mark, key)
         self._waiting[number] = conversation
         body = {
             "probe": number,
+            "key": key,
             "request": request.as_message(folder),
             "environment": child_environment(request, mark),
         }

@@ -118,4 +118,5 @@ RULE = Rule(
     torch_raises=True,
     messages=(Cause(SECOND_BACKWARD),),
     observed_as=("backward-twice",),
+    stands_on="backward",
 )

@@ -146,4 +146,5 @@ RULE = Rule(
     ),
     observed_as=("leaf-written",),
     kin="write-refused",
+    stands_on="write",
 )

@@ -153,4 +153,5 @@ RULE = Rule(
     torch_raises=True,
     messages=(Cause(MODIFIED_IN_PLACE),),
     observed_as=("saved-overwritten",),
+    stands_on="write",
 )

@@ -160,4 +160,5 @@ RULE = Rule(
     ),
     observed_as=("shared-view-written",),
     kin="write-refused",
+    stands_on="write",
 )

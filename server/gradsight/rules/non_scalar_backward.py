@@ -102,4 +102,5 @@ RULE = Rule(
         ),
     ),
     observed_as=("non-scalar-backward",),
+    stands_on="backward",
 )

@@ -113,4 +113,5 @@ RULE = Rule(
     messages=(Cause(MODIFIED_IN_PLACE, rank=3),),
     observed_as=("saved-changed-silently",),
     excluded_by=lambda run, finding: run.was_written(finding),
+    stands_on="write",
 )

@@ -176,4 +176,5 @@ RULE = Rule(
     torch_raises=True,
     messages=(Cause(MODIFIED_IN_PLACE, rank=2),),
     observed_as=("parameter-stepped",),
+    stands_on="write",
 )

@@ -17,7 +17,7 @@ from gradsight.session.tried_fixes import TrialBook
 from gradsight.session.units import Unit, lines_now, units_of
 
 Verdict = Literal["confirmed", "refuted", "not-reached", "undecided", "seen"]
-"""Undecided: the run came through, and a probe sees nothing that would settle it.  Seen: nobody had predicted it."""
+"""Undecided: the run came here, and it cannot be judged, with the reason where there is one.  Seen: nobody had predicted it."""
 SILENT: frozenset[Verdict] = frozenset({"not-reached", "undecided"})
 
 
@@ -33,6 +33,8 @@ class Evidence:
     """Torch's own message."""
     extent: str = ""
     """How far the run went, when it was not to its end: `in its first 3 steps`."""
+    why: str = ""
+    """What kept a run from deciding."""
 
 
 class EvidenceBook:
@@ -96,7 +98,13 @@ class EvidenceBook:
 
 def told(finding: Finding, evidence: Evidence, moved: Finding) -> Finding:
     """A finding with what a probe showed about it."""
-    data = {**finding.data, "verdict": evidence.verdict, "torch": evidence.torch, "said": evidence.said}
+    data = {
+        **finding.data,
+        "verdict": evidence.verdict,
+        "torch": evidence.torch,
+        "said": evidence.said,
+        "why": evidence.why,
+    }
     if _says_harmless(finding):
         return replace(finding, data=data)
     if evidence.verdict in ("confirmed", "seen"):
@@ -111,11 +119,14 @@ def told(finding: Finding, evidence: Evidence, moved: Finding) -> Finding:
 
 def shown_by_probe(finding: Finding) -> list[str]:
     """What a hover adds to a finding that was probed, in Markdown."""
-    verdict, torch, said = (str(finding.data.get(key, "")) for key in ("verdict", "torch", "said"))
+    keys = ("verdict", "torch", "said", "why")
+    verdict, torch, said, why = (str(finding.data.get(key, "")) for key in keys)
     if verdict == "not-reached":
-        return ["", f"*The last probe (torch {torch}) did not come here.*"]
+        missed = f"came here, and {why}" if why else "did not come here"
+        return ["", f"*The last probe (torch {torch}) {missed}.*"]
     if verdict == "undecided":
-        return ["", f"*The last probe (torch {torch}) came here, and saw nothing that decides it.*"]
+        reason = f"cannot judge this: {why}" if why else "saw nothing that decides it"
+        return ["", f"*The last probe (torch {torch}) came here, and {reason}.*"]
     if verdict == "refuted" or (verdict == "confirmed" and _says_harmless(finding)):
         return ["", f"*The last probe (torch {torch}) ran it, and the gradient was exact.*"]
     if verdict in ("confirmed", "seen") and said:
@@ -124,11 +135,17 @@ def shown_by_probe(finding: Finding) -> list[str]:
 
 
 def evidence_of(
-    verdict: Verdict, finding: Finding, torch: str, text: str, said: str = "", extent: str = ""
+    verdict: Verdict,
+    finding: Finding,
+    torch: str,
+    text: str,
+    said: str = "",
+    extent: str = "",
+    why: str = "",
 ) -> Evidence:
     """Evidence that rests on the functions which the places of a finding lie in."""
     lines = [finding.span.line, *(step.span.line for step in finding.related if step.path == finding.path)]
-    return Evidence(verdict, finding, torch, units_of(text, lines), said, extent)
+    return Evidence(verdict, finding, torch, units_of(text, lines), said, extent, why)
 
 
 def _moved(evidence: Evidence, text: str) -> Finding | None:

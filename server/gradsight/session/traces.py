@@ -8,6 +8,7 @@ from typing import Any
 from gradsight.model.finding import Finding
 from gradsight.model.run_traces import RunTraces, Touch
 from gradsight.rules import kin_of, rule_of
+from gradsight.session.refutation import proof_of
 
 
 def shows(traces: RunTraces, finding: Finding) -> bool:
@@ -35,6 +36,7 @@ def traces_of(report: Mapping[str, Any]) -> RunTraces:
         tuple((int(steps), int(useful)) for steps, useful in books.get("optimizers") or ()),
         bool(books.get("cuts_in_loss", True)),
         int(report.get("backwards") or 0),
+        proof_of(report),
     )
 
 

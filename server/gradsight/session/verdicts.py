@@ -11,6 +11,7 @@ from gradsight.model.run_traces import RunTraces
 from gradsight.model.source import Span
 from gradsight.rules import ALL, kin_of, rule_of
 from gradsight.session.evidence import Evidence, Verdict, evidence_of
+from gradsight.session.refutation import doubt_about, went_right
 from gradsight.session.traces import excludes, shows
 
 Visited = Mapping[str, Collection[int]]
@@ -36,7 +37,7 @@ def judge(
     judged = []
     for finding in findings:
         if rule_of(finding.code).says_harmless:
-            verdict = _harmless(finding, faults, document, visited)
+            verdict = _harmless(finding, faults, document, visited, traces)
             judged.append(evidence_of(verdict, finding, torch, text, extent=extent))
             continue
         match = next(
@@ -47,8 +48,8 @@ def judge(
             proven = replace(finding, related=faults[match].related or finding.related)
             judged.append(evidence_of("confirmed", proven, torch, text, said[match]))
         else:
-            verdict = _unmatched(finding, document, visited, traces)
-            judged.append(evidence_of(verdict, finding, torch, text, extent=extent))
+            verdict, why = _unmatched(finding, document, visited, traces)
+            judged.append(evidence_of(verdict, finding, torch, text, extent=extent, why=why))
     judged += [
         evidence_of("seen", fault, torch, text, said[index])
         for index, fault in enumerate(faults)
@@ -105,22 +106,31 @@ def same_fault(finding: Finding, fault: Finding, visited: Visited | None = None)
     return fault.span.line in finding.lines(*CULPRITS) and finding.span.line in reached
 
 
-def _unmatched(finding: Finding, document: Mapping[str, Any], visited: Visited, traces: RunTraces) -> Verdict:
-    """The verdict on a finding that no fault belongs to."""
+def _unmatched(
+    finding: Finding, document: Mapping[str, Any], visited: Visited, traces: RunTraces
+) -> tuple[Verdict, str]:
+    """The verdict on a finding that no fault belongs to, and why it is none where it is none."""
     came_through = document["outcome"] in ("clean", "faults")
     rule = rule_of(finding.code)
     if shows(traces, finding) and (came_through or not rule.needs_whole_run):
-        return "confirmed"
+        return "confirmed", ""
     if not _went_through(finding, visited):
-        return "not-reached"
-    if rule.torch_raises:
+        return "not-reached", ""
+    if rule.torch_raises and not came_through:
         # A program that ended early might have raised it in a later round.
-        return "refuted" if came_through else "not-reached"
-    return "refuted" if document["outcome"] == "clean" and excludes(traces, finding) else "undecided"
+        return "not-reached", "the program ended before its end"
+    if not rule.torch_raises and not (document["outcome"] == "clean" and excludes(traces, finding)):
+        return "undecided", ""
+    doubt = doubt_about(finding, traces.proof)
+    return ("undecided", doubt) if doubt else ("refuted", "")
 
 
 def _harmless(
-    finding: Finding, faults: Sequence[Finding], document: Mapping[str, Any], visited: Visited
+    finding: Finding,
+    faults: Sequence[Finding],
+    document: Mapping[str, Any],
+    visited: Visited,
+    traces: RunTraces,
 ) -> Verdict:
     """The verdict on a hint that calls a write harmless."""
     for fault in faults:
@@ -128,7 +138,9 @@ def _harmless(
             if finding.span.line in {fault.span.line, *fault.lines("written")}:
                 return "refuted"
     is_over = document["outcome"] in ("clean", "faults") and bool(document.get("backwards"))
-    return "confirmed" if is_over and _went_through(finding, visited) else "not-reached"
+    if not is_over or not _went_through(finding, visited):
+        return "not-reached"
+    return "confirmed" if went_right(traces.proof) else "undecided"
 
 
 def _went_through(finding: Finding, visited: Visited) -> bool:
