@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from gradsight.model.finding import Finding, Related
+from gradsight.model.run_traces import Finished, Proof, RunTraces
 from gradsight.model.source import Span
 from gradsight.session.evidence import EvidenceBook, Verdict, shown_by_probe
-from gradsight.session.refutation import Finished, Proof
-from gradsight.session.traces import Traces
 from gradsight.session.units import units_of
 from gradsight.session.verdicts import judge
 
@@ -64,7 +63,7 @@ def check(
     proof: Proof = PROOF,
 ) -> None:
     """A run with these faults, through these lines, with this proof, gives these verdicts."""
-    judged = judge([FINDING], document(outcome, *faults), {PATH: visited}, TEXT, PATH, Traces(proof=proof))
+    judged = judge([FINDING], document(outcome, *faults), {PATH: visited}, TEXT, PATH, RunTraces(proof=proof))
     assert [(each.finding.code, each.verdict) for each in judged] == expected
 
 
@@ -91,7 +90,7 @@ def test_a_run_that_saved_and_wrote_and_came_through_backward_refutes() -> None:
 )  # fmt: skip
 def test_a_run_that_did_not_go_right_cannot_judge_and_says_why(proof: Proof, why: str) -> None:
     kept = EvidenceBook()
-    judged = judge([FINDING], document("clean"), {PATH: [5, 6, 15]}, TEXT, PATH, Traces(proof=proof))
+    judged = judge([FINDING], document("clean"), {PATH: [5, 6, 15]}, TEXT, PATH, RunTraces(proof=proof))
     kept.record(PATH, judged)
     assert [each.verdict for each in judged] == ["undecided"]
     shown = overlaid(kept, TEXT)
@@ -101,7 +100,7 @@ def test_a_run_that_did_not_go_right_cannot_judge_and_says_why(proof: Proof, why
 
 def test_another_operator_on_the_line_of_the_save_refutes_nothing() -> None:
     named = replace(FINDING, data={"op": "sigmoid"})
-    [judged] = judge([named], document("clean"), {PATH: [5, 6, 15]}, TEXT, PATH, Traces(proof=PROOF))
+    [judged] = judge([named], document("clean"), {PATH: [5, 6, 15]}, TEXT, PATH, RunTraces(proof=PROOF))
     assert (judged.verdict, judged.why) == (
         "undecided",
         "the sigmoid on line 5 has no part in a backward that finished",
@@ -109,7 +108,7 @@ def test_another_operator_on_the_line_of_the_save_refutes_nothing() -> None:
 
 
 def test_a_harmless_write_is_not_confirmed_where_a_backward_failed_and_was_caught() -> None:
-    failed = Traces(proof=replace(PROOF, failed=((PATH, 15),)))
+    failed = RunTraces(proof=replace(PROOF, failed=((PATH, 15),)))
     [judged] = judge([HARMLESS], document("clean"), {PATH: [6]}, TEXT, PATH, failed)
     assert judged.verdict == "undecided"
 
@@ -182,7 +181,7 @@ HARMLESS = replace(FINDING, code="GS190", severity="hint", message="mul_ is safe
 
 def test_a_harmless_write_is_confirmed_by_an_exact_run() -> None:
     kept = EvidenceBook()
-    kept.record(PATH, judge([HARMLESS], document("clean"), {PATH: [6]}, TEXT, PATH, Traces(proof=PROOF)))
+    kept.record(PATH, judge([HARMLESS], document("clean"), {PATH: [6]}, TEXT, PATH, RunTraces(proof=PROOF)))
     shown = overlaid(kept, TEXT, HARMLESS)
     assert (shown.message, shown.severity) == (HARMLESS.message, "hint")
     assert "the gradient was exact" in "\n".join(shown_by_probe(shown))
@@ -197,7 +196,7 @@ def test_a_hint_of_harmlessness_vanishes_when_a_run_shows_harm() -> None:
 def test_a_run_that_was_stopped_says_how_far_it_went() -> None:
     kept = EvidenceBook()
     seen = {**document("clean"), "stopped": "3 steps"}
-    kept.record(PATH, judge([FINDING], seen, {PATH: [5, 6, 15]}, TEXT, PATH, Traces(proof=PROOF)))
+    kept.record(PATH, judge([FINDING], seen, {PATH: [5, 6, 15]}, TEXT, PATH, RunTraces(proof=PROOF)))
     assert "in its first 3 steps" in overlaid(kept, TEXT).message
 
 
@@ -211,7 +210,8 @@ def book(verdict: Verdict) -> EvidenceBook:
     }
     outcome, faults, visited = outcomes[verdict]
     kept.record(
-        PATH, judge([FINDING], document(outcome, *faults), {PATH: visited}, TEXT, PATH, Traces(proof=PROOF))
+        PATH,
+        judge([FINDING], document(outcome, *faults), {PATH: visited}, TEXT, PATH, RunTraces(proof=PROOF)),
     )
     return kept
 
@@ -249,7 +249,7 @@ def test_a_verdict_is_not_lost_when_a_later_run_does_not_come_there() -> None:
 def test_a_later_verdict_takes_the_place_of_an_earlier_one() -> None:
     kept = book("confirmed")
     kept.record(
-        PATH, judge([FINDING], document("clean"), {PATH: [5, 6, 15]}, TEXT, PATH, Traces(proof=PROOF))
+        PATH, judge([FINDING], document("clean"), {PATH: [5, 6, 15]}, TEXT, PATH, RunTraces(proof=PROOF))
     )
     assert overlaid(kept, TEXT).severity == "hint"
 
@@ -272,7 +272,7 @@ def test_a_change_outside_functions_ends_evidence_that_rests_on_it() -> None:
     # The backward that needs the value stands outside every function.
     kept = EvidenceBook()
     kept.record(
-        PATH, judge([FINDING], document("clean"), {PATH: [5, 6, 15]}, TEXT, PATH, Traces(proof=PROOF))
+        PATH, judge([FINDING], document("clean"), {PATH: [5, 6, 15]}, TEXT, PATH, RunTraces(proof=PROOF))
     )
     assert overlaid(kept, TEXT.replace("z.sum()", "z.mean()")) == FINDING
 
@@ -280,7 +280,7 @@ def test_a_change_outside_functions_ends_evidence_that_rests_on_it() -> None:
 def test_comments_and_blank_lines_outside_functions_change_nothing() -> None:
     kept = EvidenceBook()
     kept.record(
-        PATH, judge([FINDING], document("clean"), {PATH: [5, 6, 15]}, TEXT, PATH, Traces(proof=PROOF))
+        PATH, judge([FINDING], document("clean"), {PATH: [5, 6, 15]}, TEXT, PATH, RunTraces(proof=PROOF))
     )
     assert overlaid(kept, TEXT.replace("z.sum()", "# a comment\n\nz.sum()")).severity == "hint"
 
