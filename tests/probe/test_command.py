@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gradsight.cli import run as command
+from gradsight.cli.progress import Line
 from gradsight.probe import host
 from gradsight.probe.outcome import Progress
 from gradsight.probe.standby import Standby
@@ -224,11 +225,11 @@ def test_progress_line_is_only_for_terminals() -> None:
 
     terminal, file = Terminal(), io.StringIO()
     for stream in (terminal, file):
-        line = command.ProgressLine(stream)
-        line.show(Progress(backwards=4, steps=2, faults=1, seconds=0.5))
+        line = Line(stream)
+        line.show(command.told(Progress(backwards=4, steps=2, faults=1, seconds=0.5)))
         line.clear()
     assert "4 backward, 2 steps, 0.5 s, 1 fault" in terminal.getvalue()
-    assert terminal.getvalue().endswith("\r")
+    assert terminal.getvalue().endswith("\r\x1b[K")
     assert file.getvalue() == ""
 
 

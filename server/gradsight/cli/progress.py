@@ -7,6 +7,30 @@ from typing import TextIO
 
 PATIENCE = 1.0
 PAUSE = 0.1
+_WIPE = "\r\x1b[K"
+
+
+class Line:
+    """One line that changes."""
+
+    def __init__(self, out: TextIO) -> None:
+        self.out = out
+        self.is_terminal = out.isatty()
+        self.is_shown = False
+
+    def show(self, text: str) -> None:
+        """Put a text in the place of the last one."""
+        if self.is_terminal:
+            self.is_shown = True
+            self.out.write(_WIPE + text)
+            self.out.flush()
+
+    def clear(self) -> None:
+        """Leave nothing behind."""
+        if self.is_shown:
+            self.is_shown = False
+            self.out.write(_WIPE)
+            self.out.flush()
 
 
 class Progress:
@@ -14,28 +38,22 @@ class Progress:
 
     def __init__(self, total: int, out: TextIO) -> None:
         self.total = total
-        self.out = out
+        self.line = Line(out)
         self.done = 0
-        self.is_shown = False
         self.next_time = time.monotonic() + PATIENCE
-        self.is_terminal = out.isatty()
 
     def step(self) -> None:
         """One more file is done."""
         self.done += 1
-        if not self.is_terminal:
+        if not self.line.is_terminal:
             return
         now = time.monotonic()
         if now >= self.next_time:
             self.next_time = now + PAUSE
-            self.is_shown = True
-            self.out.write(f"\r\x1b[Kchecking: {self.done} of {self.total} files")
-            self.out.flush()
+            self.line.show(f"checking: {self.done} of {self.total} files")
 
     def __enter__(self) -> Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.is_shown:
-            self.out.write("\r\x1b[K")
-            self.out.flush()
+        self.line.clear()

@@ -7,15 +7,16 @@ import json
 import sys
 import threading
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
+from gradsight.cli.progress import Line
+from gradsight.cli.run_sarif import sarif_of
 from gradsight.cli.shell import fail
 from gradsight.probe import deep, host, ranks
 from gradsight.probe.document import document_of, exit_code_of
 from gradsight.probe.drawing import dot_of, svg_of
 from gradsight.probe.outcome import CouldNotRun, Observed, Outcome, Progress, Raised, Streams
 from gradsight.probe.request import Level, ProbeRequest
-from gradsight.probe.sarif import sarif_of
 from gradsight.session.remedies import with_remedies
 
 
@@ -126,14 +127,18 @@ def _execute(request: ProbeRequest, args: argparse.Namespace) -> Outcome:
         if args.form == "text" and _has_descriptors()
         else Streams()
     )
-    line = ProgressLine(sys.stderr)
+    line = Line(sys.stderr)
     cancel = threading.Event()
+
+    def show(progress: Progress) -> None:
+        line.show(told(progress))
+
     try:
         if args.nproc:
-            return ranks.run(request, args.nproc, streams, line.show, cancel)
+            return ranks.run(request, args.nproc, streams, show, cancel)
         if args.deep:
-            return deep.run(request, streams, line.show, cancel)
-        return host.run(request, streams, line.show, cancel)
+            return deep.run(request, streams, show, cancel)
+        return host.run(request, streams, show, cancel)
     finally:
         line.clear()
 
@@ -148,27 +153,10 @@ def _has_descriptors() -> bool:
     return True
 
 
-class ProgressLine:
-    """One line on the terminal that changes while the program runs; nothing where there is no terminal."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._shown = 0
-        self._on = stream.isatty()
-
-    def show(self, progress: Progress) -> None:
-        if not self._on:
-            return
-        faults = f", {progress.faults} fault{'s' if progress.faults != 1 else ''}" if progress.faults else ""
-        text = f"probing: {progress.backwards} backward, {progress.steps} steps, {progress.seconds:.1f} s{faults}"
-        self._stream.write("\r" + text.ljust(self._shown))
-        self._stream.flush()
-        self._shown = len(text)
-
-    def clear(self) -> None:
-        if self._shown:
-            self._stream.write("\r" + " " * self._shown + "\r")
-            self._stream.flush()
+def told(progress: Progress) -> str:
+    """How far a probe is, in words."""
+    faults = f", {progress.faults} fault{'s' if progress.faults != 1 else ''}" if progress.faults else ""
+    return f"probing: {progress.backwards} backward, {progress.steps} steps, {progress.seconds:.1f} s{faults}"
 
 
 def _draw(outcome: Outcome, target: Path) -> str:
