@@ -54,19 +54,21 @@ def as_json(result: Result, documents: Documents) -> dict[str, Any]:
 
 
 def _gap(path: str, gap: Gap, documents: Documents) -> dict[str, Any]:
-    position = documents.position(path, Span(gap.line, 0, gap.line, 0)) if gap.line else None
+    position = documents.position(gap.path or path, Span(gap.line, 0, gap.line, 0)) if gap.line else None
     cell = {} if position is None or position.cell is None else {"cell": position.cell}
     row = position.span.line if position is not None else None
-    return {"kind": gap.kind, "reason": gap.reason, **cell, "row": row, "count": gap.count}
+    where = {"filename": gap.path or path, **cell, "row": row}
+    return {"kind": gap.kind, "reason": gap.reason, **where, "count": gap.count}
 
 
 def _place(path: str, gap: Gap, documents: Documents) -> str:
+    name = f"{shown_path(gap.path)}, " if gap.path else ""
     if not gap.line:
-        return ""
-    position = documents.position(path, Span(gap.line, 0, gap.line, 0))
+        return name
+    position = documents.position(gap.path or path, Span(gap.line, 0, gap.line, 0))
     cell = f"cell {position.cell}, " if position.cell is not None else ""
-    return f"{cell}line {position.span.line}: "
+    return f"{name}{cell}line {position.span.line}: "
 
 
 def _ordered(gaps: tuple[Gap, ...]) -> list[Gap]:
-    return sorted(gaps, key=lambda gap: (gap.line, gap.kind, gap.reason))
+    return sorted(gaps, key=lambda gap: (gap.path, gap.line, gap.kind, gap.reason))

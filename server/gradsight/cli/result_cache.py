@@ -110,7 +110,7 @@ class Kept:
             "imports": [[*question, *self._answer(question)] for question in result.imports],
             "findings": [_plain(each) for each in result.findings],
             "unused": [_plain(each) for each in result.unused_suppressions],
-            "gaps": [[gap.reason, gap.line, gap.count, gap.kind] for gap in result.gaps],
+            "gaps": [[gap.reason, gap.line, gap.count, gap.kind, gap.path] for gap in result.gaps],
             "coverage": [result.coverage.functions, result.coverage.not_analysed]
             if result.coverage is not None
             else None,

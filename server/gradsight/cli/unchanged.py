@@ -15,6 +15,7 @@ from gradsight import __version__
 from gradsight.cli import kept_folder
 from gradsight.cli.kept_folder import CACHE_FOLDER, CACHE_VARIABLE
 from gradsight.cli.shell import CLEAN, FINDINGS, guarded, tolerate_narrow_terminals
+from gradsight.ops.user_folder import cache_folder as user_folder
 from gradsight.session import disk
 
 TYPE_CHECKING = False
@@ -98,7 +99,7 @@ def _keep(words: list[str], code: int, said: str, watch: disk.Watch) -> None:
     # Which of the refreshed tables holds depends on the torch that is installed: more than files tell.
     if folder is None or tables.has_tables() or not kept_folder.has_key():
         return
-    watch.note(disk.NAMES, kept_folder.user_folder())
+    watch.note(disk.NAMES, user_folder())
     if not watch.is_settled:
         return
     key = _key(words)

@@ -17,13 +17,15 @@ that does not parse, a fault of ours in one entry, a fault of ours in one detect
 class Gap:
     """A loss of precision, counted by reason: not knowing is a value, and it can be shown.
 
-    A line of 0 speaks of the whole file.
+    A line of 0 speaks of the whole file.  `path` names the file if it is another than that of the report: one that it
+    imports.
     """
 
     reason: str
     line: int
     count: int = 1
     kind: GapKind = "unknown"
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)

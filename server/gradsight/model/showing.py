@@ -34,6 +34,11 @@ def as_markdown(text: str) -> str:
     return _MARKS.sub(lambda found: f"\\{found.group()}", visible(text))
 
 
+def unescaped(markdown: str) -> str:
+    """The text that `as_markdown` has put escapes into."""
+    return re.sub(r"\\([\\`*\[\]<>&|~_!#+-])", r"\1", markdown)
+
+
 def as_code(text: str) -> str:
     """The text as inline code; a longer fence than any run of backticks in it."""
     shown = visible(text)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from gradsight.model.finding import Finding
+from gradsight.model.showing import as_markdown
 from gradsight.model.source import Span
 from gradsight.session.observed import ObservedBook
 from gradsight.session.trials import TrialBook
@@ -113,7 +114,7 @@ def shown_by_probe(finding: Finding) -> list[str]:
     if verdict == "refuted" or (verdict == "confirmed" and finding.code in HARMLESS):
         return ["", f"*The last probe (torch {torch}) ran it, and the gradient was exact.*"]
     if verdict in ("confirmed", "seen") and said:
-        return ["", f"torch {torch} said:", "", f"> {said.split(' Hint:')[0]}"]
+        return ["", f"torch {torch} said:", "", f"> {as_markdown(said.split(' Hint:')[0])}"]
     return []
 
 
