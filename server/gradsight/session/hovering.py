@@ -68,9 +68,7 @@ def card_at(
         if symbol is not None and _is_beside_tensor(symbol, text, line, cards):
             parts += _facts_of(f"Tensor.{symbol.method}")
             span = span or Span(line, symbol.start, line, symbol.end)
-    missing = (
-        gap_card(document.report.gaps, line) if document.report is not None and document.is_fresh else ""
-    )
+    missing = _missing(document, line)
     if missing and word is not None and not _is_quoted(document, line):
         parts.append(missing)
         span = span or Span(line, word.start, line, word.end)
@@ -196,6 +194,14 @@ def _step(finding: Finding, index: int) -> str:
 
 def _file_name(path: str) -> str:
     return re.split(r"[/\\]", path)[-1]
+
+
+def _missing(document: Document, line: int) -> str:
+    """What was not understood on a line of a text that has to do with torch."""
+    report = document.report
+    if report is None or not document.is_fresh or "torch" not in document.source.text:
+        return ""
+    return gap_card(report.gaps, line)
 
 
 def _is_quoted(document: Document, line: int) -> bool:
