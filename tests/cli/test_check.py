@@ -247,6 +247,15 @@ def test_a_comment_in_the_imported_file_is_honoured_and_used() -> None:
     assert check(files, code=shell.CLEAN) == []
 
 
+def test_a_comment_for_a_rule_that_is_switched_off_is_not_called_unused() -> None:
+    files: dict[str, str | bytes] = {
+        "train.py": SAFE.replace("(x * 2)", "(x * 3)").rstrip("\n") + "  # gradsight: ignore[GS101]\n"
+    }
+    assert places(check(files, code=shell.CLEAN)) == [("train.py", "GS001", 4)]
+    assert check(files, "--ignore", "GS101", code=shell.CLEAN) == []
+    assert check(files, "--select", "GS2", code=shell.CLEAN) == []
+
+
 def test_a_broken_file_is_told_and_the_rest_of_it_checked() -> None:
     found = check({"train.py": FAILS + "def (\n"}, code=shell.FINDINGS)
     assert places(found) == [("train.py", "GS101", 5), ("train.py", "GS000", 7)]

@@ -417,6 +417,16 @@ def test_another_engine_starts_anew(check: Any, monkeypatch: pytest.MonkeyPatch)
     assert analyses(check, monkeypatch, {}) == ["a.py"]
 
 
+def test_other_facts_make_another_engine(check: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gradsight.cli import result_cache
+
+    check({"a.py": FAILS})
+    assert analyses(check, monkeypatch, {}) == []
+    monkeypatch.setattr(result_cache, "mark_in_use", lambda: "facts of another torch")
+    monkeypatch.setattr(result_cache, "_engine_mark", [])
+    assert analyses(check, monkeypatch, {}) == ["a.py"]
+
+
 def test_nothing_is_kept_outside_of_projects(check: Any) -> None:
     Path("pyproject.toml").unlink()
     check({"a.py": FAILS})

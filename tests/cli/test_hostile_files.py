@@ -179,7 +179,7 @@ def test_a_forged_run_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     settle()
     assert cli.main() == shell.FINDINGS
     (kept,) = Path(".gradsight_cache").glob("run-*")
-    seal, form, key, code, count, rest = kept.read_bytes().split(b"\0", 5)
+    seal, form, key = kept.read_bytes().split(b"\0", 5)[:3]
     forged = b"\0".join([form, key, b"0", b"0", b"nothing to report\n"])
     kept.write_bytes(seal + b"\0" + forged)
     assert cli.main() == shell.FINDINGS
@@ -290,7 +290,12 @@ def test_a_baseline_keeps_its_permissions_and_a_new_one_gets_the_usual(tmp_path:
 
 # Names that act.
 
-ACTING = (b"x\n::error::forged.py", b"\x1b[31mred\x1b]0;title\x07.py", b"b\xff.py", "turned\u202eyp.py".encode())
+ACTING = (
+    b"x\n::error::forged.py",
+    b"\x1b[31mred\x1b]0;title\x07.py",
+    b"b\xff.py",
+    "turned\u202eyp.py".encode(),
+)
 
 
 @pytest.mark.parametrize("form", ["text", "json", "json-lines", "github", "sarif", "junit"])
@@ -418,7 +423,9 @@ def test_a_file_without_torch_is_told_as_one(capsys: pytest.CaptureFixture[str])
 
 
 def test_fix_counts_with_the_eyes_of_check(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("nets.py").write_text("import torch\n\n\ndef scale(values):\n    values.mul_(2)\n    return values\n")
+    Path("nets.py").write_text(
+        "import torch\n\n\ndef scale(values):\n    values.mul_(2)\n    return values\n"
+    )
     Path("use.py").write_text(
         "import torch\nfrom nets import scale\n\nx = torch.ones(3, requires_grad=True)\nscale(x).sum().backward()\n"
     )

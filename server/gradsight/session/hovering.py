@@ -149,7 +149,7 @@ def myth_card(name: str, myth: Myth) -> str:
 
 def plain_text(markdown: str) -> str:
     """The same without marks, for editors that show text as it is."""
-    text = re.sub(r"\[([^\]]+)\]\(([^)]+)\)", r"\1: \2", markdown)
+    text = re.sub(r"(?<!\\)\[((?:\\.|[^\]\\])+)\]\(([^)]+)\)", r"\1: \2", markdown)
     text = re.sub(r"^---$", "", text, flags=re.MULTILINE)
     text = re.sub(r"(?<![\w\\])(\*\*|\*)(?=\S)(.+?)(?<=[^\s\\])\1(?!\w)", r"\2", text)
     text = re.sub(r"(?<!\\)`", "", text)
