@@ -87,6 +87,7 @@ def test_a_special_file_that_is_named_is_refused(special: Special) -> None:
     done = check("--no-cache", "odd.py")
     assert done.returncode == shell.FAILED
     assert b"odd.py: is not a regular file" in done.stderr
+    assert done.stdout == b""
     assert command("fix", "odd.py").returncode == shell.FAILED
 
 
@@ -350,6 +351,9 @@ def test_hard_links_stay_one_file() -> None:
     os.link("train.py", "other.txt")
     assert cli.main(["fix", "train.py"]) == shell.CLEAN
     assert os.path.samefile("train.py", "other.txt")
+    Path("train.py").write_text(FAILS)
+    os.link("train.py", "second.py")
+    assert cli.main(["fix", "."]) == shell.CLEAN, "a file that was repaired under another name is not left"
     assert Path("other.txt").read_text() == FIXED
 
 

@@ -91,11 +91,12 @@ def run(args: argparse.Namespace) -> int:
         {task.path: task.text for task in tasks if task.text is not None},
         settings={task.path: task.settings for task in tasks},
     )
-    if planner.failed and not tasks and args.format == "text":
-        return FAILED
     gathered = gather(
         results, Settings(hints=bool(args.hints) or planner.wants_hints), documents.source, planner.is_wanted
     )
+    if failed and not gathered.looked_at and args.format == "text":
+        # What there is to say was said.
+        return FAILED
     try:
         gathered = continuous.narrow(args, gathered, documents, [task.path for task in tasks])
     except continuous.Unusable as problem:

@@ -105,7 +105,7 @@ class Tally:
         return self._findings(results, texts)
 
     def _rests_on(self, checker: Checker, number: int, result: Result, texts: Mapping[str, str]) -> bool:
-        if result.path in texts:
+        if result.path in texts or _has_other_names(result.path):
             return True
         imported = (checker.finder(self.tasks[number])(*question) for question in result.imports)
         return any(source is not None and source.path in texts for source in imported)
@@ -235,6 +235,11 @@ class Work:
             reason = "no fix" if self.unsafe else "no safe fix"
             parts.append(f"{len(hopeless)} left ({reason}): {', '.join(places)}{more}")
         return ", ".join(parts if len(parts) > 1 else [*parts, "nothing left"])
+
+
+def _has_other_names(path: str) -> bool:
+    """Whether a file may have been changed under another name."""
+    return os.path.islink(path) or (os.path.exists(path) and os.stat(path).st_nlink > 1)
 
 
 def _alarms(findings: Sequence[Finding]) -> list[Finding]:
