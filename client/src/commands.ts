@@ -165,7 +165,13 @@ export class Commands implements Disposable {
     if (document === undefined) return void this.place();
     const asked = [document.uri, new Range(0, 0, document.lineCount, 0), "source.fixAll.gradsight", 1];
     const found = await commands.executeCommand<CodeAction[]>("vscode.executeCodeActionProvider", ...asked);
-    if (found[0]?.edit !== undefined) return void (await workspace.applyEdit(found[0].edit));
+    const [action] = found;
+    if (action?.edit !== undefined) {
+      await workspace.applyEdit(action.edit);
+      const counts = /\(([^()]+)\)$/.exec(action.title)?.[1];
+      if (counts !== undefined) void window.showInformationMessage(`GradSight: ${counts}.`);
+      return;
+    }
     void window.showInformationMessage("GradSight: there is nothing here that can be repaired safely.");
   }
 

@@ -216,8 +216,10 @@ test("lines in an explanation lead to files, below the first folder and beside i
 });
 
 test("fixing all applies the server's own kind of action, and says when there is none", async () => {
-  editor.answers["vscode.executeCodeActionProvider"] = [{ edit: "the edit" }];
+  const title = "Fix all safe GradSight findings (5 fixed, 1 left, no safe fix)";
+  editor.answers["vscode.executeCodeActionProvider"] = [{ edit: "the edit", title }];
   await editor.run("gradsight.fixAll");
+  assert.deepEqual(editor.messages.splice(0), ["GradSight: 5 fixed, 1 left, no safe fix."]);
   const [command, uri, , kind, resolved] = editor.executed[0] ?? [];
   assert.deepEqual(
     [command, String(uri), kind, resolved],
@@ -264,7 +266,7 @@ test("a file that is in sight is meant where the walkthrough has the focus", asy
   ];
   await editor.run("gradsight.probe.finding");
   assert.deepEqual(asked("gradsight.proveFinding")?.arguments, [FILE, 11]);
-  editor.answers["vscode.executeCodeActionProvider"] = [{ edit: "the edit" }];
+  editor.answers["vscode.executeCodeActionProvider"] = [{ edit: "the edit", title: "Fix all" }];
   await editor.run("gradsight.fixAll");
   assert.deepEqual(editor.applied, ["the edit"]);
 });

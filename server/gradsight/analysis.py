@@ -146,12 +146,14 @@ def _report(
     here = [finding for finding in findings if finding.path == source.path]
     kept, unused = apply_suppressions(source, here, settings)
     elsewhere = [finding for finding in findings if finding.path != source.path]
-    counts: dict[tuple[str, int], int] = {}
+    counts: dict[tuple[str, str, int], int] = {}
     for record in records:
         for (reason, unit, line), count in record.gaps.items():
-            key = (reason, line + unit.offset)
+            key = (reason, "" if unit.path == source.path else unit.path, line + unit.offset if line else 0)
             counts[key] = counts.get(key, 0) + count
-    gaps = tuple(Gap(reason, line, count) for (reason, line), count in sorted(counts.items()))
+    gaps = tuple(
+        Gap(reason, line, count, path=path) for (reason, path, line), count in sorted(counts.items())
+    )
     return Report(
         source.path, tuple(kept + elsewhere), gaps, tuple(problems), tuple(unused), tuple(sorted(depends_on))
     )

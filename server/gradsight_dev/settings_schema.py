@@ -17,6 +17,7 @@ from typing import Any
 from gradsight.model.finding import Severity
 from gradsight.model.settings import Settings
 from gradsight.rules import ALL
+from gradsight.session.configuration import LARGEST
 from gradsight.session.options import LONGEST_DEBOUNCE, Options
 from gradsight.session.probe_options import ProbeOptions
 
@@ -82,6 +83,10 @@ WORDS: dict[str, Words] = {
     ),
     "hints": Words("Show hints too: writes in place that are fine and have a plain form, for example."),
     "exclude": Words("Files and folders that are not checked, as in `.gitignore`."),
+    "maxMegabytes": Words(
+        "Larger files are not checked, and it is said so: an analysis needs several hundred times the size of a file.",
+        extra={"exclusiveMinimum": 0, "maximum": LARGEST},
+    ),
     "inlayHints": Words(
         "Show behind each tensor whether it is a leaf, which operator made it, and its version."
     ),
@@ -179,7 +184,7 @@ def model_settings() -> Iterator[tuple[str, dict[str, Any]]]:
         if each.name not in ("checking", "probe"):
             yield _written(each.name), _kind(each, Options)
     for each in fields(Settings):
-        yield each.name, _kind(each, Settings)
+        yield _written(each.name), _kind(each, Settings)
     for each in fields(ProbeOptions):
         name = each.name if each.name == "interpreter" else f"probe.{each.name}"
         if name not in NOT_SETTINGS:
@@ -214,7 +219,7 @@ def _written(name: str) -> str:
 
 def page() -> str:
     """docs/settings.md."""
-    in_project = {each.name for each in fields(Settings)}
+    in_project = {_written(each.name) for each in fields(Settings)}
     rows = []
     for name, declared in schema().items():
         default = json.dumps(declared["default"])

@@ -27,11 +27,14 @@ SAFE = "import torch\n\nx = torch.ones(3, requires_grad=True)\n(x * 2).sum().bac
 
 
 @pytest.fixture(autouse=True)
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path:
     """An empty project that is the working folder."""
     (tmp_path / ".git").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GRADSIGHT_STRICT", "1")
+    monkeypatch.setenv("GRADSIGHT_CACHE_DIR", str(tmp_path_factory.mktemp("own")))
     return tmp_path
 
 
@@ -200,7 +203,7 @@ def test_bad_settings_are_told_once_and_the_check_goes_on(capsys: pytest.Capture
 
 
 def test_a_pyproject_that_is_no_toml_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    check({"train.py": FAILS, "pyproject.toml": "[tool.gradsight\n"}, code=shell.FINDINGS)
+    check({"train.py": FAILS, "pyproject.toml": "[tool.gradsight\n"}, code=shell.FAILED)
     assert "not valid TOML" in capsys.readouterr().err
 
 
@@ -244,10 +247,20 @@ def test_a_comment_in_the_imported_file_is_honoured_and_used() -> None:
     assert check(files, code=shell.CLEAN) == []
 
 
+def test_a_comment_for_a_rule_that_is_switched_off_is_not_called_unused() -> None:
+    files: dict[str, str | bytes] = {
+        "train.py": SAFE.replace("(x * 2)", "(x * 3)").rstrip("\n") + "  # gradsight: ignore[GS101]\n"
+    }
+    assert places(check(files, code=shell.CLEAN)) == [("train.py", "GS001", 4)]
+    assert check(files, "--ignore", "GS101", code=shell.CLEAN) == []
+    assert check(files, "--select", "GS2", code=shell.CLEAN) == []
+
+
 def test_a_broken_file_is_told_and_the_rest_of_it_checked() -> None:
     found = check({"train.py": FAILS + "def (\n"}, code=shell.FINDINGS)
     assert places(found) == [("train.py", "GS101", 5), ("train.py", "GS000", 7)]
-    assert found[1]["severity"] == "info"
+    assert found[1]["severity"] == "error"
+    check({"train.py": "import torch\ndef (\n"}, code=shell.FINDINGS)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +279,7 @@ def test_what_cannot_be_read_is_told(content: bytes, reason: str, capsys: pytest
 
 
 def test_null_bytes_are_a_clean_message() -> None:
-    assert places(check({"odd.py": b"import torch\n\0\n"}, code=shell.CLEAN)) == [("odd.py", "GS000", 1)]
+    assert places(check({"odd.py": b"import torch\n\0\n"}, code=shell.FINDINGS)) == [("odd.py", "GS000", 1)]
 
 
 def test_declared_encodings_and_byte_order_marks_are_honoured() -> None:

@@ -17,6 +17,7 @@ import jsonschema
 import pytest
 
 from gradsight.cli import main
+from gradsight.cli.kept_folder import read_sealed, write_sealed
 from tests.cli.sarif_schema import sarif_schema
 
 ROOT = Path(__file__).parents[2]
@@ -39,10 +40,13 @@ CLEAN = FAILS.replace("y *= 3", "y = y * 3")
 
 
 @pytest.fixture(autouse=True)
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def project(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
     """An empty project to work in."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GRADSIGHT_CACHE", raising=False)
+    monkeypatch.setenv("GRADSIGHT_CACHE_DIR", str(tmp_path_factory.mktemp("own")))
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'p'\n")
     return tmp_path
 
@@ -182,7 +186,8 @@ def test_junit_survives_characters_that_xml_has_not(check: Any) -> None:
 def test_known_findings_do_not_fail_and_new_ones_do(check: Any) -> None:
     code, out, err = check({"a.py": FAILS}, "--baseline", "known.json", "--write-baseline")
     assert code == 0
-    assert "1 finding written to known.json" in err
+    assert "1 finding taken as known: written to known.json" in err
+    assert out == ""
     assert check({}, "--baseline", "known.json")[0] == 0
     code, out, err = check({"b.py": WARNS}, "--baseline", "known.json")
     assert code == 1
@@ -366,7 +371,7 @@ def test_a_file_that_is_deleted_is_forgotten(check: Any) -> None:
     check({"a.py": FAILS, "b.py": WARNS})
     Path("a.py").unlink()
     check({"b.py": WARNS + "\n"})
-    kept = json.loads(Path(".gradsight_cache/check.json").read_text())
+    kept = json.loads(read_sealed(".gradsight_cache/check.json") or b"")
     assert [Path(path).name for path in kept["entries"]] == ["b.py"]
 
 
@@ -379,7 +384,7 @@ def test_a_corrupt_cache_is_ignored(check: Any, monkeypatch: pytest.MonkeyPatch,
 
     check({"a.py": FAILS})
     text = content.replace("ENGINE", engine_mark()).replace("PATH", str(Path("a.py").resolve()))
-    Path(".gradsight_cache/check.json").write_text(text)
+    write_sealed(".gradsight_cache/check.json", text.encode())
     assert analyses(check, monkeypatch, {}) == ["a.py"]
     assert analyses(check, monkeypatch, {}) == []
 
@@ -387,9 +392,9 @@ def test_a_corrupt_cache_is_ignored(check: Any, monkeypatch: pytest.MonkeyPatch,
 def test_a_cache_with_damaged_findings_is_ignored(check: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     check({"a.py": FAILS})
     path = Path(".gradsight_cache/check.json")
-    kept = json.loads(path.read_text())
+    kept = json.loads(read_sealed(str(path)) or b"")
     next(iter(kept["entries"].values()))["findings"] = [{"about": ["GS101"]}]
-    path.write_text(json.dumps(kept))
+    write_sealed(str(path), json.dumps(kept).encode())
     assert analyses(check, monkeypatch, {}) == ["a.py"]
 
 
@@ -409,6 +414,16 @@ def test_another_engine_starts_anew(check: Any, monkeypatch: pytest.MonkeyPatch)
 
     check({"a.py": FAILS})
     monkeypatch.setattr(result_cache, "_engine_mark", ["another"])
+    assert analyses(check, monkeypatch, {}) == ["a.py"]
+
+
+def test_other_facts_make_another_engine(check: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gradsight.cli import result_cache
+
+    check({"a.py": FAILS})
+    assert analyses(check, monkeypatch, {}) == []
+    monkeypatch.setattr(result_cache, "mark_in_use", lambda: "facts of another torch")
+    monkeypatch.setattr(result_cache, "_engine_mark", [])
     assert analyses(check, monkeypatch, {}) == ["a.py"]
 
 

@@ -47,7 +47,7 @@ def check(
 def test_safe_fixes_are_written() -> None:
     said = check(FAILS, FIXED, code=shell.CLEAN)
     assert "GS101 Write y out of place" in said
-    assert "1 fix applied in 1 file, nothing left" in said
+    assert "1 fixed in 1 file, nothing left" in said
 
 
 def test_a_second_run_changes_nothing() -> None:
@@ -55,7 +55,7 @@ def test_a_second_run_changes_nothing() -> None:
 
 
 def test_unsafe_fixes_wait_to_be_asked_for() -> None:
-    assert "1 finding left" in check(UNSAFE, UNSAFE, code=shell.FINDINGS)
+    assert "0 fixed, 1 left (no safe fix): train.py:5" in check(UNSAFE, UNSAFE, code=shell.FINDINGS)
     check(UNSAFE, UNSAFE.replace("y.backward()", "y.sum().backward()"), "--unsafe", code=shell.CLEAN)
 
 
@@ -129,7 +129,7 @@ def test_what_comes_from_standard_input_goes_to_standard_output(
 
 
 def test_a_notebook_is_not_touched() -> None:
-    assert "0 fixes applied, 1 file left alone" in check("{}", "{}", code=shell.FAILED, name="train.ipynb")
+    assert "0 fixed, 1 file left alone" in check("{}", "{}", code=shell.FAILED, name="train.ipynb")
 
 
 def test_a_notebook_in_a_folder_is_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,7 +137,7 @@ def test_a_notebook_in_a_folder_is_told(project: Path, capsys: pytest.CaptureFix
     (project / "notes.ipynb").write_text('{"cells": [], "metadata": {"about": "torch"}}')
     (project / "other.ipynb").write_text("{}")
     assert cli.main(["fix"]) == shell.CLEAN
-    assert "1 fix applied in 1 file, 1 file left alone" in capsys.readouterr().out
+    assert "1 fixed in 1 file, 1 file left alone" in capsys.readouterr().out
 
 
 def test_what_could_not_be_written_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,4 +145,4 @@ def test_what_could_not_be_written_is_not_counted(monkeypatch: pytest.MonkeyPatc
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(fix, "replace_file", refuse)
-    assert "0 fixes applied, 1 file left alone" in check(FAILS, FAILS, code=shell.FAILED)
+    assert "0 fixed, 1 file left alone with 1 finding" in check(FAILS, FAILS, code=shell.FAILED)

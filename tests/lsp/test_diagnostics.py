@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +204,89 @@ def test_a_client_that_pulls_and_takes_no_refresh_is_answered_and_not_bothered()
         assert [item["code"] for item in pull(editor, uri)["items"]] == ["GS101"]
         assert editor.refreshes == []
         assert editor.published.get(uri, []) == []
+
+
+def test_everything_that_is_shown_is_part_of_a_result() -> None:
+    from gradsight.lsp.diagnostics import _identity
+    from gradsight.lsp.wire_types import types
+
+    place = types.Range(types.Position(1, 2), types.Position(1, 5))
+    step = types.DiagnosticRelatedInformation(types.Location("file:///a.py", place), "kept here")
+
+    def told(**changed: Any) -> str:
+        fields: dict[str, Any] = {
+            "range": place,
+            "message": "m",
+            "severity": types.DiagnosticSeverity.Error,
+            "code": "GS101",
+            "related_information": [step],
+            "data": {"code": "GS101", "certainty": "certain"},
+        }
+        return _identity([types.Diagnostic(**{**fields, **changed})])
+
+    elsewhere = types.Range(types.Position(2, 2), types.Position(2, 5))
+    changes: dict[str, Any] = {
+        "range": elsewhere,
+        "message": "confirmed: m",
+        "severity": types.DiagnosticSeverity.Hint,
+        "code": "GS102",
+        "code_description": types.CodeDescription("https://e.co"),
+        "tags": [types.DiagnosticTag.Unnecessary],
+        "related_information": [
+            types.DiagnosticRelatedInformation(types.Location("file:///a.py", elsewhere), "kept here")
+        ],
+        "data": {"code": "GS101", "certainty": "certain", "verdict": "not-reached"},
+    }
+    assert told() == told()
+    marks = {told(**{name: value}) for name, value in changes.items()}
+    assert len(marks | {told()}) == len(changes) + 1
+
+
+LAYER = "def scale(t):\n    t.mul_(2)\n    return t\n"
+USES_LAYER = "import torch\nfrom layer import scale\nx = torch.ones(3, requires_grad=True)\nscale(x).sum().backward()\n"
+
+
+def test_opening_and_closing_a_file_refreshes_what_another_one_shows(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "layer.py").write_text(LAYER)
+    with Editor(capabilities=pulling(), options={"debounce": 0}, folders=[tmp_path]) as editor:
+        layer = editor.open((tmp_path / "layer.py").as_uri(), LAYER)
+        first = pull(editor, layer)
+        assert first["items"] == []
+        main = editor.open((tmp_path / "main.py").as_uri(), USES_LAYER)
+        pull(editor, main)
+        editor.wait(lambda: editor.refreshes == ["workspace/diagnostic/refresh"])
+        second = pull(editor, layer, first["resultId"])
+        assert [(item["code"], item["range"]["start"]["line"]) for item in second["items"]] == [("GS102", 1)]
+        editor.close(main)
+        editor.wait(lambda: len(editor.refreshes) == 2)
+        assert pull(editor, layer, second["resultId"])["items"] == []
+
+
+def test_a_file_that_is_shown_otherwise_than_on_disk_counts_as_shown(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "layer.py").write_text(LAYER.replace("t.mul_(2)", "t = t.mul(2)"))
+    with Editor(capabilities=pulling(), options={"debounce": 0}, folders=[tmp_path]) as editor:
+        main = editor.open((tmp_path / "main.py").as_uri(), USES_LAYER)
+        assert pull(editor, main)["items"] == []
+        layer = editor.open((tmp_path / "layer.py").as_uri(), LAYER)
+        editor.wait(lambda: len(editor.refreshes) > 0)
+        pull(editor, main)
+        assert [item["code"] for item in pull(editor, layer)["items"]] == ["GS102"]
+
+
+def test_a_file_that_is_too_large_is_told_once(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.gradsight]\nmaxMegabytes = 0.00005\n")
+    with Editor(options={"debounce": 0}, folders=[tmp_path]) as editor:
+        uri = editor.open((tmp_path / "large.py").as_uri(), HAZARD)
+        assert editor.diagnostics(uri) == []
+        editor.wait(lambda: any("large.py is larger than" in str(said) for said in editor.messages))
+
+
+def test_a_special_file_in_the_place_of_settings_stops_nobody(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pyproject.toml")
+    with Editor(options={"debounce": 0}, folders=[tmp_path]) as editor:
+        assert editor.codes(editor.open((tmp_path / "a.py").as_uri(), HAZARD)) == [("GS101", 5)]
 
 
 def test_pulling_a_document_that_is_not_open_gives_nothing() -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from gradsight.cli.run_sarif import sarif_of
 from gradsight.probe.document import document_of, exit_code_of
 from gradsight.probe.outcome import Cancelled, CouldNotRun, Died, Observed, Outcome, Raised, TimedOut
 from gradsight.probe.ranks import merge
-from gradsight.probe.sarif import sarif_of
 from gradsight.probe.text import Sources, print_document
 
 PROGRAM = "import torch\nweights = torch.exp(energy)\nweights /= 2\nweights.sum().backward()\n"

@@ -52,6 +52,19 @@ def test_an_edit_on_a_line_of_the_trail_is_remembered() -> None:
     assert moved.is_touched
 
 
+def test_lines_added_or_removed_right_above_do_not_touch_it() -> None:
+    for change in (edit(5, 0, 5, 0, "new\n"), edit(4, 0, 5, 0, ""), edit(3, 0, 5, 0, "other\r\n")):
+        [moved] = move((Shown(finding()),), change, HERE)
+        assert not moved.is_touched
+        assert merge_broken((), (moved,), (Span(1, 0, 1, 1),)) == (moved,)
+
+
+def test_what_reaches_its_line_touches_it() -> None:
+    for change in (edit(4, 3, 5, 0, ""), edit(5, 0, 5, 0, "new\nif x: "), edit(5, 10, 5, 10, " + 1")):
+        [moved] = move((Shown(finding()),), change, HERE)
+        assert moved.is_touched
+
+
 def test_in_a_broken_text_an_untouched_finding_stays() -> None:
     [kept] = merge_broken((), (Shown(finding()),), (Span(2, 0, 2, 1),))
     assert kept.finding == finding()

@@ -6,6 +6,7 @@ with the same finding need two entries.  Paths are relative to the folder of the
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections import Counter
@@ -15,10 +16,12 @@ from pathlib import PurePath
 
 from gradsight.cli.documents import Documents
 from gradsight.cli.merge_results import Gathered
+from gradsight.cli.writing import usual_mode, write_whole
 from gradsight.model.finding import Finding
 from gradsight.session import disk
 
 VERSION = 1
+MOST_BYTES = 100_000_000
 Entry = tuple[str, str, str]
 
 
@@ -58,10 +61,16 @@ def write(findings: Iterable[Finding], documents: Documents, path: str) -> int:
         "version": VERSION,
         "findings": [{"code": code, "file": file, "line": line} for file, code, line in entries],
     }
-    text = json.dumps(table, indent=1, ensure_ascii=False) + "\n"
     try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        content = (json.dumps(table, indent=1, ensure_ascii=False) + "\n").encode()
+    except UnicodeEncodeError:
+        # A file name with bytes that are no text has a form in JSON, and none in UTF-8.
+        content = (json.dumps(table, indent=1) + "\n").encode()
+    place = os.path.realpath(path)
+    try:
+        if os.path.exists(place) and not os.path.isfile(place):
+            raise OSError(errno.EINVAL, "not a regular file")
+        write_whole(place, content, usual_mode())
     except OSError as problem:
         raise BadBaseline(f"{path} cannot be written: {(problem.strerror or 'unknown').lower()}") from None
     return len(entries)
@@ -69,10 +78,8 @@ def write(findings: Iterable[Finding], documents: Documents, path: str) -> int:
 
 def read(path: str) -> list[Entry]:
     """The entries of a baseline."""
-    disk.note(path)
     try:
-        with open(path, encoding="utf-8") as file:
-            table = json.load(file)
+        table = json.loads(disk.read(path, MOST_BYTES))
     except FileNotFoundError:
         raise BadBaseline(f"no such file: {path} (make it with --write-baseline)") from None
     except (OSError, ValueError, RecursionError) as problem:

@@ -15,7 +15,7 @@ from gradsight.cli.documents import Documents
 from gradsight.cli.merge_results import gather
 from gradsight.cli.pool import Died, processes_worth, work_through
 from gradsight.cli.progress import Progress
-from gradsight.cli.shell import CLEAN, FAILED, FINDINGS, complain, fail
+from gradsight.cli.shell import CLEAN, FAILED, FINDINGS, ISSUES, complain, fail
 from gradsight.model.settings import Settings
 from gradsight.session import disk
 from gradsight.session.configuration import (
@@ -25,7 +25,7 @@ from gradsight.session.configuration import (
     configuration_for,
     read_configuration,
 )
-from gradsight.session.reading import Unreadable, decode
+from gradsight.session.reading import Unreadable, decode, too_large
 from gradsight.session.walking import is_excluded, walk
 from gradsight.session.workspace import project_root
 
@@ -35,7 +35,8 @@ EPILOG = """\
 Without a path the folder you are in is checked. Nothing is run, and no torch is needed.
 Settings of a project are read from [tool.gradsight] of its pyproject.toml.
 
-exit codes: 0 nothing of weight, 1 errors or warnings, 2 a wrong call or a fault of GradSight's own"""
+exit codes: 0 nothing of weight, 1 errors or warnings, 2 a wrong call, settings that cannot be read, or a fault of
+GradSight's own"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,11 +86,7 @@ def run(args: argparse.Namespace) -> int:
         if result.unreadable:
             complain(f"{shown_path(result.path)}: {result.unreadable}")
             failed = failed or task.is_named
-        if result.fault:
-            complain(
-                f"internal error while checking {shown_path(result.path)}, a fault of gradsight\n{result.fault}"
-            )
-            failed = True
+        failed = tell_faults(result) or failed
     documents = Documents(
         {task.path: task.text for task in tasks if task.text is not None},
         settings={task.path: task.settings for task in tasks},
@@ -97,6 +94,9 @@ def run(args: argparse.Namespace) -> int:
     gathered = gather(
         results, Settings(hints=bool(args.hints) or planner.wants_hints), documents.source, planner.is_wanted
     )
+    if failed and not gathered.looked_at and args.format == "text":
+        # What there is to say was said.
+        return FAILED
     try:
         gathered = ci_options.narrow(args, gathered, documents, [task.path for task in tasks])
     except ci_options.Unusable as problem:
@@ -145,7 +145,7 @@ class Planner:
                 yield Task(file, root, settings, size)
         elif disk.exists(path):
             root, _, settings = self._project(path)
-            yield Task(path, root, settings, os.path.getsize(path), is_named=True)
+            yield Task(path, root, settings, _size(path), is_named=True)
         else:
             complain(f"no such file or folder: {name}")
             self.failed = True
@@ -153,7 +153,10 @@ class Planner:
     def _stdin_task(self, stdin_name: str | None) -> Task:
         path = os.path.abspath(stdin_name) if stdin_name else os.path.join(os.getcwd(), STDIN_NAME)
         root, _, settings = self._project(os.path.dirname(path))
-        text = decode(sys.stdin.buffer.read())
+        data = sys.stdin.buffer.read(settings.most_bytes + 1)
+        text = (
+            decode(data) if len(data) <= settings.most_bytes else Unreadable(too_large(settings.most_bytes))
+        )
         if isinstance(text, Unreadable):
             raise UsageProblem(f"standard input {text.reason}")
         return Task(path if stdin_name else STDIN_NAME, root, settings, len(text), text)
@@ -186,6 +189,7 @@ class Planner:
             self.configurations[configuration.path] = configuration
             for text in configuration.complaints:
                 complain(text)
+            self.failed = self.failed or configuration.is_unreadable
 
 
 def check_all(tasks: list[Task], jobs: int | None) -> list[Result]:
@@ -204,6 +208,29 @@ def check_all(tasks: list[Task], jobs: int | None) -> list[Result]:
             results[number] = result
             progress.step()
     return [results[number] for number in range(len(tasks))]
+
+
+def tell_faults(result: Result) -> bool:
+    """Say what failed on our side while a file was checked, and how to send it; whether there was anything."""
+    name = shown_path(result.path)
+    inside = [gap for gap in result.gaps if gap.kind == "internal"]
+    for gap in inside:
+        complain(
+            f"internal error in {name}:{gap.line}, a fault of gradsight: {gap.reason}; the rest of the file was checked "
+            f"(how to send it: {ISSUES})"
+        )
+    if result.fault:
+        # A fault in one entry is logged too: then its trace is all that is left to show.
+        reason = "" if inside else f"internal error while checking {name}, a fault of gradsight "
+        complain(f"{reason or 'the trace '}(how to send it: {ISSUES})", result.fault)
+    return bool(inside or result.fault)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
 
 
 def _codes(values: list[str]) -> tuple[str, ...]:

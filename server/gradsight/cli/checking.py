@@ -9,14 +9,16 @@ from __future__ import annotations
 import gc
 import logging
 import os
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from gradsight.model.finding import Finding
-from gradsight.model.report import SyntaxProblem
+from gradsight.model.report import Coverage, Gap, SyntaxProblem
 from gradsight.model.settings import Settings
+from gradsight.model.showing import visible
 from gradsight.model.source import Source
 from gradsight.session.notebooks import read_notebook
-from gradsight.session.reading import Unreadable, decode, read_bytes, reader
+from gradsight.session.reading import Unreadable, decode, read_bytes, reader, too_large
 from gradsight.session.workspace import WorkspaceFinder
 
 Question = tuple[str, int, str]
@@ -57,6 +59,9 @@ class Result:
     is_skipped: bool = False
     imports: tuple[Question, ...] = ()
     """What was asked about imports on the way, by whom."""
+    gaps: tuple[Gap, ...] = ()
+    """What was not understood in the file."""
+    coverage: Coverage | None = None
 
 
 @dataclass(slots=True)
@@ -76,19 +81,17 @@ class Checker:
     """Checks the tasks by their number."""
 
     tasks: tuple[Task, ...]
-    finders: dict[str, WorkspaceFinder] = field(default_factory=dict)
+    given: Mapping[str, str] = field(default_factory=dict)
+    """Texts that count in place of what lies on disk, by path."""
+    finders: dict[tuple[str, int], WorkspaceFinder] = field(default_factory=dict)
     uncollected: list[int] = field(default_factory=lambda: [0])
 
     def __call__(self, number: int) -> Result:
         task = self.tasks[number]
         with Faults() as faults:
-            result = check_file(task, self._finder(task.root))
+            result = check_file(task, self.finder(task))
         self._collect(task.size)
-        if not faults.traces:
-            return result
-        return Result(
-            result.path, result.findings, result.unused_suppressions, fault="\n".join(faults.traces)
-        )
+        return replace(result, fault="\n".join(faults.traces)) if faults.traces else result
 
     def _collect(self, size: int) -> None:
         """Where the collector rests, have it work once for many files: it costs by what lives, not by what is dead."""
@@ -98,10 +101,16 @@ class Checker:
                 self.uncollected[0] = 0
                 gc.collect()
 
-    def _finder(self, root: str) -> WorkspaceFinder:
-        if root not in self.finders:
-            self.finders[root] = WorkspaceFinder(root, reader())
-        return self.finders[root]
+    def finder(self, task: Task) -> WorkspaceFinder:
+        """Finds what the file of a task imports."""
+        key = (task.root, task.settings.most_bytes)
+        if key not in self.finders:
+            self.finders[key] = WorkspaceFinder(task.root, self._reader(task.settings.most_bytes))
+        return self.finders[key]
+
+    def _reader(self, most: int) -> Callable[[str], Source | None]:
+        read = reader(most)
+        return lambda path: Source(path, self.given[path]) if path in self.given else read(path)
 
 
 def check_file(task: Task, finder: WorkspaceFinder) -> Result:
@@ -117,16 +126,23 @@ def check_file(task: Task, finder: WorkspaceFinder) -> Result:
     report = analyze(source, task.settings, noting)
     broken = tuple(_as_finding(task.path, problem) for problem in report.syntax_problems)
     return Result(
-        task.path, broken + report.findings, report.unused_suppressions, imports=tuple(noting.asked)
+        task.path,
+        broken + report.findings,
+        report.unused_suppressions,
+        imports=tuple(noting.asked),
+        gaps=report.gaps,
+        coverage=report.coverage,
     )
 
 
 def read_task(task: Task) -> Source | Unreadable | None:
     """The source of a task; None when it has nothing to do with torch."""
+    most = task.settings.most_bytes
     if task.text is None:
-        data = read_bytes(task.path)
+        data = read_bytes(task.path, most)
         if isinstance(data, Unreadable):
-            return data
+            is_other = data.beginning and TORCH not in data.beginning
+            return None if is_other and not task.is_named else data
         if TORCH not in data:
             return Unreadable("is not a text file") if task.is_named and b"\0" in data else None
         text = decode(data)
@@ -134,17 +150,19 @@ def read_task(task: Task) -> Source | Unreadable | None:
         text = task.text
     if isinstance(text, str) and task.path.endswith(".ipynb"):
         notebook = read_notebook(task.path, text)
-        return notebook if isinstance(notebook, Unreadable) else notebook.source
-    return Source(task.path, text) if isinstance(text, str) else text
+        text = notebook if isinstance(notebook, Unreadable) else notebook.source.text
+    if isinstance(text, str):
+        return Source(task.path, text) if len(text) <= most else Unreadable(too_large(most))
+    return text
 
 
 def _as_finding(path: str, problem: SyntaxProblem) -> Finding:
-    """Text that does not parse is told, not judged: it may be written for a newer Python than this one."""
+    """What does not parse was not checked, so that a run with it has not passed."""
     return Finding(
         SYNTAX_CODE,
         "syntax-error",
         f"does not parse: {problem.message}",
-        "info",
+        "error",
         "certain",
         path,
         problem.span,
@@ -174,6 +192,6 @@ class Faults(logging.Handler):
 
 
 def shown_path(path: str) -> str:
-    """A path as a person reads it: relative when it lies below the working folder."""
+    """A path as a person reads it: relative when it lies below the working folder, and nothing in it acts on a terminal."""
     here = os.getcwd()
-    return os.path.relpath(path, here) if path.startswith(here.rstrip(os.sep) + os.sep) else path
+    return visible(os.path.relpath(path, here) if path.startswith(here.rstrip(os.sep) + os.sep) else path)

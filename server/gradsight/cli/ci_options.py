@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import sys
 from collections.abc import Callable, Collection
 from typing import TextIO
 
 from gradsight.cli.checking import Result, Task
 from gradsight.cli.documents import Documents
 from gradsight.cli.merge_results import Gathered
+from gradsight.cli.shell import complain
 
 Check = Callable[[list[Task]], list[Result]]
 
@@ -41,6 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--statistics", action="store_true", help="count findings by rule instead of showing them"
     )
+    parser.add_argument(
+        "--gaps", action="store_true", help="show what was not understood too (text and json)"
+    )
     parser.add_argument("--no-cache", action="store_true", help="analyse every file, changed or not")
 
 
@@ -59,6 +62,8 @@ def narrow(
     """The findings that count, of those in the files that were checked.  Raises Unusable."""
     if args.write_baseline and args.baseline is None:
         raise Unusable("--write-baseline needs --baseline FILE")
+    if args.gaps and args.format not in ("text", "json"):
+        raise Unusable(f"--gaps is written as text or json, not as {args.format}")
     if args.baseline is not None:
         gathered = _compared(args, gathered, documents, checked)
     if args.diff is not None:
@@ -78,6 +83,18 @@ def write(args: argparse.Namespace, gathered: Gathered, documents: Documents, ou
 
         statistics.write(gathered, out, args.format)
         return
+    if args.gaps and args.format == "json":
+        from gradsight.cli import report_json
+
+        report_json.write_with_gaps(gathered, documents, out)
+        return
+    if args.gaps:
+        from gradsight.cli import report_gaps
+
+        out.write("".join(f"{line}\n" for line in report_gaps.lines_of(gathered.results, documents)))
+    if args.write_baseline and args.format == "text" and not gathered.findings:
+        # That they are known now does not mean that there is nothing to report.
+        return
     importlib.import_module(FORMATS[args.format]).write(gathered, documents, out, args.color)
 
 
@@ -89,22 +106,18 @@ def _compared(
     try:
         if args.write_baseline:
             count = baseline.write(gathered.findings, documents, args.baseline)
-            _tell(f"{_findings(count)} written to {args.baseline}")
+            complain(f"{_findings(count)} taken as known: written to {args.baseline}")
         compared = baseline.compare(gathered, documents, args.baseline, checked)
     except baseline.BadBaseline as problem:
         raise Unusable(str(problem)) from None
     if compared.known and not args.write_baseline:
-        _tell(f"{_findings(compared.known)} known to {args.baseline} left out")
+        complain(f"{_findings(compared.known)} known to {args.baseline} left out")
     if compared.stale:
         count = compared.stale
         entries = "1 entry is" if count == 1 else f"{count} entries are"
-        _tell(f"{entries} no longer found: write {args.baseline} anew with --write-baseline")
+        complain(f"{entries} no longer found: write {args.baseline} anew with --write-baseline")
     return compared.fresh
 
 
 def _findings(count: int) -> str:
     return f"{count} finding{'' if count == 1 else 's'}"
-
-
-def _tell(text: str) -> None:
-    print(f"gradsight: {text}", file=sys.stderr)

@@ -11,7 +11,7 @@ import importlib.util
 from typing import NoReturn
 
 from gradsight import __version__
-from gradsight.cli.shell import CLEAN, FAILED, fail
+from gradsight.cli.shell import CLEAN, FAILED, complain, fail
 
 COMMANDS = (
     ("check", "find the places where gradients break"),
@@ -57,7 +57,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End the command as a wrong call."""
-        self.exit(FAILED, f"gradsight: {message} (options: {self.prog} --help)\n")
+        complain(f"{message} (options: {self.prog} --help)")
+        self.exit(FAILED)
 
 
 def mounted_commands() -> dict[str, str]:

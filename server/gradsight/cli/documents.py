@@ -58,7 +58,7 @@ class Documents:
     def _read(self, path: str) -> tuple[Source, JoinedCells | None] | None:
         text: str | Unreadable | None = self.given.get(path)
         if text is None:
-            data = read_bytes(path)
+            data = read_bytes(path, self.settings.get(path, Settings()).most_bytes)
             text = decode(data) if isinstance(data, bytes) else data
         if isinstance(text, Unreadable):
             return None

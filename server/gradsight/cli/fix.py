@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from gradsight.cli.check import STDIN, Planner, UsageProblem
-from gradsight.cli.checking import TORCH, Faults, Task, shown_path
+from gradsight.cli.checking import TORCH, Checker, Faults, Result, Task, shown_path
+from gradsight.cli.documents import Documents
+from gradsight.cli.merge_results import gather
 from gradsight.cli.shell import CLEAN, FAILED, FINDINGS, complain, fail
-from gradsight.cli.writing import Changed, encode, replace_file
+from gradsight.cli.writing import Changed, encode, remove_strays, replace_file
 from gradsight.model.finding import Finding
 from gradsight.model.fix import Fix, line_starts
 from gradsight.model.report import Report
 from gradsight.model.settings import Settings
+from gradsight.model.showing import visible
 from gradsight.model.source import Source
 from gradsight.session.configuration import BadValueError, code_prefix
 from gradsight.session.reading import Unreadable, decode, read_bytes, reader
 from gradsight.session.workspace import WorkspaceFinder
 
 ALARMS = ("error", "warning")
+MOST_PLACES = 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,48 +62,89 @@ def run(args: argparse.Namespace) -> int:
         tasks = list(planner.plan(args.paths or ["."], args.stdin_filename))
     except UsageProblem as problem:
         return fail(str(problem))
-    work = Work(args.unsafe, args.diff, wanted)
+    work = Work(args.unsafe, args.diff, Tally(tasks, wanted, planner.is_wanted))
+    for folder in {os.path.dirname(task.path) for task in tasks if task.text is None}:
+        remove_strays(folder)
     for task in tasks:
         work.do(task)
     sys.stdout.flush()
-    print(work.summary(), file=sys.stderr if args.diff or STDIN in args.paths else sys.stdout)
+    after = work.tally.after(work.texts)
+    if tasks or not planner.failed:
+        summary = work.summary(after)
+        print(summary, file=sys.stderr if args.diff or STDIN in args.paths else sys.stdout)
     if planner.failed or work.failed:
         return FAILED
-    return FINDINGS if work.left or (args.diff and work.changed) else CLEAN
+    return FINDINGS if _alarms(after) or (args.diff and work.texts) else CLEAN
 
 
-@dataclass(slots=True)
-class Repaired:
-    """What became of one file: its new text, the fixes that made it, and what they could not repair."""
+class Tally:
+    """What `check` says about the same files, before and after: each finding once, those of importing files included."""
 
-    text: str
-    fixes: list[Fix]
-    left: tuple[Finding, ...]
+    def __init__(self, tasks: Sequence[Task], wanted: Settings, is_spoken_of: Callable[[str], bool]) -> None:
+        self.tasks = tasks
+        self.wanted = wanted
+        self.is_spoken_of = is_spoken_of
+        checker = Checker(tuple(tasks))
+        self.results = [checker(number) for number in range(len(tasks))]
+        self.before = self._findings(self.results, {})
+
+    def is_worth_repairing(self, path: str) -> bool:
+        """Whether there is anything to repair in a file."""
+        return any(finding.path == path for finding in self.before)
+
+    def after(self, texts: Mapping[str, str]) -> list[Finding]:
+        """All that is found once these files have got new texts."""
+        if not texts:
+            return self.before
+        tasks = tuple(replace(task, text=texts.get(task.path, task.text)) for task in self.tasks)
+        checker = Checker(tasks, given=texts)
+        results = [
+            checker(number) if self._rests_on(checker, number, result, texts) else result
+            for number, result in enumerate(self.results)
+        ]
+        return self._findings(results, texts)
+
+    def _rests_on(self, checker: Checker, number: int, result: Result, texts: Mapping[str, str]) -> bool:
+        if result.path in texts or _has_other_names(result.path):
+            return True
+        imported = (checker.finder(self.tasks[number])(*question) for question in result.imports)
+        return any(source is not None and source.path in texts for source in imported)
+
+    def _findings(self, results: Sequence[Result], texts: Mapping[str, str]) -> list[Finding]:
+        given = {task.path: task.text for task in self.tasks if task.text is not None} | dict(texts)
+        documents = Documents(given, settings={task.path: task.settings for task in self.tasks})
+        found = gather(results, Settings(), documents.source, self.is_spoken_of).findings
+        return [finding for finding in found if self.wanted.wants(finding.code)]
 
 
 class Work:
     """One run of the command: its choices, and what it has done so far."""
 
-    def __init__(self, unsafe: bool, shows_only: bool, wanted: Settings) -> None:
+    def __init__(self, unsafe: bool, shows_only: bool, tally: Tally) -> None:
         self.unsafe = unsafe
         self.shows_only = shows_only
-        self.wanted = wanted
+        self.tally = tally
         self.finders: dict[str, WorkspaceFinder] = {}
-        self.fixed = 0
-        self.changed = 0
-        self.left = 0
-        self.left_alone = 0
+        self.texts: dict[str, str] = {}
+        """The new texts, by path."""
+        self.fixes = 0
+        self.left_alone: set[str] = set()
         """Files that could not be looked at or written, and notebooks."""
         self.failed = False
 
     def do(self, task: Task) -> None:
         """Repair one file, and say what cannot be done."""
         if not self._is_done(task):
-            self.left_alone += 1
+            self.left_alone.add(task.path)
 
     def _is_done(self, task: Task) -> bool:
-        data = read_bytes(task.path) if task.text is None else task.text.encode("utf-8", "surrogatepass")
+        most = task.settings.most_bytes
+        data = (
+            read_bytes(task.path, most) if task.text is None else task.text.encode("utf-8", "surrogatepass")
+        )
         if isinstance(data, Unreadable):
+            if data.beginning and TORCH not in data.beginning and not task.is_named:
+                return True
             self._complain(task, data.reason)
             return False
         if task.path.endswith(".ipynb"):
@@ -111,27 +157,30 @@ class Work:
                 self._complain(task, text.reason)
             return not task.is_named and TORCH not in data
         with Faults() as faults:
-            result = self.repair(task, text) if TORCH in data else Repaired(text, [], ())
+            is_worth = self.tally.is_worth_repairing(task.path)
+            new, fixes = self.repair(task, text) if is_worth else (text, [])
         if faults.traces:
-            self._complain(task, "internal error, a fault of gradsight\n" + "\n".join(faults.traces))
+            complain(
+                f"{shown_path(task.path)}: internal error, a fault of gradsight", "\n".join(faults.traces)
+            )
+            self.failed = True
         if task.text is not None and not self.shows_only:
-            sys.stdout.write(result.text)
-        elif result.text != text and not self._is_delivered(task, data, text, result):
+            sys.stdout.write(new)
+        elif new != text and not self._is_delivered(task, data, text, new, fixes):
             return False
-        self.left += len(result.left)
-        if result.fixes:
-            self.fixed += len(result.fixes)
-            self.changed += 1
+        if fixes:
+            self.fixes += len(fixes)
+            self.texts[task.path] = new
         return True
 
-    def repair(self, task: Task, text: str) -> Repaired:
-        """The text after all fixes, and the alarms that are left."""
+    def repair(self, task: Task, text: str) -> tuple[str, list[Fix]]:
+        """The text after all fixes, and the fixes."""
         from gradsight.analysis import analyze
         from gradsight.fixing import fix_all
 
         finder = self.finders.get(task.root)
         if finder is None:
-            finder = self.finders[task.root] = WorkspaceFinder(task.root, reader())
+            finder = self.finders[task.root] = WorkspaceFinder(task.root, reader(task.settings.most_bytes))
         known: dict[str, Report] = {}
 
         def check(source: Source) -> Report:
@@ -139,53 +188,71 @@ class Work:
                 known[source.text] = analyze(source, task.settings, finder)
             return known[source.text]
 
-        source = Source(task.path, text)
-        changed, fixes = fix_all(
-            source, check=check, unsafe=self.unsafe, wanted=lambda finding: self.wanted.wants(finding.code)
-        )
-        left = check(Source(task.path, changed)).findings
-        return Repaired(
-            changed,
-            fixes,
-            tuple(
-                one
-                for one in left
-                if one.severity in ALARMS and one.path == task.path and self.wanted.wants(one.code)
-            ),
+        return fix_all(
+            Source(task.path, text),
+            check=check,
+            unsafe=self.unsafe,
+            wanted=lambda finding: self.tally.wanted.wants(finding.code),
         )
 
-    def _is_delivered(self, task: Task, data: bytes, text: str, result: Repaired) -> bool:
+    def _is_delivered(self, task: Task, data: bytes, text: str, new: str, fixes: Sequence[Fix]) -> bool:
         """Show the difference, or write the file."""
         if self.shows_only:
-            sys.stdout.writelines(difference(shown_path(task.path), text, result.text))
+            # A patch is exact where a program reads it; a terminal is shown what it would not act on.
+            shown = visible_line if sys.stdout.isatty() else str
+            sys.stdout.writelines(map(shown, difference(shown_path(task.path), text, new)))
             return True
         try:
-            replace_file(task.path, data, encode(result.text, data))
+            replace_file(task.path, data, encode(new, data))
         except Changed:
             self._complain(task, "changed while it was being repaired; nothing was written")
             return False
         except OSError as problem:
             self._complain(task, f"cannot be written: {(problem.strerror or str(problem)).lower()}")
             return False
-        for fix in result.fixes:
-            print(f"{shown_path(task.path)}: {fix.code} {fix.title}")
+        for fix in fixes:
+            print(f"{shown_path(task.path)}: {fix.code} {visible(fix.title)}")
         return True
 
     def _complain(self, task: Task, text: str) -> None:
         complain(f"{shown_path(task.path)}: {text}")
         self.failed = True
 
-    def summary(self) -> str:
-        """One line about the whole run."""
-        verb = "would be applied" if self.shows_only else "applied"
-        fixes = f"{self.fixed} fix{'' if self.fixed == 1 else 'es'} {verb}"
-        files = f" in {self.changed} file{'' if self.changed == 1 else 's'}" if self.changed else ""
-        left = []
-        if self.left:
-            left.append(f"{self.left} finding{'' if self.left == 1 else 's'} left")
+    def summary(self, after: Sequence[Finding]) -> str:
+        """One line about the whole run: `1 fixed in 1 file, 2 left (no safe fix): model.py:27, model.py:28`."""
+        fixed = max(0, len(self.tally.before) - len(after)) or self.fixes
+        left = _alarms(after)
+        verb = "would be fixed" if self.shows_only else "fixed"
+        parts = [f"{fixed} {verb}{f' in {_files(len(self.texts))}' if self.texts else ''}"]
+        hopeless = [finding for finding in left if finding.path not in self.left_alone]
+        untouched = len(left) - len(hopeless)
         if self.left_alone:
-            left.append(f"{self.left_alone} file{'' if self.left_alone == 1 else 's'} left alone")
-        return ", ".join([f"{fixes}{files}", *(left or ["nothing left"])])
+            inside = f" with {untouched} finding{'' if untouched == 1 else 's'}" if untouched else ""
+            parts.append(f"{_files(len(self.left_alone))} left alone{inside}")
+        if hopeless:
+            places = [f"{shown_path(finding.path)}:{finding.span.line}" for finding in hopeless[:MOST_PLACES]]
+            more = ", ..." if len(hopeless) > MOST_PLACES else ""
+            reason = "no fix" if self.unsafe else "no safe fix"
+            parts.append(f"{len(hopeless)} left ({reason}): {', '.join(places)}{more}")
+        return ", ".join(parts if len(parts) > 1 else [*parts, "nothing left"])
+
+
+def _has_other_names(path: str) -> bool:
+    """Whether a file may have been changed under another name."""
+    return os.path.islink(path) or (os.path.exists(path) and os.stat(path).st_nlink > 1)
+
+
+def _alarms(findings: Sequence[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.severity in ALARMS]
+
+
+def _files(count: int) -> str:
+    return f"{count} file{'' if count == 1 else 's'}"
+
+
+def visible_line(line: str) -> str:
+    """A line of a difference for a terminal."""
+    return "\n".join(visible(part) for part in line.split("\n"))
 
 
 def difference(name: str, old: str, new: str) -> Iterator[str]:

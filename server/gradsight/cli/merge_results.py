@@ -22,6 +22,10 @@ class Gathered:
 
     findings: tuple[Finding, ...]
     checked: int
+    looked_at: int = 0
+    """Files that were read, those without torch included."""
+    results: tuple[Result, ...] = ()
+    """What came of each file, for those who want to know what was not understood."""
 
     @property
     def alarms(self) -> int:
@@ -40,6 +44,7 @@ def gather(
     unused: dict[tuple[str, int], Finding] = {}
     comments: dict[str, list[Suppression]] = {}
     checked = 0
+    results = tuple(results)
     for result in results:
         checked += not result.is_skipped and not result.unreadable
         for finding in result.unused_suppressions:
@@ -63,7 +68,8 @@ def gather(
     if not settings.hints:
         shown = [finding for finding in shown if finding.severity != "hint"]
     shown.sort(key=lambda finding: (finding.path, finding.span.line, finding.span.column, finding.code))
-    return Gathered(tuple(shown), checked)
+    looked_at = sum(not result.unreadable for result in results)
+    return Gathered(tuple(shown), checked, looked_at, results)
 
 
 def _silences(comment: Suppression, finding: Finding) -> bool:

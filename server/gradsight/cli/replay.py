@@ -9,23 +9,22 @@ from __future__ import annotations
 
 import os
 import sys
-import zlib
 
 import gradsight
 from gradsight import __version__
+from gradsight.cli import kept_folder
+from gradsight.cli.kept_folder import CACHE_FOLDER, CACHE_VARIABLE
 from gradsight.cli.shell import CLEAN, FINDINGS, guarded, tolerate_narrow_terminals
+from gradsight.ops.user_folder import cache_folder as user_folder
 from gradsight.session import disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
     from typing import Any, TextIO
 
-CACHE_FOLDER = ".gradsight_cache"
-CACHE_VARIABLE = "GRADSIGHT_CACHE"
 ENGINE_SUFFIXES = (".py", ".txt", ".json")
-FORM = "gradsight run 1"
+FORM = "gradsight run 2"
 PREFIX = "run-"
 MOST_RUNS = 8
 # What these depend on is not a matter of files that were read, or they write something.
@@ -92,33 +91,40 @@ class _Heard:
 
 
 def _keep(words: list[str], code: int, said: str, watch: disk.Watch) -> None:
-    from gradsight.cli.result_cache import cache_folder, prepare, write_whole
+    from gradsight.cli.result_cache import cache_folder
     from gradsight.ops import cache as tables
     from gradsight.session.workspace import project_root
 
     folder = cache_folder(project_root(os.getcwd()))
     # Which of the refreshed tables holds depends on the torch that is installed: more than files tell.
-    if folder is None or tables.has_tables():
+    if folder is None or tables.has_tables() or not kept_folder.has_key():
         return
-    watch.note(disk.NAMES, tables.cache_folder())
+    watch.note(disk.NAMES, user_folder())
     if not watch.is_settled:
         return
     key = _key(words)
     facts = [part for (kind, path), answer in watch.answers.items() for part in (kind, path, answer)]
     text = "\0".join([FORM, key, str(code), str(len(watch.answers)), *facts, said])
     try:
-        checked = f"{_sum(text)}\0{text}"
-        prepare(folder)
-        write_whole(folder / _name(key), checked)
+        kept_folder.prepare(folder)
+        kept_folder.write_sealed(os.path.join(folder, _name(key)), text.encode("utf-8", "surrogateescape"))
         _forget_oldest(folder)
     except (OSError, ValueError):
         return
 
 
-def _forget_oldest(folder: Path) -> None:
-    runs = sorted(folder.glob(PREFIX + "*"), key=lambda path: path.stat().st_mtime_ns)
-    for path in runs[:-MOST_RUNS]:
-        path.unlink(missing_ok=True)
+def _forget_oldest(folder: str) -> None:
+    with os.scandir(folder) as listing:
+        runs = [entry for entry in listing if _is_run(entry.name) and entry.is_file(follow_symlinks=False)]
+    runs.sort(key=lambda entry: entry.stat(follow_symlinks=False).st_mtime_ns)
+    for entry in runs[:-MOST_RUNS]:
+        os.unlink(entry.path)
+
+
+def _is_run(name: str) -> bool:
+    """Whether a file has a name that we give."""
+    number = name.removeprefix(PREFIX)
+    return number != name and len(number) in (8, 16) and not number.strip("0123456789abcdef")
 
 
 def _read(folders: Iterator[str], name: str, key: str) -> tuple[int, str] | None:
@@ -126,10 +132,12 @@ def _read(folders: Iterator[str], name: str, key: str) -> tuple[int, str] | None
         path = os.path.join(folder, name)
         if not os.path.isfile(path):
             continue
-        with open(path, encoding="utf-8", newline="") as file:
-            mark, text = file.read().split("\0", 1)
+        content = kept_folder.read_sealed(path) if not kept_folder.refusal(folder) else None
+        if content is None:
+            return None
+        text = content.decode("utf-8", "surrogateescape")
         form, its_key, code, count = text.split("\0", 4)[:4]
-        if mark != _sum(text) or form != FORM or its_key != key:
+        if form != FORM or its_key != key:
             return None
         parts = text.split("\0", 4 + 3 * int(count))
         facts, said = parts[4:-1], parts[-1]
@@ -140,30 +148,30 @@ def _read(folders: Iterator[str], name: str, key: str) -> tuple[int, str] | None
 
 
 def _folders_above() -> Iterator[str]:
-    """Where runs from the working folder may have been kept, the nearest first."""
+    """Where runs from the working folder may have been kept, the nearest first; not above a folder of somebody else."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
-        yield from (entry.path for entry in os.scandir(chosen) if entry.is_dir())
+        yield from (entry.path for entry in os.scandir(chosen) if entry.is_dir(follow_symlinks=False))
         return
     folder = os.getcwd()
     while True:
         yield os.path.join(folder, CACHE_FOLDER)
         above = os.path.dirname(folder)
-        if above == folder:
+        if above == folder or not kept_folder.is_own(os.stat(above)):
             return
         folder = above
 
 
 def _key(words: list[str]) -> str:
     """Everything that the output depends on besides files, in one line."""
-    around = {name: os.environ[name] for name in sorted(os.environ) if name.startswith(VARIABLES)}
+    around = {
+        name: os.environ[name]
+        for name in sorted(os.environ)
+        if name.startswith(VARIABLES) and name != kept_folder.KEY_VARIABLE
+    }
     out = sys.stdout
     return repr([__version__, sys.version, os.getcwd(), out.encoding, out.isatty(), words, around])
 
 
 def _name(key: str) -> str:
-    return f"{PREFIX}{_sum(key)}"
-
-
-def _sum(text: str) -> str:
-    return f"{zlib.crc32(text.encode('utf-8')):08x}"
+    return f"{PREFIX}{kept_folder.name_of(key)}"

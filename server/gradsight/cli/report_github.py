@@ -10,6 +10,7 @@ from gradsight.cli.documents import Documents
 from gradsight.cli.merge_results import Gathered
 from gradsight.cli.report_text import place
 from gradsight.model.finding import Finding
+from gradsight.model.showing import visible
 
 LEVELS = {"error": "error", "warning": "warning", "info": "notice", "hint": "notice"}
 
@@ -36,8 +37,8 @@ def command(finding: Finding, documents: Documents) -> str:
     if span.end_line != span.line:
         # Columns of a range over several lines are refused.
         del properties["col"], properties["endColumn"]
-    steps = [f"{place(step.path, step.span, documents)}: {step.message}" for step in finding.related]
-    message = "\n".join([f"{finding.message}{cell}", *steps])
+    steps = [f"{place(step.path, step.span, documents)}: {visible(step.message)}" for step in finding.related]
+    message = "\n".join([f"{visible(finding.message)}{cell}", *steps])
     told = ",".join(f"{name}={_escaped(value, True)}" for name, value in properties.items())
     return f"::{LEVELS[finding.severity]} {told}::{_escaped(message)}"
 

@@ -21,6 +21,23 @@ def write(gathered: Gathered, documents: Documents, out: TextIO, color: str) -> 
     out.write("\n")
 
 
+def write_with_gaps(gathered: Gathered, documents: Documents, out: TextIO) -> None:
+    """One object: the findings, and for each file with torch what was not understood of it."""
+    from gradsight.cli import report_gaps
+
+    fixes = FixBook(documents)
+    told = {
+        "findings": [as_json(finding, documents, fixes) for finding in gathered.findings],
+        "files": [
+            report_gaps.as_json(result, documents)
+            for result in gathered.results
+            if not result.is_skipped and not result.unreadable
+        ],
+    }
+    json.dump(told, out, indent=2)
+    out.write("\n")
+
+
 def as_json(finding: Finding, documents: Documents, fixes: FixBook) -> dict[str, Any]:
     """One finding; `cell` is there for notebooks only, and rows then count inside it."""
     return {

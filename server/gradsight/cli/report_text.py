@@ -15,6 +15,7 @@ from gradsight.cli.checking import shown_path
 from gradsight.cli.documents import Documents
 from gradsight.cli.merge_results import Gathered
 from gradsight.model.finding import Finding, Related
+from gradsight.model.showing import in_place
 from gradsight.model.source import Span
 from gradsight.rules import find
 
@@ -33,8 +34,6 @@ NEAR = 1
 TAB = 4
 LONGEST_LINE = 160
 ELLIPSIS = "..."
-# What a terminal would act on instead of showing it.
-_CONTROLS = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) != "\t"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ def write(gathered: Gathered, documents: Documents, out: TextIO, color: str) -> 
 
 def put(lines: list[list[Run]], out: TextIO, color: str) -> None:
     """Write lines out, painted where that is wanted."""
-    lines = [[(text.translate(_CONTROLS), style) for text, style in line] for line in lines]
+    lines = [[(in_place(text), style) for text, style in line] for line in lines]
     if wants_color(out, color):
         _paint(lines, out, forced=color == "always")
     else:
@@ -157,6 +156,10 @@ def summary(gathered: Gathered) -> list[Run]:
         for severity in ("error", "warning", "info", "hint")
         if (count := sum(finding.severity == severity for finding in gathered.findings))
     ]
+    if not counts and not gathered.checked and gathered.looked_at:
+        one = gathered.looked_at == 1
+        read = "1 file" if one else f"{gathered.looked_at} files"
+        return [(f"{read} checked, no torch in {'it' if one else 'them'}", "faint")]
     if not counts:
         return [(f"nothing to report in {files} with torch", "faint")]
     runs: list[Run] = []

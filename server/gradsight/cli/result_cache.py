@@ -1,7 +1,7 @@
 """Results of earlier checks, kept by content: what did not change is not analysed again.
 
 An entry holds for one text of one file under one setting, together with every import that the analysis followed and the
-text it found there, or found missing.  It is plain JSON, written whole; anything that cannot be read counts as absent, so
+text it found there, or found missing.  It is plain JSON with a seal; anything that cannot be read counts as absent, so
 the folder can be deleted at any time, and an engine that changed in any way starts with an empty one.
 """
 
@@ -12,16 +12,19 @@ import hashlib
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import gradsight
-from gradsight.cli.checking import Result, Task, read_task
-from gradsight.cli.replay import CACHE_FOLDER, CACHE_VARIABLE, ENGINE_SUFFIXES
+from gradsight.cli import kept_folder
+from gradsight.cli.checking import Result, Task, read_task, shown_path
+from gradsight.cli.kept_folder import CACHE_FOLDER, CACHE_VARIABLE
+from gradsight.cli.replay import ENGINE_SUFFIXES
+from gradsight.cli.shell import complain
 from gradsight.model.finding import Finding, Related
+from gradsight.model.report import Coverage, Gap
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source, Span
 from gradsight.ops.table import mark_in_use
@@ -36,7 +39,7 @@ Entry = dict[str, Any]
 
 def check_with_cache(tasks: list[Task], check: Check) -> list[Result]:
     """The result of every task in order; only those that nothing is known about are checked."""
-    kept = {root: Kept(root) for root in {task.root for task in tasks}}
+    kept = {task.root: Kept(task.root, task.settings.most_bytes) for task in reversed(tasks)}
     results: dict[int, Result] = {}
     missing = []
     for number, task in enumerate(tasks):
@@ -59,13 +62,18 @@ class Kept:
     """What is known about the files of one project."""
 
     root: str
+    most_bytes: int
     entries: dict[str, Entry] = field(default_factory=dict)
     is_changed: bool = False
 
     def __post_init__(self) -> None:
         folder = cache_folder(self.root)
-        self.path = folder / FILE if folder is not None else None
-        self.finder = WorkspaceFinder(self.root, reader())
+        reason = kept_folder.refusal(folder) if folder is not None else ""
+        if folder is not None and reason:
+            complain(f"{shown_path(folder)} {reason}: no results are kept there")
+            folder = None
+        self.path = os.path.join(folder, FILE) if folder is not None else None
+        self.finder = WorkspaceFinder(self.root, reader(self.most_bytes))
         self.marks: dict[str, str] = {}
         if self.path is not None:
             self.entries = _read(self.path)
@@ -82,13 +90,17 @@ class Kept:
             if entry["settings"] != _settings_mark(task.settings) or not self._holds(entry["imports"]):
                 return None
             findings = tuple(_finding(each) for each in entry["findings"])
-            return Result(task.path, findings, tuple(_finding(each) for each in entry["unused"]))
+            unused = tuple(_finding(each) for each in entry["unused"])
+            gaps = tuple(Gap(*each) for each in entry["gaps"])
+            coverage = Coverage(*entry["coverage"]) if entry["coverage"] is not None else None
+            return Result(task.path, findings, unused, gaps=gaps, coverage=coverage)
         except (KeyError, TypeError, ValueError, IndexError):
             return None
 
     def keep(self, task: Task, result: Result) -> None:
         """Remember a result; one that came of a failure, or has nothing to do with torch, is not worth it."""
-        is_worth = not (result.fault or result.unreadable or result.is_skipped) and task.text is None
+        is_faulty = result.fault or any(gap.kind == "internal" for gap in result.gaps)
+        is_worth = not (is_faulty or result.unreadable or result.is_skipped) and task.text is None
         if self.path is None or not is_worth or not isinstance(source := read_task(task), Source):
             return
         self.is_changed = True
@@ -98,6 +110,10 @@ class Kept:
             "imports": [[*question, *self._answer(question)] for question in result.imports],
             "findings": [_plain(each) for each in result.findings],
             "unused": [_plain(each) for each in result.unused_suppressions],
+            "gaps": [[gap.reason, gap.line, gap.count, gap.kind, gap.path] for gap in result.gaps],
+            "coverage": [result.coverage.functions, result.coverage.not_analysed]
+            if result.coverage is not None
+            else None,
         }
 
     def save(self) -> None:
@@ -107,8 +123,8 @@ class Kept:
         present = {path: entry for path, entry in self.entries.items() if os.path.exists(path)}
         text = json.dumps({"engine": engine_mark(), "entries": present}, separators=(",", ":"))
         with contextlib.suppress(OSError):
-            prepare(self.path.parent)
-            write_whole(self.path, text)
+            kept_folder.prepare(os.path.dirname(self.path))
+            kept_folder.write_sealed(self.path, text.encode())
 
     def _holds(self, imports: list[list[Any]]) -> bool:
         return all(
@@ -124,22 +140,6 @@ class Kept:
         if source.path not in self.marks:
             self.marks[source.path] = mark_of(source.text)
         return source.path, self.marks[source.path]
-
-
-_LABELS = {
-    ".gitignore": "*\n",
-    "README": "Results of `gradsight check`, kept by content.  Can be deleted at any time.\n",
-    "CACHEDIR.TAG": "Signature: 8a477f597d28d172789f06886806bc55\n",
-}
-
-
-def prepare(folder: Path) -> None:
-    """Make the folder, and say in it what it is.  Raises OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in _LABELS.items():
-        label = folder / name
-        if not label.exists():
-            label.write_text(content, encoding="utf-8")
 
 
 def mark_of(text: str) -> str:
@@ -162,19 +162,19 @@ def engine_mark() -> str:
     return _engine_mark[0]
 
 
-def cache_folder(root: str) -> Path | None:
+def cache_folder(root: str) -> str | None:
     """Where the results of a project are kept: in the project, or where the variable says; nowhere outside of projects."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
-        return Path(chosen) / mark_of(root)
+        return os.path.join(chosen, mark_of(root))
     if not any(disk.exists(os.path.join(root, mark)) for mark in ROOT_MARKS):
         return None
-    return Path(root) / CACHE_FOLDER
+    return os.path.join(root, CACHE_FOLDER)
 
 
-def _read(path: Path) -> dict[str, Entry]:
+def _read(path: str) -> dict[str, Entry]:
     try:
-        table = json.loads(path.read_text(encoding="utf-8"))
+        table = json.loads(kept_folder.read_sealed(path) or b"")
         if table["engine"] != engine_mark():
             return {}
         entries = table["entries"]
@@ -183,21 +183,10 @@ def _read(path: Path) -> dict[str, Entry]:
         return {}
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Whoever reads finds the old file or the new one, never a part."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".check-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(name, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.remove(name)
-        raise
-
-
 def _settings_mark(settings: Settings) -> str:
-    told = [settings.select, settings.ignore, sorted(settings.severity.items()), settings.hints]
+    told = [
+        settings.select, settings.ignore, sorted(settings.severity.items()), settings.hints, settings.max_megabytes
+    ]  # fmt: skip
     return mark_of(repr(told))
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 from gradsight.cli import probe_arguments
 from gradsight.cli.progress import Line
+from gradsight.cli.run_sarif import sarif_of
 from gradsight.cli.shell import fail
 from gradsight.probe import deep, host, ranks
 from gradsight.probe.document import document_of, exit_code_of
 from gradsight.probe.drawing import dot_of, svg_of
 from gradsight.probe.outcome import CouldNotRun, Observed, Outcome, Progress, Raised, Streams
 from gradsight.probe.request import Level, ProbeRequest
-from gradsight.probe.sarif import sarif_of
 from gradsight.session.probe_fixes import with_remedies
 
 

@@ -13,6 +13,7 @@ FINDINGS = 1
 FAILED = 2
 INTERRUPTED = 130
 READER_LEFT = 141
+ISSUES = "https://github.com/gradsight/gradsight/issues"
 
 
 def fail(message: str) -> int:
@@ -21,9 +22,13 @@ def fail(message: str) -> int:
     return FAILED
 
 
-def complain(text: str) -> None:
-    """One sentence on the error stream."""
-    print(f"gradsight: {text}", file=sys.stderr)
+def complain(message: str, trace: str = "") -> None:
+    """One sentence on the error stream; the lines of a trace below it cannot be taken for anything else."""
+    # A check that is only repeated comes through here, and has nothing to complain about.
+    from gradsight.model.showing import visible
+
+    lines = [f"gradsight: {visible(message)}", *(f"| {visible(line)}" for line in trace.splitlines())]
+    print("\n".join(lines), file=sys.stderr)
 
 
 def guarded(command: Callable[[], int]) -> int:
@@ -43,10 +48,12 @@ def guarded(command: Callable[[], int]) -> int:
     except Exception as fault:
         import traceback
 
-        traceback.print_exc()
-        return fail(
-            f"internal error, a fault of gradsight and not of your code: {type(fault).__name__}: {fault}"
+        complain(
+            f"internal error, a fault of gradsight and not of your code: {type(fault).__name__}: {fault} "
+            f"(how to send it: {ISSUES})",
+            traceback.format_exc(),
         )
+        return FAILED
 
 
 def exit_code(stop: SystemExit) -> int:

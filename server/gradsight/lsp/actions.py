@@ -108,7 +108,9 @@ async def edit_for(ls: GradSightServer, handle: dict[str, Any]) -> types.Workspa
     asked = Span(line, column, line, column) if isinstance(column, int) else Span(line, 0, line, 0)
     chosen = _same_finding(ls.session.findings_of(document), handle)
     plan = fix_menu.make_plan(document, ls.session.offers, {purpose}, asked, chosen, is_lazy=False)
-    offer = next((offer for offer in await _offers(ls, document, plan) if offer.title == title), None)
+    offers = await _offers(ls, document, plan)
+    # What is fixed at once is counted in its title, on the text as it is now.
+    offer = next((each for each in offers if each.title == title or each.purpose == "fixAll"), None)
     if offer is None or offer.edits is None:
         return None
     return workspace_edit(ls, document, offer.edits)

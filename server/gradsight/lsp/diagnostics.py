@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import attrs
 
 from gradsight.lsp.client import Client
 from gradsight.lsp.convert import path_of, uri_of
@@ -148,10 +151,15 @@ def diagnostic_of(session: Session, finding: Finding, client: Client) -> types.D
         source=SOURCE,
         tags=tags or None,
         related_information=_trail(session, finding, client) if client.takes_related_information else None,
-        data={"code": finding.code, "line": place.start.line, "certainty": finding.certainty}
-        if client.takes_data
-        else None,
+        data=_data(finding, place) if client.takes_data else None,
     )
+
+
+def _data(finding: Finding, place: types.Range) -> dict[str, Any]:
+    """What comes back with a question about the finding; a verdict of the probe changes what is shown of it."""
+    data = {"code": finding.code, "line": place.start.line, "certainty": finding.certainty}
+    verdict = finding.data.get("verdict")
+    return {**data, "verdict": verdict} if verdict is not None else data
 
 
 def _description(finding: Finding) -> types.CodeDescription | None:
@@ -194,9 +202,16 @@ def _entry(
 
 def _identity(diagnostics: Sequence[types.Diagnostic]) -> str:
     """Equal for equal diagnostics, whatever the version: a document that is opened anew may start at any."""
-    told = [
-        (one.range.start.line, one.range.start.character, one.range.end.line, one.range.end.character, one.code,
-         one.message, int(one.severity or 0))
-        for one in diagnostics
-    ]  # fmt: skip
-    return hashlib.blake2b(json.dumps(told).encode(), digest_size=8).hexdigest()
+    told = json.dumps([_plain(one) for one in diagnostics])
+    return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """A value of the protocol with everything in it, as JSON has it."""
+    if attrs.has(type(value)):
+        return {field.name: _plain(getattr(value, field.name)) for field in attrs.fields(type(value))}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value

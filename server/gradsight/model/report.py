@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from gradsight.model.finding import Finding
 from gradsight.model.source import Span
 
+GapKind = Literal["budget", "import", "unknown", "syntax", "internal", "detector"]
+"""What ended the knowledge: a limit of work, a module that is not there, a value or operator that is not known, a text
+that does not parse, a fault of ours in one entry, a fault of ours in one detector."""
+
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A loss of precision, counted by reason: not knowing is a value, and it can be shown."""
+    """A loss of precision, counted by reason: not knowing is a value, and it can be shown.
+
+    A line of 0 speaks of the whole file.  `path` names the file if it is another than that of the report: one that it
+    imports.
+    """
 
     reason: str
     line: int
     count: int = 1
+    kind: GapKind = "unknown"
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How many functions a text has, and how many of them were not analysed, or not to their end."""
+
+    functions: int
+    not_analysed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +54,5 @@ class Report:
     syntax_problems: tuple[SyntaxProblem, ...] = ()
     unused_suppressions: tuple[Finding, ...] = ()
     depends_on: tuple[str, ...] = field(default=())
+    coverage: Coverage | None = None
+    """None where nobody has counted."""

@@ -17,6 +17,12 @@ class Settings:
     severity: Mapping[str, Severity] = field(default_factory=dict, hash=False)
     hints: bool = False
     exclude: tuple[str, ...] = ()
+    max_megabytes: float = 2.0
+
+    @property
+    def most_bytes(self) -> int:
+        """The size of the largest file that is checked."""
+        return int(self.max_megabytes * 1_000_000)
 
     def wants(self, code: str) -> bool:
         """Whether the rule with this code is switched on; the longer prefix wins, `ignore` on a tie."""

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import gradsight
-from gradsight.ops.cache import cache_folder, make_folder, store
+from gradsight.ops.cache import make_folder, store
 from gradsight.ops.table import SHIPPED, Table, forget_loaded, read_table
+from gradsight.ops.user_folder import cache_folder
 from gradsight.ops.writing import table_text
 
 Progress = Callable[[int, int], None]

@@ -20,15 +20,20 @@ from gradsight.session import disk
 
 SECTION = b"tool.gradsight"
 FILE = "pyproject.toml"
+LARGEST = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Settings, the file they come from (empty: none), and what in it was not understood."""
+    """Settings, the file they come from (empty: none), and what in it was not understood.
+
+    `is_unreadable`: nothing of the file could be read, so that the settings are not those that somebody wrote.
+    """
 
     settings: Settings = field(default_factory=Settings)
     path: str = ""
     complaints: tuple[str, ...] = ()
+    is_unreadable: bool = False
 
 
 class BadValueError(ValueError):
@@ -40,7 +45,7 @@ def configuration_for(path: str) -> Configuration:
     folder = path if disk.is_folder(path) else os.path.dirname(path)
     while True:
         candidate = os.path.join(folder, FILE)
-        if _has_section(candidate):
+        if _may_have_section(candidate):
             return read_configuration(candidate)
         above = os.path.dirname(folder)
         if above == folder:
@@ -51,20 +56,22 @@ def configuration_for(path: str) -> Configuration:
 def read_configuration(path: str) -> Configuration:
     """The configuration of one pyproject.toml."""
     toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    disk.note(path)
     try:
-        with open(path, "rb") as file:
-            section = toml.load(file).get("tool", {}).get("gradsight", {})
+        section = toml.loads(disk.read(path).decode("utf-8")).get("tool", {}).get("gradsight", {})
     except OSError as problem:
-        return Configuration(path=path, complaints=(f"{path}: {(problem.strerror or 'unreadable').lower()}",))
-    except (toml.TOMLDecodeError, UnicodeDecodeError) as problem:
-        return Configuration(path=path, complaints=(f"{path}: not valid TOML: {problem}",))
+        return _unreadable(path, (problem.strerror or "unreadable").lower())
+    except (toml.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
+        return _unreadable(path, f"not valid TOML: {problem}")
     except AttributeError:
         section = None
     if not isinstance(section, dict):
-        return Configuration(path=path, complaints=(f"{path}: tool.gradsight is not a table",))
+        return _unreadable(path, "tool.gradsight is not a table")
     settings, complaints = settings_from(section)
     return Configuration(settings, path, tuple(f"{path}: {text}" for text in complaints))
+
+
+def _unreadable(path: str, reason: str) -> Configuration:
+    return Configuration(path=path, complaints=(f"{path}: {reason}",), is_unreadable=True)
 
 
 def settings_from(table: Mapping[str, Any], base: Settings | None = None) -> tuple[Settings, tuple[str, ...]]:
@@ -77,7 +84,7 @@ def settings_from(table: Mapping[str, Any], base: Settings | None = None) -> tup
             complaints.append(f"unknown option {key}{_nearest(key, PARSERS)}")
             continue
         try:
-            settings = replace(settings, **{key: parse(value)})
+            settings = replace(settings, **{FIELDS.get(key, key): parse(value)})
         except BadValueError as problem:
             complaints.append(f"{key}: {problem}; the default is used")
     return settings, tuple(complaints)
@@ -113,6 +120,12 @@ def _flag(value: object) -> bool:
     return value
 
 
+def _size(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= LARGEST:
+        raise BadValueError(f"a number of megabytes up to {LARGEST} is expected")
+    return float(value)
+
+
 def _severities(value: object) -> dict[str, Severity]:
     """Severity by rule code; a prefix or a name stands for every rule it matches."""
     if not isinstance(value, Mapping):
@@ -132,16 +145,20 @@ PARSERS: dict[str, Callable[[object], Any]] = {
     "severity": _severities,
     "hints": _flag,
     "exclude": _strings,
+    "maxMegabytes": _size,
 }
+# Names of the model that users write in another way.
+FIELDS = {"maxMegabytes": "max_megabytes"}
 
 
-def _has_section(path: str) -> bool:
-    disk.note(path)
+def _may_have_section(path: str) -> bool:
+    """Whether a file speaks of us, or is there and cannot be read."""
     try:
-        with open(path, "rb") as file:
-            return SECTION in file.read()
-    except OSError:
+        return SECTION in disk.read(path)
+    except (FileNotFoundError, NotADirectoryError):
         return False
+    except OSError:
+        return disk.exists(path)
 
 
 def _nearest(word: str, known: Any) -> str:

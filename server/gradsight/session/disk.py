@@ -7,6 +7,7 @@ what is *in* a folder by the names that may matter to a check, or by all its *na
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import time
@@ -27,6 +28,8 @@ Question = tuple[str, str]
 NOTHING = "-"
 FOLDER = "/"
 MILLISECOND = 1_000_000
+MOST_BYTES = 1_000_000
+"""Of a settings or ignore file; nobody writes a larger one."""
 FINE_TICK = 50 * MILLISECOND
 COARSE_TICK = 2_100 * MILLISECOND
 
@@ -95,6 +98,40 @@ def is_folder(path: str) -> bool:
     """Whether there is a folder at a path."""
     note(path)
     return os.path.isdir(path)
+
+
+class TooLarge(OSError):
+    """A file has more bytes than are wanted; `beginning` holds those that were read."""
+
+    beginning = b""
+
+
+def read(path: str, most: int = MOST_BYTES) -> bytes:
+    """The content of a file that a check depends on.  Raises OSError."""
+    note(path)
+    return content(path, most)
+
+
+def content(path: str, most: int) -> bytes:
+    """The content of a file.  Raises OSError, also for what would never end (a device, a pipe) or is too large."""
+    _require_file(os.stat(path))
+    # What was a file a moment ago may be a pipe now: to open one must not wait for its writer.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    with open(os.open(path, flags), "rb") as file:
+        _require_file(os.fstat(file.fileno()))
+        data = file.read(most + 1)
+    if len(data) > most:
+        problem = TooLarge(errno.EFBIG, f"is larger than {most / 1e6:g} MB")
+        problem.beginning = data
+        raise problem
+    return data
+
+
+def _require_file(status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "is not a regular file")
 
 
 def entries(folder: str) -> list[os.DirEntry[str]]:

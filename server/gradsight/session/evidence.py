@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from gradsight.model.finding import Finding
+from gradsight.model.showing import as_markdown
 from gradsight.model.source import Source, Span
 from gradsight.session.observed import ObservedBook
 from gradsight.session.tried_fixes import TrialBook
@@ -130,7 +131,7 @@ def shown_by_probe(finding: Finding) -> list[str]:
     if verdict == "refuted" or (verdict == "confirmed" and _says_harmless(finding)):
         return ["", f"*The last probe (torch {torch}) ran it, and the gradient was exact.*"]
     if verdict in ("confirmed", "seen") and said:
-        return ["", f"torch {torch} said:", "", f"> {said.split(' Hint:')[0]}"]
+        return ["", f"torch {torch} said:", "", f"> {as_markdown(said.split(' Hint:')[0])}"]
     return []
 
 

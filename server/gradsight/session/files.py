@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from gradsight.model.settings import Settings
 from gradsight.model.source import Source
 from gradsight.session.reading import Unreadable, decode, read_bytes
 from gradsight.session.workspace import WorkspaceFinder, project_root
@@ -93,9 +94,9 @@ class Files:
         return self._read[path]
 
 
-def read_source(path: str) -> Source | None:
+def read_source(path: str, most: int = Settings().most_bytes) -> Source | None:
     """A Python file from disk; None where there is nothing to read."""
-    data = read_bytes(path) if os.path.isfile(path) else Unreadable("not a file")
+    data = read_bytes(path, most) if os.path.isfile(path) else Unreadable("not a file")
     text = decode(data) if isinstance(data, bytes) else data
     return Source(path, text) if isinstance(text, str) else None
 

@@ -30,6 +30,7 @@ _IN_PLACE = re.compile(
 _CONTINUED = re.compile(r"(?:[(\[{,\\]|[-+*/%@&|^=.])\s*(?:#.*)?$|^\s*(?:#.*)?$")
 MOST_REMEMBERED = 200
 MOST_WITH_EDITS = 20
+ALARMS = ("error", "warning")
 MOST_LINES = 40
 
 
@@ -55,6 +56,8 @@ class Workshop:
     settings: Settings
     report: Report
     check: Callable[[Source], Report]
+    others: tuple[Finding, ...] = ()
+    """What the analyses of other documents found in this one."""
 
     def fixes(self, chosen: Sequence[Finding]) -> list[Offer]:
         """The repairs of the chosen findings, the preferred one of each first."""
@@ -89,12 +92,28 @@ class Workshop:
         text, applied = fix_all(self.source, self.settings, check=self.check)
         if not applied:
             return None
+        before = self._alarms(self.report)
+        after = self._alarms(self.check(Source(self.source.path, text)))
+        own = {(finding.code, finding.span.line, finding.span.column) for finding in before}
+        left = len(after) + sum(
+            finding.severity in ALARMS and (finding.code, finding.span.line, finding.span.column) not in own
+            for finding in self.others
+        )
+        fixed = max(0, len(before) - len(after)) or len(applied)
+        told = f"{fixed} fixed, {f'{left} left, no safe fix' if left else 'nothing left'}"
         starts = line_starts(self.source.text)
         edits = tuple(
             Edit(_span(starts, patch.start, patch.end), patch.text)
             for patch in difference(self.source.text, text)
         )
-        return Offer("fixAll", FIX_ALL, edits)
+        return Offer("fixAll", f"{FIX_ALL} ({told})", edits)
+
+    def _alarms(self, report: Report) -> list[Finding]:
+        return [
+            finding
+            for finding in report.findings
+            if finding.path == self.source.path and finding.severity in ALARMS
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,12 +37,11 @@ class IgnoreFile:
 
 def read_ignore_file(path: str, base: str) -> IgnoreFile | None:
     """The ignore file at `path`, or None where there is none that can be read."""
-    disk.note(path)
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return ignore_file(base, file)
+        text = disk.read(path).decode("utf-8", "replace")
     except OSError:
         return None
+    return ignore_file(base, text.split("\n"))
 
 
 def ignore_file(base: str, lines: Iterable[str]) -> IgnoreFile:

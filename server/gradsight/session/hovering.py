@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from gradsight.model.card import TensorCard
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule
+from gradsight.model.showing import as_markdown, unescaped
 from gradsight.model.source import Span
 from gradsight.model.suppressions import OWN, SHARED
 from gradsight.session import naming
 from gradsight.session.documents import Document
 from gradsight.session.evidence import shown_by_probe
 from gradsight.session.fact_card import fact_card
+from gradsight.session.gaps import gap_card
 from gradsight.session.myths import Myth, by_name
 from gradsight.session.observed import ObservedBook
 from gradsight.session.pages import page_url
@@ -66,6 +68,10 @@ def card_at(
         if symbol is not None and _is_beside_tensor(symbol, text, line, cards):
             parts += _facts_of(f"Tensor.{symbol.method}")
             span = span or Span(line, symbol.start, line, symbol.end)
+    missing = _missing(document, line)
+    if missing and word is not None and not _is_quoted(document, line):
+        parts.append(missing)
+        span = span or Span(line, word.start, line, word.end)
     if not parts or span is None:
         return None
     return Card("\n\n---\n\n".join(parts), span)
@@ -107,11 +113,11 @@ def finding_card(finding: Finding) -> str:
     """A finding with its trail, and its rule's page in short."""
     from gradsight.rules import find
 
-    lines = [f"**{finding.code} {finding.name}** · {finding.severity}", "", finding.message]
+    lines = [f"**{finding.code} {finding.name}** · {finding.severity}", "", as_markdown(finding.message)]
     if finding.related:
         lines += ["", *(_step(finding, index) for index in range(len(finding.related)))]
     if finding.assumption:
-        lines += ["", f"*Assumed: {finding.assumption}.*"]
+        lines += ["", f"*Assumed: {as_markdown(finding.assumption)}.*"]
     lines += shown_by_probe(finding)
     rule = find(finding.code)
     if rule is not None:
@@ -143,10 +149,11 @@ def myth_card(name: str, myth: Myth) -> str:
 
 def plain_text(markdown: str) -> str:
     """The same without marks, for editors that show text as it is."""
-    text = re.sub(r"\[([^\]]+)\]\(([^)]+)\)", r"\1: \2", markdown)
+    text = re.sub(r"(?<!\\)\[((?:\\.|[^\]\\])+)\]\(([^)]+)\)", r"\1: \2", markdown)
     text = re.sub(r"^---$", "", text, flags=re.MULTILINE)
-    text = re.sub(r"(?<!\w)(\*\*|\*)(?=\S)(.+?)(?<=\S)\1(?!\w)", r"\2", text)
-    return re.sub(r"\n{3,}", "\n\n", text.replace("`", "")).strip()
+    text = re.sub(r"(?<![\w\\])(\*\*|\*)(?=\S)(.+?)(?<=[^\s\\])\1(?!\w)", r"\2", text)
+    text = re.sub(r"(?<!\\)`", "", text)
+    return re.sub(r"\n{3,}", "\n\n", unescaped(text)).strip()
 
 
 def _named_rule(text: str, line: int, column: int) -> Card | None:
@@ -178,13 +185,23 @@ def _myth_of(word: naming.Word, name: str | None) -> Myth | None:
 def _step(finding: Finding, index: int) -> str:
     step = finding.related[index]
     place = (
-        f"line {step.span.line}" if step.path == finding.path else f"{_file_name(step.path)}:{step.span.line}"
+        f"line {step.span.line}"
+        if step.path == finding.path
+        else f"{as_markdown(_file_name(step.path))}:{step.span.line}"
     )
-    return f"{index + 1}. {place}: {step.message}"
+    return f"{index + 1}. {place}: {as_markdown(step.message)}"
 
 
 def _file_name(path: str) -> str:
     return re.split(r"[/\\]", path)[-1]
+
+
+def _missing(document: Document, line: int) -> str:
+    """What was not understood on a line of a text that has to do with torch."""
+    report = document.report
+    if report is None or not document.is_fresh or "torch" not in document.source.text:
+        return ""
+    return gap_card(report.gaps, line)
 
 
 def _is_quoted(document: Document, line: int) -> bool:

@@ -63,7 +63,7 @@ class Scanner:
 
         if is_excluded(path, self._session.files.root_of(path), settings.exclude):
             return ()
-        source = read_source(path)
+        source = read_source(path, settings.most_bytes)
         if source is None or "torch" not in source.text:
             return ()
         report = analyze(source, settings, self._session.files.finder_for(path))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -25,8 +25,10 @@ from gradsight.session.evidence import EvidenceBook
 from gradsight.session.files import FILE as CONFIGURATION_FILE
 from gradsight.session.files import Files
 from gradsight.session.fix_menu import OfferMemory, Workshop
+from gradsight.session.gaps import log_gaps
 from gradsight.session.housekeeping import Housekeeper
 from gradsight.session.options import FolderOptions, Options
+from gradsight.session.reading import too_large
 from gradsight.session.scanning import Scanner
 from gradsight.session.schedule import Urgency, Worker
 
@@ -119,6 +121,8 @@ class Session:
             _drop_timer(pending)
             _wake(pending)
         self._imported_changed(document)
+        if _elsewhere(document):
+            self.on_outdated()
         return _elsewhere(document)
 
     def changed(self, document: Document, pause: float | None = None) -> None:
@@ -281,7 +285,8 @@ class Session:
         def check(source: Source) -> Report:
             return analyser.analyze(source, settings, finder, lambda: False) or Report(source.path)
 
-        return Workshop(document.source, settings, document.report or Report(document.path), check)
+        others = self.findings_at(document.path, document)
+        return Workshop(document.source, settings, document.report or Report(document.path), check, others)
 
     # How it is done.
 
@@ -332,7 +337,7 @@ class Session:
             return
         settings = self.settings_for(document)
         edits, source = document.edits, document.source
-        if self._is_excluded(document, settings):
+        if self._is_excluded(document, settings) or self._is_too_large(document, settings):
             self._accept(document, Report(document.path), settings, edits)
             return
         finder = self.files.finder_for(document.path)
@@ -349,7 +354,9 @@ class Session:
             return analyser.analyze(source, settings, finder, lambda: document.edits != edits)
 
         pending.running = self.worker.submit(urgency, work)
+        shown = self.files.open_sources
         pending.running.add_done_callback(lambda done: self._finished(document, settings, edits, done))
+        pending.running.add_done_callback(lambda done: self._catch_up(document, shown))
 
     def _finished(
         self, document: Document, settings: Settings, edits: int, done: asyncio.Future[Report | None]
@@ -373,15 +380,36 @@ class Session:
             _drop_timer(pending)
             self._start(document)
 
+    def _catch_up(self, document: Document, shown: Mapping[str, Source]) -> None:
+        """A file that the analysis looked for may have been opened, closed or edited while it ran."""
+        now = {other.path: other.source for other in self.open.documents.values()}
+        if document.is_fresh and any(
+            now.get(path) != shown.get(path) for path in document.asked if path != document.path
+        ):
+            self.files.forget(document.asked)
+            document.outdate()
+            self.request(document, 0.0)
+            self.on_outdated()
+
     def _accept(self, document: Document, report: Report, settings: Settings, edits: int) -> None:
-        elsewhere = _elsewhere(document)
+        before, elsewhere = _found_elsewhere(document), _elsewhere(document)
         document.accept(report, settings, edits, report.depends_on)
         elsewhere |= _elsewhere(document)
+        log_gaps(report)
         pending = self._pending.get(document.key)
         if pending is not None:
             _wake(pending)
         self.on_report(document, elsewhere)
+        if _found_elsewhere(document) != before:
+            # Whoever shows one of those files has asked before this was known.
+            self.on_outdated()
         self.housekeeper.answered()
+
+    def _is_too_large(self, document: Document, settings: Settings) -> bool:
+        if len(document.source.text) <= settings.most_bytes:
+            return False
+        self.complain(f"{os.path.basename(document.path)} {too_large(settings.most_bytes)}")
+        return True
 
     def _is_excluded(self, document: Document, settings: Settings) -> bool:
         if not settings.exclude or not os.path.isabs(document.path):
@@ -389,6 +417,11 @@ class Session:
         from gradsight.session.walking import is_excluded
 
         return is_excluded(document.path, self.files.root_of(document.path), settings.exclude)
+
+
+def _found_elsewhere(document: Document) -> tuple[Finding, ...]:
+    """What a document's analysis found in other files."""
+    return tuple(finding for finding in document.findings if finding.path != document.path)
 
 
 def _elsewhere(document: Document) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradsight.model.card import TensorCard
+from gradsight.model.showing import as_code, as_markdown
 
 MOST_LINES = 5
 
@@ -11,15 +12,15 @@ def tensor_card(card: TensorCard) -> str:
     """The card in Markdown."""
     facts = [_kind(card), _origin(card)]
     if card.view_of:
-        facts.append(f"a view of `{card.view_of}`: they share memory")
+        facts.append(f"a view of {as_code(card.view_of)}: they share memory")
     for saved in card.saved[:MOST_LINES]:
         facts.append(f"kept for backward by `{saved.op}` in line {saved.line}")
     if len(card.saved) > MOST_LINES:
         facts.append(f"kept for backward by {len(card.saved) - MOST_LINES} more")
     facts.append(_written(card))
     if card.doubt:
-        facts.append(f"not certain: {card.doubt}")
-    return "\n".join([f"**`{card.name}`**", "", *(f"- {fact}" for fact in facts if fact)])
+        facts.append(f"not certain: {as_markdown(card.doubt)}")
+    return "\n".join([f"**{as_code(card.name)}**", "", *(f"- {fact}" for fact in facts if fact)])
 
 
 def hint_label(card: TensorCard) -> str:

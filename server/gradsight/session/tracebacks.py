@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from gradsight.model.finding import Finding
+from gradsight.model.showing import as_code, as_markdown
 from gradsight.model.torch_messages import TorchMessage
 from gradsight.session.pages import page_url
 
@@ -112,7 +113,7 @@ def explanation(
 ) -> str:
     """The whole answer as Markdown."""
     meaning = meaning_of(message)
-    lines = ["# Explanation", "", f"> {_plain(message)}" if message else "> (nothing was pasted)", ""]
+    lines = ["# Explanation", "", f"> {as_markdown(message)}" if message else "> (nothing was pasted)", ""]
     if meaning is None:
         lines += [
             "This is none of the messages that autograd raises, so GradSight has nothing to add to it.",
@@ -143,12 +144,16 @@ def _told(
     path, line = finding.path, finding.span.line
     name = f"{os.path.basename(path)}:{line}"
     certain = ", and the traceback passed through it" if suspect.is_on_traceback else ""
-    lines = [f"{number}. [{name}]({link(path, line)}) `{line_text(path, line).strip()}`  "]
-    lines += [f"   {finding.message}{certain} ({finding.code})"]
+    lines = [
+        f"{number}. [{as_markdown(name)}]({link(path, line)}) {as_code(line_text(path, line).strip())}  "
+    ]
+    lines += [f"   {as_markdown(finding.message)}{certain} ({finding.code})"]
     for step in finding.related:
         if step.role != "call":
             where = f"{os.path.basename(step.path)}:{step.span.line}"
-            lines.append(f"   - [{where}]({link(step.path, step.span.line)}) {step.message}")
+            lines.append(
+                f"   - [{as_markdown(where)}]({link(step.path, step.span.line)}) {as_markdown(step.message)}"
+            )
     return [*lines, ""]
 
 
@@ -157,8 +162,3 @@ def _page(code: str) -> str:
 
     rule = find(code)
     return f"[{code} {rule.name}]({page_url(rule.name)}): {rule.summary}" if rule is not None else code
-
-
-def _plain(text: str) -> str:
-    """Text that Markdown shows as it is."""
-    return re.sub(r"([\\`*_\[\]<>#])", r"\\\1", text)
