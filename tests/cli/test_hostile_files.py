@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from gradsight import cli
-from gradsight.cli import kept_folder, shell, writing
+from gradsight.cli import kept_folder, replay, shell, writing
 
 FAILS = """import torch
 
