@@ -7,8 +7,11 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
 
 from gradsight.interp.entries import explore_module
+from gradsight.interp.importing import OURS
 from gradsight.interp.machine import Program, Unwanted
 from gradsight.interp.memory import Memory, Record
 from gradsight.interp.parsing import parse_text, reparse
@@ -26,10 +29,22 @@ from gradsight.rules import ALL
 Finder = Callable[[str, int, str], "Source | None"]
 Stop = Callable[[], bool]
 log = logging.getLogger(__name__)
+MODELS = Path(__file__).with_name("models")
+"""What we know of libraries: a folder of Python files, laid out as the libraries are."""
 _BY_KIND: dict[str, list[Rule]] = {}
 for _rule in ALL:
     for _kind in _rule.kinds:
         _BY_KIND.setdefault(_kind, []).append(_rule)
+
+
+@lru_cache(maxsize=None)
+def library_model(module: str) -> Source | None:
+    """Our model of a module of a library, read once; it is text for the machine, and is never imported."""
+    parts = module.split(".")
+    for file in (MODELS.joinpath(*parts, "__init__.py"), MODELS.joinpath(*parts).with_suffix(".py")):
+        if file.is_file():
+            return Source(f"{OURS}{module}", file.read_text(encoding="utf-8"), library=parts[0])
+    return None
 
 
 def analyze(source: Source, settings: Settings | None = None, finder: Finder | None = None) -> Report:
@@ -82,7 +97,7 @@ class Analyser:
             if memory is None:
                 return ()
         program = Program(load())
-        program.finder = finder
+        program.finder, program.models = finder, library_model
         with collector_paused():
             return tuple(_cards(program, source, memory, first_line, last_line))
 
@@ -106,7 +121,7 @@ class Analyser:
             parsed = reparse(source.path, source.text, memory.text, memory.units, memory.window)
             memory.take_over(parsed.grafts)
         program = Program(table)
-        program.finder, program.is_unwanted = finder, stop
+        program.finder, program.is_unwanted, program.models = finder, stop, library_model
         records: list[Record] | None = []
         if parsed.units:
             memory.text, memory.window = source.text, parsed.window

@@ -176,7 +176,7 @@ class Calls(Expressions):
             function.name, function.unit, names, Scope(names, function.scope), frame.depth + 1, self.numbering
         )
         callee.function = function
-        callee.call_site = self.site(node)
+        callee.call_site = Site(node, frame)
         callee.guards = frame.guards
         callee.loops = frame.loops
         if frame.expecting and (frame.expecting == "specific" or is_argument(node, frame)):
@@ -199,7 +199,7 @@ class Calls(Expressions):
             around = tuple(one for one in function.wrappers if self.wraps_resumes(one[0]))
             stream = Stream(self.run_generator(callee, syntax.body, around), exact=True)
             if function.wraps_context:
-                manager = Opaque("context", function.name, callee.call_site)
+                manager = Opaque("context", function.name, self.site(node))
                 manager.state["stream"] = stream
                 manager.state["catches"] = catches_at_yield(syntax)
                 manager.state["made_by"] = (function, args, kwargs)
@@ -214,6 +214,8 @@ class Calls(Expressions):
             if restore is not None:
                 restore()
         result = status.value if isinstance(status, Returned) else None
+        if frame.unit.library and not callee.unit.library and result is not None:
+            frame.handed = Site(callee.exit or syntax, callee)
         self.function_returned(function, callee, args, result, node)
         return result
 

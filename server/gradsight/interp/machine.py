@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gradsight.interp.absence import ABSENCES, Arm, Claim
 from gradsight.interp.deferred import divide
 from gradsight.interp.expected_errors import IMMEDIATE, REFUSALS
+from gradsight.interp.library_places import place_for_user, steps_for_user
 from gradsight.interp.parsing import parse_text
 from gradsight.interp.quantities import FILLS, LENGTH, MORE, TRUTH, Assumed, Question
 from gradsight.interp.syntax import remembered
@@ -77,6 +78,8 @@ class Program:
     def __init__(self, table: Table) -> None:
         self.table = table
         self.finder: Any = None
+        self.models: Callable[[str], Source | None] = lambda _: None
+        """Hands in our model of a library's module, by the name of the module."""
         self.is_unwanted: Callable[[], bool] = lambda: False
         """Asked between entries: whether nobody waits for the outcome any more."""
         self.machine_facts: dict[str, Unknown] = {}
@@ -88,7 +91,7 @@ class Program:
         """The units of a workspace module, parsed once."""
         units = self.parsed.get(source.path)
         if units is None:
-            units = self.parsed[source.path] = parsed_units(source.path, source.text)
+            units = self.parsed[source.path] = parsed_units(source.path, source.text, source.library)
         return units
 
     def divided(self, source: Source) -> tuple[list[Unit], dict[str, list[Unit]]]:
@@ -98,16 +101,19 @@ class Program:
         if known is None:
 
             def is_foreign(name: str, level: int) -> bool:
-                return level == 0 and finder(name, 0, source.path) is None
+                return level == 0 and (finder is None or finder(name, 0, source.path) is None)
 
             known = self.divisions[source.path] = divide(self.units_of(source), is_foreign)
         return known[0], dict(known[1])
 
 
 @lru_cache(maxsize=256)
-def parsed_units(path: str, text: str) -> list[Unit]:
+def parsed_units(path: str, text: str, library: str = "") -> list[Unit]:
     """The units of a module's text; the same text is parsed once."""
-    return parse_text(path, text).units
+    units = parse_text(path, text).units
+    for unit in units:
+        unit.library = library
+    return units
 
 
 class MachineState:
@@ -169,7 +175,9 @@ class MachineState:
     # -- places and events -------------------------------------------------------------------------------------------
 
     def site(self, node: ast.AST | None = None) -> Site:
-        """The place of a syntax node in the running frame."""
+        """The place of a syntax node in the running frame; what a library does happens where the user's code has it do that."""
+        if self.frame.unit.library:
+            return place_for_user(node if node is not None else self.node, self.frame)
         return Site(node if node is not None else self.node, self.frame)
 
     def emit(
@@ -190,6 +198,8 @@ class MachineState:
                 if assumption:
                     return
                 raise RaisedError(Unknown("what torch raises"))
+        if site.unit.library:
+            return
         identity = (kind, site.key, key)
         if identity in self.reported:
             return
@@ -199,7 +209,7 @@ class MachineState:
         if assumption and kind == "saved-overwritten" and self.is_asked_in_place():
             # Whoever sets such a flag answers for backward: it is for inference.
             return
-        trail = tuple(steps or ())
+        trail = steps_for_user(steps or ())
         guards = self.branches_of(site.guards)
         nested = max(1, len(guards))
         for step in trail:
@@ -222,8 +232,13 @@ class MachineState:
 
     def gap(self, reason: str, node: ast.AST | None = None) -> Unknown:
         """Not knowing, with its reason, counted."""
+        unit = self.frame.unit
         line = int(getattr(node if node is not None else self.node, "lineno", 0))
-        key = (reason, self.frame.unit, line)
+        if unit.library:
+            place = self.site(node)
+            reason = f"model of {unit.library}, line {line + unit.offset}: {reason}"
+            unit, line = place.unit, int(getattr(place.node, "lineno", 0))
+        key = (reason, unit, line)
         self.gaps[key] = self.gaps.get(key, 0) + 1
         return Unknown(reason)
 

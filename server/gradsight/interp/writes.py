@@ -282,7 +282,11 @@ class Writer(Recorder):
         """The source text of what is being written, short enough to speak of."""
         node = site.node if site.call is None else site.call.node
         target: Any = node
-        if site.call is not None and isinstance(node, ast.Call) and node.args:
+        if site.library and isinstance(node, ast.Return):
+            target = node.value or node
+        elif site.library and isinstance(node, ast.Call) and node.args:
+            target = node.args[0]
+        elif site.call is not None and isinstance(node, ast.Call) and node.args:
             target = node.args[0]
         elif isinstance(node, ast.AugAssign):
             target = node.target
