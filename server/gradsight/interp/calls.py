@@ -43,6 +43,12 @@ CONTAINERS = {"builtins.dict", "builtins.list", "collections.OrderedDict", "coll
 EXCEPTIONS = ("Error", "Exception", "Warning", "Interrupt", "StopIteration", "Exit")
 
 
+class OpenKeywords(dict[str, Any]):
+    """The arguments of a call into which a dict was spread of which not all is known."""
+
+    spread: Any = None
+
+
 class Calls(Expressions):
     """Calling functions, making classes and instances."""
 
@@ -77,6 +83,9 @@ class Calls(Expressions):
                 kwargs[keyword.arg] = value
             elif isinstance(value, Mapping):
                 kwargs.update({key: item for key, item in value.items.items() if isinstance(key, str)})
+            if keyword.arg is None and (isinstance(value, Unknown) or not getattr(value, "exact", True)):
+                kwargs = OpenKeywords(kwargs)
+                kwargs.spread = value
         return args, kwargs
 
     def call(self, function: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
@@ -256,7 +265,8 @@ class Calls(Expressions):
             elif name in given:
                 names[name] = given.pop(name)
             elif index >= first_default:
-                names[name] = function.defaults[index - first_default]
+                default = function.defaults[index - first_default]
+                names[name] = self.perhaps_given(kwargs, name) if default is None else default
             else:
                 names[name] = self.missing_argument(function, parameter)
         if signature.vararg is not None:
@@ -266,12 +276,20 @@ class Calls(Expressions):
             if name in given:
                 names[name] = given.pop(name)
             elif name in function.keyword_defaults:
-                names[name] = function.keyword_defaults[name]
+                default = function.keyword_defaults[name]
+                names[name] = self.perhaps_given(kwargs, name) if default is None else default
             else:
                 names[name] = self.missing_argument(function, parameter)
         if signature.kwarg is not None:
-            names[signature.kwarg.arg] = Mapping(given)
+            names[signature.kwarg.arg] = Mapping(given, not isinstance(kwargs, OpenKeywords))
         return names
+
+    def perhaps_given(self, kwargs: dict[str, Any], name: str) -> Any:
+        """An argument that is None unless a dict that was spread into the call holds it, as a batch holds `labels`."""
+        if not isinstance(kwargs, OpenKeywords):
+            return None
+        spread = kwargs.spread
+        return self.get_item(spread, name, self.node) if isinstance(spread, Unknown) else Unknown(f"item {name}")
 
     def missing_argument(self, function: Function, parameter: ast.arg) -> Any:
         return Unknown(f"argument {parameter.arg} was not given")
