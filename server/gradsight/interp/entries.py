@@ -445,7 +445,8 @@ class Explorer:
         init, _ = cls.find("__init__")
         if isinstance(init, Function):
             try:
-                machine.call_function(init, [instance], {}, init.node)
+                place = cls.node if init.unit.library and cls.node is not None else init.node
+                machine.call_function(init, [instance], {}, place)
             except (RaisedError, PathEnded):
                 instance.open = True
         else:

@@ -198,7 +198,8 @@ class MachineState:
                 if assumption:
                     return
                 raise RaisedError(Unknown("what torch raises"))
-        if site.unit.library:
+        if site.unit.library or (site.library and kind == "inplace-recorded"):
+            # Of what a library does there is nothing to say but its faults, and those where the user's code stands.
             return
         identity = (kind, site.key, key)
         if identity in self.reported:
@@ -235,6 +236,9 @@ class MachineState:
         unit = self.frame.unit
         line = int(getattr(node if node is not None else self.node, "lineno", 0))
         if unit.library:
+            if reason.startswith(f"call of {unit.library}."):
+                # What a model leaves open of its own library is meant to be unknown.
+                return Unknown(reason)
             place = self.site(node)
             reason = f"model of {unit.library}, line {line + unit.offset}: {reason}"
             unit, line = place.unit, int(getattr(place.node, "lineno", 0))

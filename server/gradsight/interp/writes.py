@@ -274,7 +274,7 @@ class Writer(Recorder):
     def call_steps(self, site: Site) -> list[Step]:
         """The calls that led to a place inside a function; one that is tried by itself was entered at its definition."""
         return [
-            Step("call", caller, ENTERED if isinstance(caller.node, FUNCTIONS) else "called from here")
+            Step("call", caller, HOW_CALLED.get(type(caller.node), "called from here"))
             for caller in site.callers()[:3]
         ]
 
@@ -394,6 +394,10 @@ def clash(target: Tensor, other: Tensor) -> bool:
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 WRITING_FUNCTION = re.compile(r"torch\.(Tensor\.|nn\.functional\.)?[a-z]\w*[a-z0-9]_")
 ENTERED = "taken to be called from elsewhere"
+HOW_CALLED: dict[type, str] = {
+    ast.ClassDef: "nothing in this file starts it: it is run as its library runs it",
+    **dict.fromkeys(FUNCTIONS, ENTERED),
+}
 
 DATA = ("detach", "data")
 MOVES = frozenset(

@@ -83,7 +83,7 @@ class Trainer:
         total = torch.tensor(0.0)
         self._notify("on_train_begin")
         model.zero_grad()
-        for _epoch in range(3):
+        for _epoch in range(2):
             self._notify("on_epoch_begin")
             for step, inputs in enumerate(loader):
                 starts = rounds == 1 or step % rounds == 0
@@ -166,8 +166,6 @@ class Trainer:
         return self.lr_scheduler
 
     def add_callback(self, callback):
-        if isinstance(callback, type):
-            callback = callback()
         if not isinstance(callback, TrainerCallback):
             return
         self.callbacks.append(callback)

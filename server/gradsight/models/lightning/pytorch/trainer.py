@@ -65,7 +65,7 @@ class Trainer:
         model.train()
         self._notify("on_train_start")
         model.on_train_start()
-        for epoch in range(self.max_epochs if self.max_epochs is not None else 1000):
+        for epoch in range(self.max_epochs if self.max_epochs is not None else 2):
             self.current_epoch = epoch
             self._notify("on_train_epoch_start")
             model.on_train_epoch_start()
