@@ -96,8 +96,7 @@ class Analyser:
             memory = self._memories.get(source.path)
             if memory is None:
                 return ()
-        program = Program(load())
-        program.finder, program.models = finder, library_model
+        program = _program(finder, settings)
         with collector_paused():
             return tuple(_cards(program, source, memory, first_line, last_line))
 
@@ -120,8 +119,11 @@ class Analyser:
         else:
             parsed = reparse(source.path, source.text, memory.text, memory.units, memory.window)
             memory.take_over(parsed.grafts)
-        program = Program(table)
-        program.finder, program.is_unwanted, program.models = finder, stop, library_model
+        if settings.models and source.path.startswith(os.path.join(settings.models, "")):
+            # A model speaks of other programs; alone it is text.
+            return Report(source.path, syntax_problems=tuple(parsed.problems))
+        program = _program(finder, settings)
+        program.is_unwanted = stop
         records: list[Record] | None = []
         if parsed.units:
             memory.text, memory.window = source.text, parsed.window
@@ -135,6 +137,14 @@ class Analyser:
             if records is not None:
                 self._memories[source.path] = memory
         return _report(source, settings, records or [], parsed.problems, memory.depends_on)
+
+
+def _program(finder: Finder | None, settings: Settings | None) -> Program:
+    program = Program(load())
+    program.finder, program.models = finder, library_model
+    if settings is not None and settings.models:
+        program.own_models = os.path.join(settings.models, "")
+    return program
 
 
 @contextmanager

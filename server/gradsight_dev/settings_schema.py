@@ -73,6 +73,10 @@ WORDS: dict[str, Words] = {
     ),
     "hints": Words("Show hints too: writes in place that are fine and have a plain form, for example."),
     "exclude": Words("Files and folders that are not checked, as in `.gitignore`."),
+    "models": Words(
+        "A folder of the project with your own [models of libraries](your-trainer.md): Python files that say in which order a "
+        "trainer calls backward, step and your code. They are read, never run."
+    ),
     "inlayHints": Words(
         "Show behind each tensor whether it is a leaf, which operator made it, and its version."
     ),
@@ -236,6 +240,7 @@ select = ["GS"]
 ignore = ["softmax-before-loss"]
 severity = { GS302 = "error" }
 exclude = ["third_party/"]
+models = "gradsight_models"
 ```
 
 | setting | default | in `pyproject.toml` | |

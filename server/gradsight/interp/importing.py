@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from gradsight.interp.engine import Machine
@@ -37,7 +38,7 @@ class Importing(Machine):
         finder: Finder | None = self.program.finder
         importer = self.frame.unit
         is_ours = importer.path.startswith(OURS)
-        source = finder(name, level, importer.path) if finder is not None and not is_ours else None
+        source = self.from_workspace(finder, name, level) if finder is not None and not is_ours else None
         is_theirs = source is not None
         if source is None and not level:
             source = self.program.models(name)
@@ -50,6 +51,20 @@ class Importing(Machine):
             if is_theirs:
                 self.program.depends_on.add(source.path)
         return known
+
+    def from_workspace(self, finder: Finder, name: str, level: int) -> Source | None:
+        """A module beside the importing file or in its project, else one of the user's own models."""
+        folder = self.program.own_models
+        source = finder(name, level, self.frame.unit.path)
+        if not folder:
+            return source
+        if source is None and not level:
+            source = finder(name, 0, f"{folder}__init__.py")
+            if source is not None and not source.path.startswith(folder):
+                return None
+        if source is not None and source.path.startswith(folder) and not source.library:
+            source = replace(source, library=name.partition(".")[0] or "a library")
+        return source
 
     def absent_name(self, module: PythonModule, name: str) -> Any:
         """A model has only what matters for gradients; of the rest of its library no more is known than without it."""

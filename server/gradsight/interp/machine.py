@@ -80,6 +80,8 @@ class Program:
         self.finder: Any = None
         self.models: Callable[[str], Source | None] = lambda _: None
         """Hands in our model of a library's module, by the name of the module."""
+        self.own_models = ""
+        """How the paths of the user's own models begin; empty if there are none."""
         self.is_unwanted: Callable[[], bool] = lambda: False
         """Asked between entries: whether nobody waits for the outcome any more."""
         self.machine_facts: dict[str, Unknown] = {}

@@ -17,6 +17,8 @@ class Settings:
     severity: Mapping[str, Severity] = field(default_factory=dict, hash=False)
     hints: bool = False
     exclude: tuple[str, ...] = ()
+    models: str = ""
+    """The folder with the user's own models of libraries; none if empty."""
 
     def wants(self, code: str) -> bool:
         """Whether the rule with this code is switched on; the longer prefix wins, `ignore` on a tie."""
