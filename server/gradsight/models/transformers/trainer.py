@@ -146,7 +146,11 @@ class Trainer:
     # What a user overrides or calls.
 
     def get_train_dataloader(self):
-        return DataLoader(self.train_dataset, collate_fn=self.data_collator)
+        return DataLoader(
+            self.train_dataset,
+            batch_size=self.args.per_device_train_batch_size,
+            collate_fn=self.data_collator,
+        )
 
     def get_eval_dataloader(self, eval_dataset=None):
         return DataLoader(eval_dataset if eval_dataset is not None else self.eval_dataset)

@@ -7,6 +7,7 @@ class TrainingArguments:
         output_dir=None,
         num_train_epochs=3.0,
         max_steps=-1,
+        per_device_train_batch_size=8,
         gradient_accumulation_steps=1,
         max_grad_norm=1.0,
         learning_rate=5e-5,
@@ -16,6 +17,7 @@ class TrainingArguments:
         self.output_dir = output_dir
         self.num_train_epochs = num_train_epochs
         self.max_steps = max_steps
+        self.per_device_train_batch_size = per_device_train_batch_size
         self.gradient_accumulation_steps = gradient_accumulation_steps
         self.max_grad_norm = max_grad_norm
         self.learning_rate = learning_rate

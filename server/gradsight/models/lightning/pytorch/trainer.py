@@ -132,15 +132,15 @@ class Trainer:
         def closure():
             nonlocal output
             output = model.training_step(batch, batch_idx)
-            if output is None:
-                return None
-            loss = output["loss"] if isinstance(output, dict) else output
             if self._starts_anew:
                 self._starts_anew = False
                 for optimizer in self.optimizers:
                     self._notify("on_before_zero_grad", optimizer)
                     model.on_before_zero_grad(optimizer)
                     model.optimizer_zero_grad(self.current_epoch, batch_idx, optimizer)
+            if output is None:
+                return None
+            loss = output["loss"] if isinstance(output, dict) else output
             self._notify("on_before_backward", loss)
             model.on_before_backward(loss)
             model.backward(loss if rounds == 1 else loss / rounds)
