@@ -3,6 +3,7 @@
 import argparse
 
 import torch
+from fastai.optimizer import Adam
 from torch import nn
 from torch.utils.data import DataLoader
 
@@ -93,11 +94,12 @@ class Callback:
 
 
 class Learner:
-    def __init__(self, dls, model, loss_func=None, opt_func=None, lr=0.001, splitter=None, cbs=None, **options):
+    def __init__(self, dls, model, loss_func=None, opt_func=Adam, lr=0.001, splitter=None, cbs=None, **options):
         self.dls = dls
         self.model = model
         self.loss_func = loss_func
         self.opt_func = opt_func
+        self.lr = lr
         self.opt = None
         self.training = True
         self.cbs = []
@@ -117,7 +119,7 @@ class Learner:
         return self
 
     def create_opt(self):
-        self.opt = torch.optim.Adam(self.model.parameters())
+        self.opt = self.opt_func(self.model.parameters(), lr=self.lr)
 
     def fit(self, n_epoch, lr=None, wd=None, cbs=None, reset_opt=False, start_epoch=0):
         self.add_cbs(cbs)
@@ -129,14 +131,14 @@ class Learner:
             self.model.train()
             self.training = True
             self._fire("before_train")
-            for batch in self._data():
+            for batch in self._data("train"):
                 self.one_batch(batch)
             self._fire("after_train")
             self.model.eval()
             self.training = False
             self._fire("before_validate")
             with torch.no_grad():
-                for batch in self._data():
+                for batch in self._data("valid"):
                     self.one_batch(batch)
             self._fire("after_validate")
             self._fire("after_epoch")
@@ -170,8 +172,8 @@ class Learner:
             self.opt.zero_grad()
         self._fire("after_batch")
 
-    def _data(self):
-        return self.dls.train if self.dls is not None else DataLoader([])
+    def _data(self, part):
+        return getattr(self.dls, part) if self.dls is not None else DataLoader([])
 
     def _fire(self, event):
         for callback in self.cbs:
