@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 from gradsight.interp.entries import explore_module
@@ -37,7 +37,7 @@ for _rule in ALL:
         _BY_KIND.setdefault(_kind, []).append(_rule)
 
 
-@lru_cache(maxsize=None)
+@cache
 def library_model(module: str) -> Source | None:
     """Our model of a module of a library, read once; it is text for the machine, and is never imported."""
     parts = module.split(".")

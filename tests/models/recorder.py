@@ -110,7 +110,9 @@ def main() -> int:
         missing = sorted(set(kept["orders"]) - set(found["orders"]))
         for name in wrong:
             print(f"{name}: {found['orders'][name]}\n  instead of {kept['orders'].get(name)}")
-        print(f"{len(found['orders'])} programs under {found['versions']}; {len(wrong)} differ; not run: {missing}")
+        print(
+            f"{len(found['orders'])} programs under {found['versions']}; {len(wrong)} differ; not run: {missing}"
+        )
         return 1 if wrong or missing or found["versions"] != kept["versions"] else 0
     print(json.dumps(found, indent=1))
     return 0

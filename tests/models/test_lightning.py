@@ -219,7 +219,9 @@ def test_fabric_loop_that_never_clears_is_told() -> None:
 
 
 def test_fabric_loop_without_a_graph_is_told() -> None:
-    check(FABRIC.replace("CLEAR", "opt.zero_grad()").replace("LOSS", ".detach()  # GS203").replace("MARK", ""))
+    check(
+        FABRIC.replace("CLEAR", "opt.zero_grad()").replace("LOSS", ".detach()  # GS203").replace("MARK", "")
+    )
 
 
 def test_fabric_loop_that_clears_is_silent() -> None:

@@ -289,7 +289,9 @@ class Calls(Expressions):
         if not isinstance(kwargs, OpenKeywords):
             return None
         spread = kwargs.spread
-        return self.get_item(spread, name, self.node) if isinstance(spread, Unknown) else Unknown(f"item {name}")
+        return (
+            self.get_item(spread, name, self.node) if isinstance(spread, Unknown) else Unknown(f"item {name}")
+        )
 
     def missing_argument(self, function: Function, parameter: ast.arg) -> Any:
         return Unknown(f"argument {parameter.arg} was not given")

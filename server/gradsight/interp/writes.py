@@ -284,9 +284,7 @@ class Writer(Recorder):
         target: Any = node
         if site.library and isinstance(node, ast.Return):
             target = node.value or node
-        elif site.library and isinstance(node, ast.Call) and node.args:
-            target = node.args[0]
-        elif site.call is not None and isinstance(node, ast.Call) and node.args:
+        elif (site.library or site.call is not None) and isinstance(node, ast.Call) and node.args:
             target = node.args[0]
         elif isinstance(node, ast.AugAssign):
             target = node.target

@@ -4,7 +4,9 @@ from torch import nn
 
 
 class SegmentationModel(nn.Module):
-    def __init__(self, encoder_name="resnet34", encoder_weights="imagenet", in_channels=3, classes=1, **options):
+    def __init__(
+        self, encoder_name="resnet34", encoder_weights="imagenet", in_channels=3, classes=1, **options
+    ):
         super().__init__()
         self.encoder = nn.Conv2d(in_channels, 64, 3, padding=1)
         self.decoder = nn.Conv2d(64, 16, 3, padding=1)
@@ -21,5 +23,7 @@ class SegmentationModel(nn.Module):
 Unet = UnetPlusPlus = MAnet = Linknet = FPN = PSPNet = PAN = DeepLabV3 = DeepLabV3Plus = SegmentationModel
 
 
-def create_model(arch, encoder_name="resnet34", encoder_weights="imagenet", in_channels=3, classes=1, **options):
+def create_model(
+    arch, encoder_name="resnet34", encoder_weights="imagenet", in_channels=3, classes=1, **options
+):
     return SegmentationModel(encoder_name, encoder_weights, in_channels, classes)

@@ -19,7 +19,14 @@ def main():
         return loss.item()
 
     for trainer in (Engine(update), create_supervised_trainer(net, optimizer, F.mse_loss)):
-        for event in ("STARTED", "EPOCH_STARTED", "ITERATION_STARTED", "ITERATION_COMPLETED", "EPOCH_COMPLETED", "COMPLETED"):
+        for event in (
+            "STARTED",
+            "EPOCH_STARTED",
+            "ITERATION_STARTED",
+            "ITERATION_COMPLETED",
+            "EPOCH_COMPLETED",
+            "COMPLETED",
+        ):
 
             def handler(engine, name=event):
                 log(name)

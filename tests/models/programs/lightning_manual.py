@@ -7,7 +7,13 @@ from programs.lightning_automatic import QUIET
 from recorder import log, logs
 
 
-@logs("training_step", "on_before_backward", "on_after_backward", "on_before_optimizer_step", "on_before_zero_grad")
+@logs(
+    "training_step",
+    "on_before_backward",
+    "on_after_backward",
+    "on_before_optimizer_step",
+    "on_before_zero_grad",
+)
 class Manual(L.LightningModule):
     def __init__(self):
         super().__init__()

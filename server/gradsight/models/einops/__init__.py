@@ -1,6 +1,7 @@
 """einops: rearrangements are views where the memory allows it; reductions and repetitions are operators of torch."""
 
 import torch
+
 from einops.patterns import computed
 
 

@@ -3,9 +3,10 @@
 import argparse
 
 import torch
-from fastai.optimizer import Adam
 from torch import nn
 from torch.utils.data import DataLoader
+
+from fastai.optimizer import Adam
 
 
 class CancelBatchException(Exception):
@@ -94,7 +95,9 @@ class Callback:
 
 
 class Learner:
-    def __init__(self, dls, model, loss_func=None, opt_func=Adam, lr=0.001, splitter=None, cbs=None, **options):
+    def __init__(
+        self, dls, model, loss_func=None, opt_func=Adam, lr=0.001, splitter=None, cbs=None, **options
+    ):
         self.dls = dls
         self.model = model
         self.loss_func = loss_func

@@ -3,19 +3,19 @@
 import torch
 
 
-def OptimWrapper(params=None, opt=None, hp_map=None, convert_groups=True, **options):  # noqa: N802
+def OptimWrapper(params=None, opt=None, hp_map=None, convert_groups=True, **options):
     return opt(params, **options)
 
 
-def Adam(params, lr, **options):  # noqa: N802
+def Adam(params, lr, **options):
     return torch.optim.Adam(params, lr=lr)
 
 
-def SGD(params, lr, **options):  # noqa: N802
+def SGD(params, lr, **options):
     return torch.optim.SGD(params, lr=lr)
 
 
-def RMSProp(params, lr, **options):  # noqa: N802
+def RMSProp(params, lr, **options):
     return torch.optim.RMSprop(params, lr=lr)
 
 

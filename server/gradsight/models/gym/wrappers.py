@@ -1,3 +1,3 @@
 """Wrappers around an environment under the older name."""
 
-from gymnasium.wrappers import *  # noqa: F403
+from gymnasium.wrappers import *

@@ -1,3 +1,3 @@
 """Callbacks under the older name."""
 
-from lightning.pytorch.callbacks import *  # noqa: F403
+from lightning.pytorch.callbacks import *

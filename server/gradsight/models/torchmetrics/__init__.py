@@ -1,6 +1,7 @@
 """torchmetrics: metrics gather numbers without graphs; what they return is there to be logged."""
 
 from torch import nn
+
 from torchmetrics.values import measured
 
 

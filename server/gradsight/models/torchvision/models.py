@@ -28,7 +28,9 @@ class Featured(nn.Module):
         super().__init__()
         self.features = nn.Sequential(nn.Conv2d(3, 512, 3, padding=1), nn.ReLU(inplace=True))
         self.avgpool = nn.AdaptiveAvgPool2d((1, 1))
-        self.classifier = nn.Sequential(nn.Linear(512, 512), nn.ReLU(inplace=True), nn.Linear(512, num_classes))
+        self.classifier = nn.Sequential(
+            nn.Linear(512, 512), nn.ReLU(inplace=True), nn.Linear(512, num_classes)
+        )
 
     def forward(self, x):
         return self.classifier(self.avgpool(self.features(x)).flatten(1))
@@ -48,4 +50,6 @@ def get_model(name, **config):
 
 resnet18 = resnet34 = resnet50 = resnet101 = resnet152 = resnext50_32x4d = wide_resnet50_2 = residual
 vgg11 = vgg13 = vgg16 = vgg19 = vgg16_bn = vgg19_bn = alexnet = featured
-mobilenet_v2 = mobilenet_v3_small = mobilenet_v3_large = efficientnet_b0 = densenet121 = convnext_tiny = featured
+mobilenet_v2 = mobilenet_v3_small = mobilenet_v3_large = efficientnet_b0 = densenet121 = convnext_tiny = (
+    featured
+)

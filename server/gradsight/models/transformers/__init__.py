@@ -1,7 +1,7 @@
 """transformers: the Trainer's order of calls, pretrained models as modules, schedules."""
 
-from transformers.models import *  # noqa: F403
-from transformers.optimization import *  # noqa: F403
+from transformers.models import *
+from transformers.optimization import *
 from transformers.trainer import Seq2SeqTrainer, Trainer
 from transformers.trainer_callback import EarlyStoppingCallback, TrainerCallback
 from transformers.training_args import Seq2SeqTrainingArguments, TrainingArguments

@@ -1,6 +1,7 @@
 """Pretrained models: modules whose outputs depend on their parameters, and whose loss is there if labels are given."""
 
 from torch import nn
+
 from transformers.utils import ModelOutput
 
 
@@ -82,10 +83,14 @@ class Pretrained(PreTrainedModel):
 
 
 AutoModel = AutoModelForCausalLM = AutoModelForMaskedLM = AutoModelForSeq2SeqLM = Pretrained
-AutoModelForSequenceClassification = AutoModelForTokenClassification = AutoModelForQuestionAnswering = Pretrained
+AutoModelForSequenceClassification = AutoModelForTokenClassification = AutoModelForQuestionAnswering = (
+    Pretrained
+)
 AutoModelForMultipleChoice = AutoModelForImageClassification = AutoModelForAudioClassification = Pretrained
 AutoModelForSpeechSeq2Seq = AutoModelForVision2Seq = AutoModelForSemanticSegmentation = Pretrained
 BertModel = BertForSequenceClassification = BertForMaskedLM = BertForTokenClassification = Pretrained
-RobertaModel = RobertaForSequenceClassification = DistilBertModel = DistilBertForSequenceClassification = Pretrained
+RobertaModel = RobertaForSequenceClassification = DistilBertModel = DistilBertForSequenceClassification = (
+    Pretrained
+)
 GPT2Model = GPT2LMHeadModel = T5ForConditionalGeneration = T5EncoderModel = LlamaForCausalLM = Pretrained
 ViTModel = ViTForImageClassification = Wav2Vec2Model = Wav2Vec2ForCTC = Pretrained

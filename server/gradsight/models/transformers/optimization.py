@@ -28,7 +28,9 @@ def get_polynomial_decay_schedule_with_warmup(
     return LambdaLR(optimizer, lambda step: 1.0)
 
 
-def get_scheduler(name, optimizer, num_warmup_steps=None, num_training_steps=None, scheduler_specific_kwargs=None):
+def get_scheduler(
+    name, optimizer, num_warmup_steps=None, num_training_steps=None, scheduler_specific_kwargs=None
+):
     return LambdaLR(optimizer, lambda step: 1.0)
 
 

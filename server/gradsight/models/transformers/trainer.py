@@ -5,6 +5,7 @@ import argparse
 import torch
 from torch import nn
 from torch.utils.data import DataLoader
+
 from transformers.models import Pretrained
 from transformers.optimization import get_linear_schedule_with_warmup
 from transformers.trainer_callback import TrainerCallback
@@ -166,7 +167,9 @@ class Trainer:
 
     def create_scheduler(self, num_training_steps, optimizer=None):
         if self.lr_scheduler is None:
-            self.lr_scheduler = get_linear_schedule_with_warmup(optimizer or self.optimizer, 0, num_training_steps)
+            self.lr_scheduler = get_linear_schedule_with_warmup(
+                optimizer or self.optimizer, 0, num_training_steps
+            )
         return self.lr_scheduler
 
     def add_callback(self, callback):

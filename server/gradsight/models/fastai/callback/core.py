@@ -1,5 +1,5 @@
 """Where fastai defines its callbacks."""
 
-from fastai.learner import CancelBatchException, Callback
+from fastai.learner import Callback, CancelBatchException
 
 __all__ = ["Callback", "CancelBatchException"]

@@ -1,6 +1,6 @@
 """Vision: everything of the basics, and learners over a pretrained model."""
 
-from fastai.basics import *  # noqa: F403
+from fastai.basics import *
 from fastai.learner import Learner
 from torchvision.models import Backbone
 

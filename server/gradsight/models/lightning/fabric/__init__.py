@@ -36,7 +36,9 @@ class Fabric:
     def backward(self, tensor, *args, model=None, **kwargs):
         tensor.backward(*args, **kwargs)
 
-    def clip_gradients(self, module, optimizer, clip_val=None, max_norm=None, norm_type=2.0, error_if_nonfinite=True):
+    def clip_gradients(
+        self, module, optimizer, clip_val=None, max_norm=None, norm_type=2.0, error_if_nonfinite=True
+    ):
         if clip_val is not None:
             return nn.utils.clip_grad_value_(module.parameters(), clip_val)
         return nn.utils.clip_grad_norm_(module.parameters(), max_norm)

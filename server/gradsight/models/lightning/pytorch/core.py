@@ -139,7 +139,9 @@ class LightningModule(Hooks, nn.Module):
         trainer.test(self)
 
     @classmethod
-    def load_from_checkpoint(cls, checkpoint_path, map_location=None, hparams_file=None, strict=None, **kwargs):
+    def load_from_checkpoint(
+        cls, checkpoint_path, map_location=None, hparams_file=None, strict=None, **kwargs
+    ):
         return cls(**kwargs)
 
     @property
@@ -266,4 +268,3 @@ class LightningModule(Hooks, nn.Module):
 
     def save_hyperparameters(self, *names, ignore=None, frame=None, logger=True):
         pass
-

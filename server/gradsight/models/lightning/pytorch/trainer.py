@@ -1,9 +1,10 @@
 """`Trainer`: the order in which Lightning calls a module, its optimizers and the callbacks."""
 
 import torch
+from torch.utils.data import DataLoader
+
 from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.core import LightningDataModule
-from torch.utils.data import DataLoader
 
 
 class Trainer:
@@ -84,7 +85,9 @@ class Trainer:
     def validate(self, model=None, dataloaders=None, ckpt_path=None, verbose=True, datamodule=None):
         model = model if model is not None else self.lightning_module
         self._attach(model, datamodule, "validate")
-        self._validate(model, self._loader(dataloaders, datamodule, model, "val_dataloader") or DataLoader([]))
+        self._validate(
+            model, self._loader(dataloaders, datamodule, model, "val_dataloader") or DataLoader([])
+        )
         return []
 
     def test(self, model=None, dataloaders=None, ckpt_path=None, verbose=True, datamodule=None):
@@ -229,7 +232,9 @@ class Trainer:
         elif configured is not None:
             optimizers.append(configured)
         self.optimizers = optimizers
-        self.lr_scheduler_configs = [one if isinstance(one, dict) else {"scheduler": one} for one in schedulers]
+        self.lr_scheduler_configs = [
+            one if isinstance(one, dict) else {"scheduler": one} for one in schedulers
+        ]
         if not model.automatic_optimization:
             for optimizer in optimizers:
                 self._before_each_step(model, optimizer)

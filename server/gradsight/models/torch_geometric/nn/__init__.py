@@ -48,7 +48,9 @@ class Convolution(nn.Module):
         return self.lin(x).index_select(0, edge_index[0])
 
 
-GCNConv = SAGEConv = GATConv = GATv2Conv = GraphConv = TransformerConv = ChebConv = TAGConv = SGConv = Convolution
+GCNConv = SAGEConv = GATConv = GATv2Conv = GraphConv = TransformerConv = ChebConv = TAGConv = SGConv = (
+    Convolution
+)
 
 
 def global_mean_pool(x, batch, size=None):
