@@ -11,7 +11,7 @@ BIOME = $(NODE) node_modules/@biomejs/biome/bin/biome
 PYTEST_FLAGS ?= -n 2 --dist worksteal
 REPORTS = build/reports
 
-.PHONY: help demo test test-python test-facts test-client test-torch test-vscode pictures vsix vscode site settings lint format typecheck fuzz facts \
+.PHONY: help demo test test-python test-facts test-client test-torch test-models test-vscode pictures vsix vscode site settings lint format typecheck fuzz facts \
     pins clean setup-python setup-node
 
 help:
@@ -21,6 +21,7 @@ help:
 	@echo 'make test-torch TORCH=2.5.1  run the tests of the probe on another torch, in an environment under build/'
 	@echo 'make vsix       pack the VS Code extension for this machine (TARGETS=all: for every platform)'
 	@echo 'make vscode     open VS Code in a browser, with the extension and a sample workspace'
+	@echo 'make test-models  hold the models of libraries against the libraries, in an environment of their own'
 	@echo 'make test-vscode  drive the packed extension in a real VS Code'
 	@echo 'make pictures   the same, and take the pictures of the manual from it'
 	@echo 'make site       build the manual as a web site'
@@ -60,6 +61,13 @@ test-client: setup-node
 	$(TSC) --project .
 	$(BIOME) check --error-on-warnings
 	$(NODE) client/build.mjs
+
+# The libraries have an environment of their own; torch comes first, so that nothing else chooses it.
+test-models: setup-python
+	@test -x build/models/bin/python || $(VENV) -m venv build/models
+	@build/models/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	@build/models/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/models/requirements.txt
+	OMP_NUM_THREADS=1 build/models/bin/python tests/models/recorder.py --check
 
 # Empty: this machine.
 TARGETS =

@@ -7,10 +7,13 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 
 from gradsight.detect import AllDetectors
 from gradsight.interp.entries import explore_module
-from gradsight.interp.machine import Program, Unwanted
+from gradsight.interp.importing import OURS
+from gradsight.interp.machine import Audience, Program, Unwanted
 from gradsight.interp.memory import Memory, Record
 from gradsight.interp.parsing import parse_text, reparse
 from gradsight.model.card import TensorCard
@@ -27,10 +30,22 @@ from gradsight.rules import ALL, rule_of
 Finder = Callable[[str, int, str], "Source | None"]
 Stop = Callable[[], bool]
 log = logging.getLogger(__name__)
+MODELS = Path(__file__).with_name("models")
+"""What we know of libraries: a folder of Python files, laid out as the libraries are."""
 _BY_KIND: dict[str, list[Rule]] = {}
 for _rule in ALL:
     for _kind in _rule.kinds:
         _BY_KIND.setdefault(_kind, []).append(_rule)
+
+
+@cache
+def library_model(module: str) -> Source | None:
+    """Our model of a module of a library, read once; it is text for the machine, and is never imported."""
+    parts = module.split(".")
+    for file in (MODELS.joinpath(*parts, "__init__.py"), MODELS.joinpath(*parts).with_suffix(".py")):
+        if file.is_file():
+            return Source(f"{OURS}{module}", file.read_text(encoding="utf-8"), library=parts[0])
+    return None
 
 
 def analyze(source: Source, settings: Settings | None = None, finder: Finder | None = None) -> Report:
@@ -82,8 +97,7 @@ class Analyser:
             memory = self._memories.get(source.path)
             if memory is None:
                 return ()
-        program = Program(load())
-        program.finder = finder
+        program = _program(finder, settings)
         with collector_paused():
             return tuple(_cards(program, source, memory, first_line, last_line))
 
@@ -106,8 +120,11 @@ class Analyser:
         else:
             parsed = reparse(source.path, source.text, memory.text, memory.units, memory.window)
             memory.take_over(parsed.grafts)
-        program = Program(table, AllDetectors())
-        program.finder, program.is_unwanted = finder, stop
+        if settings.models and source.path.startswith(os.path.join(settings.models, "")):
+            # A model speaks of other programs; alone it is text.
+            return Report(source.path, syntax_problems=tuple(parsed.problems))
+        program = _program(finder, settings, AllDetectors())
+        program.is_unwanted = stop
         records: list[Record] | None = []
         if parsed.units:
             memory.text, memory.window = source.text, parsed.window
@@ -121,6 +138,14 @@ class Analyser:
             if records is not None:
                 self._memories[source.path] = memory
         return _report(source, settings, records or [], parsed.problems, memory.depends_on)
+
+
+def _program(finder: Finder | None, settings: Settings | None, audience: Audience | None = None) -> Program:
+    program = Program(load(), audience)
+    program.finder, program.models = finder, library_model
+    if settings is not None and settings.models:
+        program.own_models = os.path.join(settings.models, "")
+    return program
 
 
 @contextmanager

@@ -29,6 +29,9 @@ ALL = (
     Generated("constraints.txt", "gradsight_dev.pins", "make pins"),
     Generated("package.json", "gradsight_dev.settings_schema", "make settings"),
     Generated("docs/settings.md", "gradsight_dev.settings_schema", "make settings"),
+    Generated(
+        "docs/libraries.md", "gradsight_dev.library_page", ".venv/bin/python -m gradsight_dev.library_page"
+    ),
     Generated("docs/rules", "gradsight_dev.rule_pages", ".venv/bin/python -m gradsight_dev.rule_pages"),
 )
 

@@ -87,6 +87,10 @@ WORDS: dict[str, Words] = {
         "Larger files are not checked, and it is said so: an analysis needs several hundred times the size of a file.",
         extra={"exclusiveMinimum": 0, "maximum": LARGEST},
     ),
+    "models": Words(
+        "A folder of the project with your own [models of libraries](your-trainer.md): Python files that say in which order a "
+        "trainer calls backward, step and your code. They are read, never run."
+    ),
     "inlayHints": Words(
         "Show behind each tensor whether it is a leaf, which operator made it, and its version."
     ),
@@ -250,6 +254,7 @@ select = ["GS"]
 ignore = ["softmax-before-loss"]
 severity = { GS302 = "error" }
 exclude = ["third_party/"]
+models = "gradsight_models"
 ```
 
 | setting | default | in `pyproject.toml` | |

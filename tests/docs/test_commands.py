@@ -61,12 +61,14 @@ def prepare(folder: Path, page: str) -> None:
     """A repository with the files that the page shows, and a package in src/."""
     for block in blocks("python", page=page):
         if block.title.endswith(".py"):
+            (folder / block.title).parent.mkdir(exist_ok=True)
             (folder / block.title).write_text(block.text, encoding="utf-8")
     if page == "README.md":
         shutil.copy(ROOT / "client" / "samples" / "first_steps.py", folder)
     (folder / "src").mkdir()
     (folder / "src" / "train.py").write_text(SAFE_PROGRAM)
-    (folder / "pyproject.toml").write_text("[project]\nname = 'example'\n")
+    chosen = "".join(block.text for block in blocks("toml", page=page) if block.title == "pyproject.toml")
+    (folder / "pyproject.toml").write_text(f"[project]\nname = 'example'\n{chosen}")
     programs = folder / ".programs"
     programs.mkdir()
     for name, test in STAND_INS.items():

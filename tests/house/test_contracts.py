@@ -66,6 +66,18 @@ def test_the_agent_imports_the_standard_library_and_torch_alone() -> None:
     assert not strangers
 
 
+def test_models_of_libraries_import_nothing_of_ours() -> None:
+    """They are text for the machine: no package of the product, and nothing in them is ever imported."""
+    models = SERVER / "gradsight" / "models"
+    assert not (models / "__init__.py").exists()
+    assert not [
+        f"{relative(path)}: {name}"
+        for path in sorted(models.rglob("*.py"))
+        for name in needed_imports(path)
+        if name.split(".")[0] in ("gradsight", "gradsight_dev")
+    ]
+
+
 def test_the_agent_is_written_in_the_python_of_its_oldest_interpreter() -> None:
     for path in sorted((SERVER / "gradsight" / "agent").rglob("*.py")):
         ast.parse(path.read_text(), filename=str(path), feature_version=(3, 9))

@@ -7,6 +7,7 @@ from typing import Any
 
 from gradsight.detect.missing_claims import ABSENCES, ClaimKey
 from gradsight.detect.path import Path
+from gradsight.interp.library_places import steps_for_user
 from gradsight.interp.machine import Arm
 from gradsight.interp.syntax import remembered
 from gradsight.model.events import Event, Step
@@ -48,6 +49,9 @@ class Claims:
         """Claim something once per place (and `key`)."""
         if kind in REFUSALS and (self.path.frame.expecting if kind in IMMEDIATE else site.expected):
             return
+        if site.unit.library or (site.library and kind == "inplace-recorded"):
+            # Of what a library does there is nothing to say but its faults, and those where the user's code stands.
+            return
         identity = (kind, site.key, key)
         if identity in self.reported:
             return
@@ -59,7 +63,7 @@ class Claims:
             return
         if self.path.unheard:
             return
-        trail = tuple(steps or ())
+        trail = steps_for_user(steps or ())
         guards = self.branches_of(site.guards)
         nested = max(1, len(guards))
         for step in trail:

@@ -16,6 +16,8 @@ from gradsight.model.tensors import Edge, Node, Tensor
 from gradsight.model.trace import Assigned, Augmented, Stored
 from gradsight.model.values import Instance
 
+SCALES = {"mul", "div", "neg"}
+
 
 class GraphLeaks:
     """What holds a graph after its backward has run."""
@@ -112,8 +114,8 @@ class GraphLeaks:
         return False
 
     def differentiated(self) -> dict[Edge | None, Tensor]:
-        """The losses whose backward ran, by their nodes."""
-        return {run.loss.edge(): run.loss for run in self.path.backwards}
+        """The losses whose backward ran, by their nodes; of `(loss / 4).backward()` `loss` is one too."""
+        return {edge: run.loss for run in self.path.backwards for edge in multiples(run.loss.edge())}
 
     def kept_alive_by(self, site: Site, loss: Tensor, target: str) -> None:
         steps = [Step("made", loss.site, "made here"), *self.path.call_steps(site)]
@@ -128,6 +130,15 @@ def adds_graph(value: Any) -> bool:
         and value.needs_grad() is True
         and value.node is not None
     )
+
+
+def multiples(edge: Edge | None) -> list[Edge | None]:
+    """The node of a value, and of what it is a plain multiple of."""
+    found = [edge]
+    while isinstance(edge, Node) and edge.op in SCALES and len(edge.inputs) == 1:
+        edge = edge.inputs[0]
+        found.append(edge)
+    return found
 
 
 def dead_graphs(start: Node | None, losses: dict[Edge | None, Tensor]) -> list[Tensor]:

@@ -32,7 +32,7 @@ class Assignment(MachineState):
     def bind(self, name: str, value: Any) -> None:
         """Bind a name in the running frame."""
         frame = self.frame
-        if isinstance(value, Tensor) and not value.label:
+        if isinstance(value, Tensor) and not value.label and not frame.unit.library:
             value.label = name
         if frame.watched is not None:
             frame.watched.pop(name, None)

@@ -44,6 +44,12 @@ CONTAINERS = {"builtins.dict", "builtins.list", "collections.OrderedDict", "coll
 EXCEPTIONS = ("Error", "Exception", "Warning", "Interrupt", "StopIteration", "Exit")
 
 
+class OpenKeywords(dict[str, Any]):
+    """The arguments of a call into which a dict was spread of which not all is known."""
+
+    spread: Any = None
+
+
 class Calls(Expressions):
     """Calling functions, making classes and instances."""
 
@@ -78,6 +84,9 @@ class Calls(Expressions):
                 kwargs[keyword.arg] = value
             elif isinstance(value, Mapping):
                 kwargs.update({key: item for key, item in value.items.items() if isinstance(key, str)})
+            if keyword.arg is None and (isinstance(value, Unknown) or not getattr(value, "exact", True)):
+                kwargs = OpenKeywords(kwargs)
+                kwargs.spread = value
         return args, kwargs
 
     def call(self, function: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
@@ -183,7 +192,7 @@ class Calls(Expressions):
             function.name, function.unit, names, Scope(names, function.scope), frame.depth + 1, self.numbering
         )
         callee.function = function
-        callee.call_site = self.site(node)
+        callee.call_site = Site(node, frame)
         callee.guards = frame.guards
         callee.loops = frame.loops
         if frame.expecting and (frame.expecting == "specific" or is_argument(node, frame)):
@@ -206,7 +215,7 @@ class Calls(Expressions):
             around = tuple(one for one in function.wrappers if self.wraps_resumes(one[0]))
             stream = Stream(self.run_generator(callee, syntax.body, around), exact=True)
             if function.wraps_context:
-                manager = Opaque("context", function.name, callee.call_site)
+                manager = Opaque("context", function.name, self.site(node))
                 manager.state["stream"] = stream
                 manager.state["catches"] = catches_at_yield(syntax)
                 manager.state["made_by"] = (function, args, kwargs)
@@ -221,6 +230,8 @@ class Calls(Expressions):
             if restore is not None:
                 restore()
         result = status.value if isinstance(status, Returned) else None
+        if frame.unit.library and not callee.unit.library and result is not None:
+            frame.handed = Site(callee.exit or syntax, callee)
         self.function_returned(function, callee, args, result, node)
         return result
 
@@ -261,7 +272,8 @@ class Calls(Expressions):
             elif name in given:
                 names[name] = given.pop(name)
             elif index >= first_default:
-                names[name] = function.defaults[index - first_default]
+                default = function.defaults[index - first_default]
+                names[name] = self.perhaps_given(kwargs, name) if default is None else default
             else:
                 names[name] = self.missing_argument(function, parameter)
         if signature.vararg is not None:
@@ -271,12 +283,22 @@ class Calls(Expressions):
             if name in given:
                 names[name] = given.pop(name)
             elif name in function.keyword_defaults:
-                names[name] = function.keyword_defaults[name]
+                default = function.keyword_defaults[name]
+                names[name] = self.perhaps_given(kwargs, name) if default is None else default
             else:
                 names[name] = self.missing_argument(function, parameter)
         if signature.kwarg is not None:
-            names[signature.kwarg.arg] = Mapping(given)
+            names[signature.kwarg.arg] = Mapping(given, not isinstance(kwargs, OpenKeywords))
         return names
+
+    def perhaps_given(self, kwargs: dict[str, Any], name: str) -> Any:
+        """An argument that is None unless a dict that was spread into the call holds it, as a batch holds `labels`."""
+        if not isinstance(kwargs, OpenKeywords):
+            return None
+        spread = kwargs.spread
+        return (
+            self.get_item(spread, name, self.node) if isinstance(spread, Unknown) else Unknown(f"item {name}")
+        )
 
     def missing_argument(self, function: Function, parameter: ast.arg) -> Any:
         return Unknown(f"argument {parameter.arg} was not given")

@@ -142,15 +142,25 @@ class Onlooker(Explorer):
         self.candidate = node
         return True
 
-    def run_entry(self, key: tuple[Unit, str], previous: Any, body: Body, budget: int, context: str) -> None:
+    def run_entry(
+        self,
+        key: tuple[Unit, str],
+        previous: Any,
+        body: Body,
+        budget: int,
+        context: str,
+        most_paths: int = 4,
+    ) -> None:
         if self.chosen(key, self.candidate):
-            self.explore(Record(), body, budget, 4, context)
+            self.explore(Record(), body, budget, most_paths, context)
 
     def run_chosen(self) -> None:
         """Execute the chosen functions and methods, each by itself."""
         for value in list(self.namespace.values()):
             kind, unit = type(value).__name__, getattr(value, "unit", None)
             if unit in self.alive and kind == "ClassValue":
+                self.candidate = None
+                self.drive(value, {})
                 self.run_class(value, {})
             elif unit in self.alive and kind == "Function":
                 self.run_function(value, {})

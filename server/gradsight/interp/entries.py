@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from gradsight.interp.drivers import DRIVER_PATHS, called_by_library, driver_budget, driver_of
 from gradsight.interp.importing import Importing
 from gradsight.interp.machine import PathEnded, Program, RaisedError, Unwanted
 from gradsight.interp.memory import Memory, Record, binders_of, names_bound, only_defines, rests_on
@@ -153,6 +154,9 @@ class Explorer:
                 functions.append(value)
             elif isinstance(value, ClassValue) and value.unit in self.alive:
                 classes.append(value)
+        for cls in classes:
+            self.give_up_if_unwanted(previous)
+            self.drive(cls, previous)
         for cls in classes:
             self.give_up_if_unwanted(previous)
             self.run_class(cls, previous)
@@ -371,6 +375,24 @@ class Explorer:
                 (cls.unit, f"{cls.name}.{method.name}{'+' * place}"), previous, body, budget, context
             )
 
+    def drive(self, cls: ClassValue, previous: dict[tuple[Unit, str], Record]) -> None:
+        """Start a class of a library as the library does, unless all that the library calls was executed."""
+        driver = driver_of(cls)
+        if driver is None or cls.unit is None or called_by_library(cls) <= self.executed:
+            return
+
+        def body(machine: EntryMachine) -> None:
+            assert cls.unit is not None
+            machine.frame = self.outer_frame(machine, cls.unit)
+            receiver = self.make_receiver(machine, cls)
+            machine.frame = self.outer_frame(machine, cls.unit)
+            machine.call_function(driver, [receiver], {}, cls.node or ast.Pass())
+
+        shared = self.shared
+        key = (cls.unit, f"{cls.name}.{driver.name}")
+        self.run_entry(key, previous, body, driver_budget(cls), "driver", DRIVER_PATHS)
+        self.shared = shared
+
     def run_entry(
         self,
         key: tuple[Unit, str],
@@ -378,6 +400,7 @@ class Explorer:
         body: Callable[[EntryMachine], None],
         budget: int,
         context: str,
+        most_paths: int = 4,
     ) -> None:
         """Execute one entry, or take what is remembered of it."""
         known = previous.get(key)
@@ -385,7 +408,7 @@ class Explorer:
             record = known
         else:
             record = Record()
-            self.explore(record, body, budget, 4, context)
+            self.explore(record, body, budget, most_paths, context)
             record.asked |= names_bound(key[0])
             record.units = rests_on(record.asked, self.binders, self.memory.unit_asked)
         self.memory.records[key] = record
@@ -421,7 +444,8 @@ class Explorer:
         init, _ = cls.find("__init__")
         if isinstance(init, Function):
             try:
-                machine.call_function(init, [instance], {}, init.node)
+                place = cls.node if init.unit.library and cls.node is not None else init.node
+                machine.call_function(init, [instance], {}, place)
             except (RaisedError, PathEnded):
                 instance.open = True
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from gradsight.interp.engine import Machine
@@ -10,9 +11,11 @@ from gradsight.interp.machine import PathEnded, Program, RaisedError
 from gradsight.interp.memory import names_bound
 from gradsight.model.sites import Unit
 from gradsight.model.source import Source
-from gradsight.model.values import MISSING, Names, Pending, PythonModule
+from gradsight.model.values import MISSING, External, Names, Pending, PythonModule
 
 Finder = Callable[[str, int, str], Source | None]
+OURS = "model of "
+"""How the path of one of our models begins; it names a module and no file."""
 IMPORT_STATE = (
     "frame", "node", "unheard", "asked", "decisions", "script", "grad_mode", "inference", "autocast", "mode_site",
 )  # fmt: skip
@@ -31,19 +34,43 @@ class Importing(Machine):
         self.modules = modules
 
     def find_module(self, name: str, level: int) -> PythonModule | None:
+        """A module of the workspace or of the user's own models, else our model of a library."""
         finder: Finder | None = self.program.finder
-        if finder is None:
-            return None
-        path = self.frame.unit.path
-        source = finder(name, level, path)
+        importer = self.frame.unit
+        is_ours = importer.path.startswith(OURS)
+        source = self.from_workspace(finder, name, level) if finder is not None and not is_ours else None
+        is_theirs = source is not None
+        if source is None and not level:
+            source = self.program.models(name)
         if source is None:
             return None
         known = self.modules.get(source.path)
         if known is None:
             known = self.modules[source.path] = PythonModule(name, source.path)
             known.source = source
-            self.program.depends_on.add(source.path)
+            if is_theirs:
+                self.program.depends_on.add(source.path)
         return known
+
+    def from_workspace(self, finder: Finder, name: str, level: int) -> Source | None:
+        """A module beside the importing file or in its project, else one of the user's own models."""
+        folder = self.program.own_models
+        source = finder(name, level, self.frame.unit.path)
+        if not folder:
+            return source
+        if source is None and not level:
+            source = finder(name, 0, f"{folder}__init__.py")
+            if source is not None and not source.path.startswith(folder):
+                return None
+        if source is not None and source.path.startswith(folder) and not source.library:
+            source = replace(source, library=name.partition(".")[0] or "a library")
+        return source
+
+    def absent_name(self, module: PythonModule, name: str) -> Any:
+        """A model has only what matters for gradients; of the rest of its library no more is known than without it."""
+        if module.source is not None and module.source.library:
+            return External(f"{module.name}.{name}")
+        return self.gap(f"{name} is not in {module.name}")
 
     def load_module(self, module: PythonModule) -> None:
         if module.loaded or module.source is None:

@@ -155,7 +155,7 @@ class Library(Copying):
                 value = names[name] = self.resolve_import(value, self.node)
             return self.private_value(names, name, value) if self.isolated else value
         inner = self.find_module(f"{module.name}.{name}", 0)
-        return inner if inner is not None else self.gap(f"{name} is not in {module.name}")
+        return inner if inner is not None else self.absent_name(module, name)
 
     # -- calls -------------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gradsight.interp.deferred import divide
+from gradsight.interp.library_places import place_for_user
 from gradsight.interp.parsing import parse_text
 from gradsight.interp.quantities import FILLS, LENGTH, MORE, TRUTH, Assumed, Question
 from gradsight.interp.syntax import remembered
@@ -100,6 +101,10 @@ class Program:
         self.table = table
         self.audience: Audience = audience if audience is not None else Deaf()
         self.finder: Any = None
+        self.models: Callable[[str], Source | None] = lambda _: None
+        """Hands in our model of a library's module, by the name of the module."""
+        self.own_models = ""
+        """How the paths of the user's own models begin; empty if there are none."""
         self.is_unwanted: Callable[[], bool] = lambda: False
         """Asked between entries: whether nobody waits for the outcome any more."""
         self.machine_facts: dict[str, Unknown] = {}
@@ -111,7 +116,7 @@ class Program:
         """The units of a workspace module, parsed once."""
         units = self.parsed.get(source.path)
         if units is None:
-            units = self.parsed[source.path] = parsed_units(source.path, source.text)
+            units = self.parsed[source.path] = parsed_units(source.path, source.text, source.library)
         return units
 
     def divided(self, source: Source) -> tuple[list[Unit], dict[str, list[Unit]]]:
@@ -121,16 +126,19 @@ class Program:
         if known is None:
 
             def is_foreign(name: str, level: int) -> bool:
-                return level == 0 and finder(name, 0, source.path) is None
+                return level == 0 and (finder is None or finder(name, 0, source.path) is None)
 
             known = self.divisions[source.path] = divide(self.units_of(source), is_foreign)
         return known[0], dict(known[1])
 
 
 @lru_cache(maxsize=256)
-def parsed_units(path: str, text: str) -> list[Unit]:
+def parsed_units(path: str, text: str, library: str = "") -> list[Unit]:
     """The units of a module's text; the same text is parsed once."""
-    return parse_text(path, text).units
+    units = parse_text(path, text).units
+    for unit in units:
+        unit.library = library
+    return units
 
 
 class Deaf:
@@ -212,7 +220,9 @@ class MachineState:
     # -- places and events -------------------------------------------------------------------------------------------
 
     def site(self, node: ast.AST | None = None) -> Site:
-        """The place of a syntax node in the running frame."""
+        """The place of a syntax node in the running frame; what a library does happens where the user's code has it do that."""
+        if self.frame.unit.library:
+            return place_for_user(node if node is not None else self.node, self.frame)
         return Site(node if node is not None else self.node, self.frame)
 
     def refuse(self, fact: Fact, assumption: str = "") -> None:
@@ -224,8 +234,16 @@ class MachineState:
 
     def gap(self, reason: str, node: ast.AST | None = None) -> Unknown:
         """Not knowing, with its reason, counted."""
+        unit = self.frame.unit
         line = int(getattr(node if node is not None else self.node, "lineno", 0))
-        key = (reason, self.frame.unit, line)
+        if unit.library:
+            if reason.startswith(f"call of {unit.library}."):
+                # What a model leaves open of its own library is meant to be unknown.
+                return Unknown(reason)
+            place = self.site(node)
+            reason = f"model of {unit.library}, line {line + unit.offset}: {reason}"
+            unit, line = place.unit, int(getattr(place.node, "lineno", 0))
+        key = (reason, unit, line)
         self.gaps[key] = self.gaps.get(key, 0) + 1
         return Unknown(reason)
 

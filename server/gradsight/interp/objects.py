@@ -362,6 +362,11 @@ class Objects(FunctionObjects):
             return self.class_method(receiver, name, args, kwargs, node)
         if kind is PythonModule:
             return self.call(self.get_attribute(receiver, name, node), args, kwargs, node)
+        if kind is Number and name == "backward" and receiver.cuts:
+            # Python refuses what a tensor without a graph would refuse, for the same reason.
+            plain = Tensor(self.site(node), shape=())
+            plain.cuts = receiver.cuts
+            return self.tensor_method(plain, name, args, kwargs, node)
         if kind is Number or isinstance(receiver, (int, float)):
             if name in ("item", "tolist", "real"):
                 return receiver

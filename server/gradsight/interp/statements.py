@@ -131,6 +131,7 @@ class Statements(Loops):
         return CONTINUE
 
     def do_return(self, node: ast.Return) -> Any:
+        self.frame.exit = node
         return Returned(self.evaluate(node.value) if node.value is not None else None)
 
     def do_assign(self, node: ast.Assign) -> Any:

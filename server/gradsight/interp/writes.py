@@ -237,7 +237,7 @@ class Writer(Recorder):
     def call_steps(self, site: Site) -> list[Step]:
         """The calls that led to a place inside a function; one that is tried by itself was entered at its definition."""
         return [
-            Step("call", caller, ENTERED if isinstance(caller.node, FUNCTIONS) else "called from here")
+            Step("call", caller, HOW_CALLED.get(type(caller.node), "called from here"))
             for caller in site.callers()[:3]
         ]
 
@@ -245,7 +245,9 @@ class Writer(Recorder):
         """The source text of what is being written, short enough to speak of."""
         node = site.node if site.call is None else site.call.node
         target: Any = node
-        if site.call is not None and isinstance(node, ast.Call) and node.args:
+        if site.library and isinstance(node, ast.Return):
+            target = node.value or node
+        elif (site.library or site.call is not None) and isinstance(node, ast.Call) and node.args:
             target = node.args[0]
         elif isinstance(node, ast.AugAssign):
             target = node.target
@@ -343,6 +345,10 @@ def clash(target: Tensor, other: Tensor) -> bool:
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 WRITING_FUNCTION = re.compile(r"torch\.(Tensor\.|nn\.functional\.)?[a-z]\w*[a-z0-9]_")
 ENTERED = "taken to be called from elsewhere"
+HOW_CALLED: dict[type, str] = {
+    ast.ClassDef: "nothing in this file starts it: it is run as its library runs it",
+    **dict.fromkeys(FUNCTIONS, ENTERED),
+}
 
 DATA = ("detach", "data")
 SETS_ITEM = frozenset({"index_put_"})

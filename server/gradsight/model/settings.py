@@ -18,6 +18,8 @@ class Settings:
     hints: bool = False
     exclude: tuple[str, ...] = ()
     max_megabytes: float = 2.0
+    models: str = ""
+    """The folder with the user's own models of libraries; none if empty."""
 
     @property
     def most_bytes(self) -> int:

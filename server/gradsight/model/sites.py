@@ -16,7 +16,7 @@ from gradsight.model.source import Span
 class Unit:
     """A piece of a file: `path` and the line offset of its syntax nodes in the file as it is now."""
 
-    __slots__ = ("binds", "first", "height", "lines", "offset", "path", "repaired", "text", "tree")
+    __slots__ = ("binds", "first", "height", "library", "lines", "offset", "path", "repaired", "text", "tree")
 
     def __init__(self, path: str, text: str, tree: list[ast.stmt], first: int = 1) -> None:
         self.path = path
@@ -28,6 +28,8 @@ class Unit:
         self.offset = 0
         """What to add to a node's line number to get the line in the file as it is now."""
         self.lines: list[str] | None = None
+        self.library = ""
+        """The library that the unit is a model of; nothing is ever reported inside such a unit."""
         self.repaired = False
         """Whether broken lines in it were replaced so that the rest could be parsed."""
         self.binds: frozenset[str] | None = None
@@ -72,10 +74,12 @@ class Frame:
     __slots__ = (
         "call_site",
         "depth",
+        "exit",
         "expecting",
         "function",
         "global_names",
         "guards",
+        "handed",
         "loops",
         "name",
         "namespace",
@@ -109,12 +113,16 @@ class Frame:
         self.watched: dict[str, Any] | None = None
         """Names of which a listener wants to hear when they are read, and what it keeps with them."""
         self.yields: Any = None
+        self.exit: ast.AST | None = None
+        """The return statement by which the activation ended."""
+        self.handed: Site | None = None
+        """In a model of a library: where the user's code that it called last has returned a value to it."""
 
 
 class Site:
     """A place in the source, at one moment of one path."""
 
-    __slots__ = ("call", "expected", "frame", "guards", "loops", "node", "unit")
+    __slots__ = ("call", "expected", "frame", "guards", "library", "loops", "node", "unit")
 
     def __init__(self, node: ast.AST, frame: Frame) -> None:
         self.node = node
@@ -126,6 +134,8 @@ class Site:
         """Whether an error that is raised here is caught, and meant to be."""
         self.call: Site | None = None
         """For a place that stands for a layer: where the layer was applied."""
+        self.library = ""
+        """For a place that stands for what a library does: the function of the library that does it."""
 
     @property
     def path(self) -> str:
@@ -153,7 +163,8 @@ class Site:
             return [self.call, *self.call.callers()]
         site = self.frame.call_site
         while site is not None:
-            calls.append(site)
+            if not site.unit.library:
+                calls.append(site)
             site = site.frame.call_site
         return calls
 

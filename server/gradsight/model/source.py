@@ -33,3 +33,5 @@ class Source:
 
     path: str
     text: str
+    library: str = ""
+    """The library that the text is a model of; empty for a program of the user."""

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from gradsight.model.events import SEVERITY_ORDER
@@ -17,6 +18,7 @@ from gradsight.model.finding import Severity
 from gradsight.model.settings import Settings
 from gradsight.rules import ALL
 from gradsight.session import disk
+from gradsight.session.reading import Unreadable, decode, read_bytes
 
 SECTION = b"tool.gradsight"
 FILE = "pyproject.toml"
@@ -67,11 +69,54 @@ def read_configuration(path: str) -> Configuration:
     if not isinstance(section, dict):
         return _unreadable(path, "tool.gradsight is not a table")
     settings, complaints = settings_from(section)
+    if settings.models:
+        settings = located(settings, os.path.dirname(path))
+        complaints += problems_of_models(settings.models, os.path.dirname(path))
     return Configuration(settings, path, tuple(f"{path}: {text}" for text in complaints))
 
 
 def _unreadable(path: str, reason: str) -> Configuration:
     return Configuration(path=path, complaints=(f"{path}: {reason}",), is_unreadable=True)
+
+
+def located(settings: Settings, folder: str) -> Settings:
+    """Settings whose own models are found from anywhere; the files that hold them are not checked themselves."""
+    models = os.path.normpath(os.path.join(folder, settings.models))
+    inside = os.path.relpath(models, folder).replace(os.sep, "/")
+    exclude = settings.exclude if inside.startswith(".") else (*settings.exclude, f"/{inside}/")
+    return replace(settings, models=models, exclude=exclude)
+
+
+@lru_cache(maxsize=16)
+def problems_of_models(models: str, folder: str) -> tuple[str, ...]:
+    """What is wrong with the user's own models, a sentence for each file; nothing of them is executed."""
+    name = os.path.relpath(models, folder)
+    if not disk.is_folder(models):
+        return (f"models: there is no folder {name}",)
+    problems = []
+    for inside, _, files in sorted(os.walk(models)):
+        for file in sorted(file for file in files if file.endswith(".py")):
+            path = os.path.join(inside, file)
+            problem = _syntax_problem(path)
+            if problem:
+                problems.append(f"models: {os.path.relpath(path, folder)}, {problem}")
+    return tuple(problems)
+
+
+def _syntax_problem(path: str) -> str:
+    import ast
+
+    data = read_bytes(path)
+    text = decode(data) if isinstance(data, bytes) else data
+    if isinstance(text, Unreadable):
+        return text.reason
+    try:
+        ast.parse(text)
+    except SyntaxError as problem:
+        return f"line {problem.lineno or 1}: {problem.msg}"
+    except ValueError as problem:
+        return f"line 1: {problem}"
+    return ""
 
 
 def settings_from(table: Mapping[str, Any], base: Settings | None = None) -> tuple[Settings, tuple[str, ...]]:
@@ -114,6 +159,12 @@ def _strings(value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _folder(value: object) -> str:
+    if not isinstance(value, str):
+        raise BadValueError("the name of a folder is expected")
+    return value
+
+
 def _flag(value: object) -> bool:
     if not isinstance(value, bool):
         raise BadValueError("true or false is expected")
@@ -146,6 +197,7 @@ PARSERS: dict[str, Callable[[object], Any]] = {
     "hints": _flag,
     "exclude": _strings,
     "maxMegabytes": _size,
+    "models": _folder,
 }
 # Names of the model that users write in another way.
 FIELDS = {"maxMegabytes": "max_megabytes"}

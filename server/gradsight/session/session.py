@@ -223,7 +223,14 @@ class Session:
         configuration = self.files.configuration_for(path)
         for complaint in configuration.complaints:
             self.complain(complaint)
-        return options.settings(configuration.settings)
+        settings = options.settings(configuration.settings)
+        if settings.models and not os.path.isabs(settings.models):
+            from gradsight.session.configuration import located, problems_of_models
+
+            settings = located(settings, self.files.root_of(path))
+            for complaint in problems_of_models(settings.models, self.files.root_of(path)):
+                self.complain(f"gradsight.{complaint}")
+        return settings
 
     def complain(self, text: str) -> None:
         """Say once that something was not understood."""

@@ -1,0 +1,23 @@
+"""einops as layers."""
+
+from einops import rearrange, reduce
+from torch import nn
+
+
+class Rearrange(nn.Module):
+    def __init__(self, pattern, **axes_lengths):
+        super().__init__()
+        self.pattern = pattern
+
+    def forward(self, x):
+        return rearrange(x, self.pattern)
+
+
+class Reduce(nn.Module):
+    def __init__(self, pattern, reduction, **axes_lengths):
+        super().__init__()
+        self.pattern = pattern
+        self.reduction = reduction
+
+    def forward(self, x):
+        return reduce(x, self.pattern, self.reduction)

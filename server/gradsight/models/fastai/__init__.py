@@ -1,0 +1,1 @@
+"""fastai: the Learner's order of calls for a batch, and its callbacks."""

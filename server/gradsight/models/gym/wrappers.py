@@ -1,0 +1,3 @@
+"""Wrappers around an environment under the older name."""
+
+from gymnasium.wrappers import *

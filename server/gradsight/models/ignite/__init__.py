@@ -1,0 +1,1 @@
+"""PyTorch Ignite: an engine that calls a function for every batch, and handlers around it."""

@@ -1,0 +1,3 @@
+"""Callbacks under the older name."""
+
+from lightning.pytorch.callbacks import *

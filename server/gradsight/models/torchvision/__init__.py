@@ -1,0 +1,1 @@
+"""torchvision: its models are modules with parameters; datasets and transforms bring no graph."""

@@ -1,0 +1,122 @@
+"""Records in which order a library calls forward, zero_grad, backward, step and hooks: the real one, or our model of it.
+
+`python tests/models/recorder.py --models` executes every program of `programs/` with our models in place of the libraries
+and prints what happened; without the option it does so with the libraries that are installed.  `--write` keeps that in
+`orders.json`, `--check` compares with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import logging
+import os
+import sys
+import warnings
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+ORDERS = HERE / "orders.json"
+MODELS = HERE.parents[1] / "server" / "gradsight" / "models"
+LOG: list[str] = []
+
+
+def log(word: str) -> None:
+    LOG.append(word)
+
+
+def logs(*names: str) -> Any:
+    """Class decorator: the methods of these names note that they were called, before they do what they do."""
+
+    def decorate(cls: type) -> type:
+        for name in names:
+            setattr(cls, name, noting(name, getattr(cls, name)))
+        return cls
+
+    return decorate
+
+
+def noting(name: str, method: Any) -> Any:
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        log(name)
+        return method(*args, **kwargs)
+
+    return noted
+
+
+def programs() -> list[str]:
+    return sorted(path.stem for path in (HERE / "programs").glob("*.py") if path.stem != "__init__")
+
+
+def record_all() -> dict[str, list[str]]:
+    """What every program of an installed library does."""
+    import torch
+
+    torch.manual_seed(0)
+    whole = torch.Tensor.backward
+    torch.Tensor.backward = noting("backward", whole)  # type: ignore[method-assign]
+    orders = {}
+    for name in programs():
+        LOG.clear()
+        try:
+            program = importlib.import_module(f"programs.{name}")
+        except ModuleNotFoundError as problem:
+            if problem.name is None or problem.name.startswith("programs"):
+                raise
+            continue
+        with contextlib.redirect_stdout(sys.stderr):
+            program.main()
+        orders[name] = list(LOG)
+    return orders
+
+
+def versions(names: list[str]) -> dict[str, str]:
+    """The pinned libraries that are installed here."""
+    installed = {}
+    for name in names:
+        try:
+            installed[name] = metadata.version(name).partition("+")[0]
+        except metadata.PackageNotFoundError:
+            continue
+    return installed
+
+
+def pinned() -> dict[str, str]:
+    lines = (HERE / "requirements.txt").read_text().splitlines()
+    pairs = [line.split("==") for line in lines if "==" in line and not line.startswith("#")]
+    return {name.strip(): version.strip() for name, version in pairs}
+
+
+def main() -> int:
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    os.environ.update(CUDA_VISIBLE_DEVICES="", HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
+    sys.modules["recorder"] = sys.modules["__main__"]
+    sys.path.insert(0, str(HERE))
+    if "--models" in sys.argv:
+        sys.path.insert(0, str(MODELS))
+        print(json.dumps(record_all()))
+        return 0
+    found = {"versions": versions(list(pinned())), "orders": record_all()}
+    if "--write" in sys.argv:
+        ORDERS.write_text(json.dumps(found, indent=1) + "\n")
+        return 0
+    if "--check" in sys.argv:
+        kept = json.loads(ORDERS.read_text())
+        wrong = [name for name, order in found["orders"].items() if kept["orders"].get(name) != order]
+        missing = sorted(set(kept["orders"]) - set(found["orders"]))
+        for name in wrong:
+            print(f"{name}: {found['orders'][name]}\n  instead of {kept['orders'].get(name)}")
+        print(
+            f"{len(found['orders'])} programs under {found['versions']}; {len(wrong)} differ; not run: {missing}"
+        )
+        return 1 if wrong or missing or found["versions"] != kept["versions"] else 0
+    print(json.dumps(found, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,228 @@
+"""Lightning: the module that nobody fits, manual optimization, hooks, callbacks, Fabric."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.models.checking import check
+
+
+def lit(body: str, base: str = "import lightning as L", optimizers: str = "") -> str:
+    """A module with one layer, the given methods, and an optimizer."""
+    methods = "\n".join("    " + line for line in body.strip("\n").splitlines())
+    configure = optimizers or "return torch.optim.SGD(self.parameters(), lr=0.1)"
+    return f"""
+{base}
+
+class Lit(L.LightningModule):
+    def __init__(self, width=4):
+        super().__init__()
+        self.save_hyperparameters()
+        self.net = nn.Linear(width, 1)
+
+{methods}
+
+    def configure_optimizers(self):
+        {configure}
+"""
+
+
+WRITE = """
+def training_step(self, batch, batch_idx):
+    x, y = batch
+    out = torch.sigmoid(self.net(x))
+    out *= 2  # GS101
+    return F.mse_loss(out, y)
+"""
+CLEAN = """
+def training_step(self, batch, batch_idx):
+    x, y = batch
+    loss = F.mse_loss(self.net(x), y)
+    self.log("loss", loss)
+    return loss
+"""
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        "import lightning as L",
+        "import lightning.pytorch as L",
+        "import pytorch_lightning as L",
+        "from lightning import pytorch as L",
+    ],
+)
+def test_training_step_is_run_under_every_name_of_the_package(base: str) -> None:
+    check(lit(WRITE, base))
+
+
+def test_trail_names_the_library_and_the_return_that_hands_the_loss_over() -> None:
+    (finding,) = check(lit(WRITE)).findings
+    assert [step.message for step in finding.related] == [
+        "sigmoid keeps its result for backward here",
+        "`Trainer.fit` goes on with what is returned here: this backward needs the old value",
+        "nothing in this file starts it: it is run as its library runs it",
+    ]
+    assert finding.certainty == "certain"
+
+
+def test_clean_module_is_silent() -> None:
+    check(lit(CLEAN))
+
+
+@pytest.mark.parametrize(
+    "optimizers",
+    [
+        "return torch.optim.SGD(self.parameters(), lr=0.1)",
+        "return [torch.optim.SGD(self.parameters(), lr=0.1)]",
+        "opt = torch.optim.SGD(self.parameters(), lr=0.1); return [opt], [torch.optim.lr_scheduler.StepLR(opt, 1)]",
+        "opt = torch.optim.SGD(self.parameters(), lr=0.1); return {'optimizer': opt, 'lr_scheduler': {'scheduler': torch.optim.lr_scheduler.StepLR(opt, 1), 'interval': 'step'}}",
+        "return {'optimizer': torch.optim.SGD(self.parameters(), lr=self.hparams.lr)}",
+    ],
+)
+def test_every_form_of_configure_optimizers_is_understood(optimizers: str) -> None:
+    check(lit(CLEAN, optimizers=optimizers))
+    detached = CLEAN.replace("return loss", "return loss.detach()  # GS203")
+    check(lit(detached, optimizers=optimizers))
+
+
+def test_loss_in_a_dict_is_differentiated() -> None:
+    check(lit(WRITE.replace("return F.mse_loss(out, y)", 'return {"loss": F.mse_loss(out, y), "x": 1}')))
+
+
+def test_number_as_a_loss_is_told_where_it_is_read() -> None:
+    check(lit(CLEAN.replace("return loss", "return loss.item()  # GS202")))
+
+
+def test_batch_may_be_left_out_by_returning_none() -> None:
+    check(lit(CLEAN.replace("return loss", "return loss if batch_idx else None")))
+
+
+def test_gradients_are_there_in_the_hooks_after_backward() -> None:
+    hooks = """
+def on_after_backward(self):
+    self.log("norm", self.net.weight.grad.norm())
+
+def on_before_optimizer_step(self, optimizer):
+    self.log("norm", self.net.weight.grad.norm())
+"""
+    check(lit(CLEAN + hooks))
+
+
+def test_gradients_are_gone_in_the_hook_before_backward() -> None:
+    hooks = """
+def on_before_backward(self, loss):
+    self.log("norm", self.net.weight.grad.norm())  # GS304
+"""
+    check(lit(CLEAN + hooks))
+
+
+def test_validation_needs_no_graph() -> None:
+    steps = """
+def validation_step(self, batch, batch_idx):
+    x, y = batch
+    out = torch.sigmoid(self.net(x))
+    out *= 2
+    self.log("val", F.mse_loss(out, y).item())
+"""
+    check(lit(CLEAN + steps))
+
+
+MANUAL = """
+import lightning as L
+
+class Gan(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.automatic_optimization = False
+        self.one, self.two = nn.Linear(4, 4), nn.Linear(4, 1)
+
+    def training_step(self, batch, batch_idx):
+        first, second = self.optimizers()
+        fake = self.one(batch)
+        loss = self.two(fake.detach()).mean()
+        second.zero_grad()
+        self.manual_backward(loss)
+        second.step()
+        loss = -self.two(fake).mean()
+        CLEAR
+        self.manual_backward(loss)MARK
+        first.step()
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.one.parameters(), lr=0.1), torch.optim.SGD(self.two.parameters(), lr=0.1)
+"""
+
+
+def test_manual_optimization_that_never_clears_is_told() -> None:
+    check(MANUAL.replace("CLEAR", "pass").replace("MARK", "  # GS501"))
+
+
+def test_manual_optimization_that_clears_is_silent() -> None:
+    check(MANUAL.replace("CLEAR", "first.zero_grad()").replace("MARK", ""))
+
+
+def test_toggled_optimizers_train_in_turn() -> None:
+    clears = "first.zero_grad(); self.toggle_optimizer(first)"
+    check(
+        MANUAL.replace("CLEAR", clears)
+        .replace("MARK", "")
+        .replace("        first.step()\n", "        first.step()\n        self.untoggle_optimizer(first)\n")
+    )
+
+
+def test_fit_in_the_same_file_is_followed() -> None:
+    fit = "\nL.Trainer(max_epochs=1).fit(Lit(), torch.utils.data.DataLoader(torch.ones(8, 2)))\n"
+    check(lit(WRITE) + fit)
+    check(lit(CLEAN) + fit)
+
+
+def test_loss_is_kept_alive_by_a_list_of_the_module() -> None:
+    body = CLEAN.replace("self.log(", "self.losses.append(loss)  # GS404\n    self.log(")
+    check(lit(body).replace("super().__init__()", "super().__init__()\n        self.losses = []"))
+
+
+def test_callback_sees_gradients_after_backward() -> None:
+    check("""
+        import lightning as L
+
+        class Norms(L.Callback):
+            def on_after_backward(self, trainer, pl_module):
+                for name, parameter in pl_module.named_parameters():
+                    print(name, parameter.grad.norm())
+
+            def on_before_optimizer_step(self, trainer, pl_module, optimizer):
+                print(pl_module.layer.weight.grad.abs().max())
+    """)
+
+
+FABRIC = """
+from lightning.fabric import Fabric
+
+fabric = Fabric(accelerator="cpu", devices=1)
+fabric.launch()
+net = nn.Linear(4, 1)
+opt = torch.optim.Adam(net.parameters())
+net, opt = fabric.setup(net, opt)
+loader = fabric.setup_dataloaders(torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(8, 4))))
+for (x,) in loader:
+    CLEAR
+    loss = net(x).mean()LOSS
+    fabric.backward(loss)MARK
+    fabric.clip_gradients(net, opt, max_norm=1.0)
+    opt.step()
+"""
+
+
+def test_fabric_loop_that_never_clears_is_told() -> None:
+    check(FABRIC.replace("CLEAR", "pass").replace("LOSS", "").replace("MARK", "  # GS501"))
+
+
+def test_fabric_loop_without_a_graph_is_told() -> None:
+    check(
+        FABRIC.replace("CLEAR", "opt.zero_grad()").replace("LOSS", ".detach()  # GS203").replace("MARK", "")
+    )
+
+
+def test_fabric_loop_that_clears_is_silent() -> None:
+    check(FABRIC.replace("CLEAR", "opt.zero_grad()").replace("LOSS", "").replace("MARK", ""))
