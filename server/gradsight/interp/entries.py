@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradsight.interp.absence import Paths
-from gradsight.interp.importing import Importing
+from gradsight.interp.evidence import Evidence
 from gradsight.interp.machine import PathEnded, Program, RaisedError, Unwanted
 from gradsight.interp.memory import Memory, Record, binders_of, names_bound, only_defines, rests_on
 from gradsight.interp.parsing import parse_text
@@ -60,12 +60,8 @@ CONSTANTS = re.compile(
 LOSS_NAMES = ("loss", "criterion", "objective", "penalty")
 
 
-class EntryMachine(Importing):
+class EntryMachine(Evidence):
     """A machine that knows the workspace and what may be assumed about arguments."""
-
-    def __init__(self, program: Program, module: PythonModule, script: list[bool], budget: int) -> None:
-        super().__init__(program, module, script, budget)
-        self.assuming = False
 
     def run_script(
         self, units: list[Unit], namespace: dict[str, Any], unit_asked: dict[Unit, set[str]] | None
@@ -87,31 +83,8 @@ class EntryMachine(Importing):
         finally:
             self.asked = total | self.asked
 
-    def assumed_tensor(self, value: Unknown) -> Tensor | None:
-        if value.tensor is None and value.argument and self.assuming:
-            tensor = Tensor(self.site())
-            tensor.label = value.argument
-            premise = Maybe(f"{value.argument} carries a graph and backward is called on the result")
-            tensor.requires_grad = premise
-            tensor.node = Node("argument", tensor.site, [], premise, self.tick)
-            value.tensor = tensor
-        return value.tensor
-
-    def argument_as_tensor(self, receiver: Unknown, name: str) -> Tensor | None:
-        if (
-            receiver.argument
-            and self.assuming
-            and name not in PYTHON_METHODS
-            and self.table.find(f"Tensor.{name}") is not None
-        ):
-            return self.assumed_tensor(receiver)
-        return None
-
     def missing_argument(self, function: Function, parameter: ast.arg) -> Any:
         return Unknown(f"argument {parameter.arg}")
-
-
-PYTHON_METHODS = {"items", "keys", "values", "get", "pop", "append", "update", "copy", "split", "index", "count", "sort", "format", "type", "size"}  # fmt: skip
 
 
 class Explorer:

@@ -271,10 +271,14 @@ class ModuleRegistry(TensorApi):
                 return False
             if isinstance(inner, Layer) and (inner.options.get("inexact") or inner.options.get("unknown")):
                 return False
-            for value in inner.attributes.values():
-                if isinstance(value, Unknown) and not value.hint:
+            for name, value in inner.attributes.items():
+                if isinstance(value, Unknown) and not value.hint and self.may_hold_parameters(inner, name):
                     return False
         return True
+
+    def may_hold_parameters(self, owner: Any, name: str) -> bool:
+        """Whether an attribute that is not known can be a module: a size of one of torch's layers is none."""
+        return not isinstance(owner, Layer) or name.isdigit()
 
 
 def kind_of(value: Any) -> str:

@@ -110,8 +110,6 @@ def finding_card(finding: Finding) -> str:
     lines = [f"**{finding.code} {finding.name}** · {finding.severity}", "", finding.message]
     if finding.related:
         lines += ["", *(_step(finding, index) for index in range(len(finding.related)))]
-    if finding.assumption:
-        lines += ["", f"*Assumed: {finding.assumption}.*"]
     lines += shown_by_probe(finding)
     rule = find(finding.code)
     if rule is not None:

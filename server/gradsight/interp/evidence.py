@@ -1,0 +1,496 @@
+"""Unknown values that the program treats as something: stand-ins for modules and optimizers, and graphs through unknown code.
+
+*Stand-in*: a module (or an optimizer) of which nothing is known but that it is one.  A module's stand-in has one parameter
+for all that it may have, and what it returns depends on it and on the tensors it was given.  *Premise*: what must hold for
+that; whatever is concluded on a path with a premise is assumed.
+*Graph of an unknown*: code that is not known returns a value that depends on the tensors it was given; whoever uses the
+value, or an item or attribute of it, as a tensor has one with that graph.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.importing import Importing
+from gradsight.interp.machine import Program
+from gradsight.interp.roles import (
+    MODULE,
+    ONLY_MODULES,
+    OPTIMIZER,
+    SCALER,
+    SCHEDULER,
+    belongs,
+    deeds_of,
+    key_of,
+    role_of,
+    roles_in,
+)
+from gradsight.model.events import Step
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Edge, Maybe, Node, Tensor, any_requires_grad
+from gradsight.model.values import (
+    MISSING,
+    ClassValue,
+    Instance,
+    Layer,
+    Mapping,
+    Opaque,
+    PythonModule,
+    Seq,
+    Slice,
+    Unknown,
+    tensors_in,
+)
+
+PYTHON_METHODS = {"items", "keys", "values", "get", "pop", "append", "update", "copy", "split", "index", "count", "sort", "format", "type", "size", "extend", "insert", "remove", "clear", "join", "replace", "strip", "add", "train", "eval", "apply", "to"}  # fmt: skip
+"""Methods that other objects than tensors have, too."""
+ASKED_OF_TENSORS = {"shape", "dtype", "device", "ndim", "T", "mT", "data"}
+"""Attributes that tell that an argument is a tensor."""
+OF_LEAVES = {"grad", "is_leaf", "requires_grad", "grad_fn", "requires_grad_", "retain_grad", "numpy"}
+"""What depends on whether unknown code gave a tensor back as it was."""
+CLEARING_WORDS = ("zero", "step", "optim", "clear", "reset")
+
+
+class Evidence(Importing):
+    """A machine that takes unknown values for what the program treats them as."""
+
+    def __init__(self, program: Program, module: PythonModule, script: list[bool], budget: int) -> None:
+        super().__init__(program, module, script, budget)
+        self.stand_ins: dict[int, Any] = {}
+        """Stand-ins by the identity of the unknown value; None where nothing is known about its role."""
+        self.unknown_modules: list[tuple[str, Layer]] = []
+        self.unknown_optimizers: list[tuple[str, Opaque, Unknown]] = []
+        self.premises: dict[str, None] = {}
+        """What the stand-ins of this path rest on."""
+        self.told_premises: set[str] = set()
+        """What is assumed of unknown code that tensors of a graph were given to."""
+        self.script_scope: list[ast.AST] = []
+        """The statements of the script's top level: evidence for its own names."""
+        self.assuming = False
+
+    # -- roles ---------------------------------------------------------------------------------------------------------
+
+    def scopes_of(self, key: str) -> list[ast.AST]:
+        """The texts that say what a key of the running frame is."""
+        frame = self.frame
+        function = frame.function
+        if function is None:
+            return self.script_scope
+        first, _, rest = key.partition(".")
+        owner = frame.owner
+        if rest and owner is not None and owner.node is not None and isinstance(frame.receiver, Instance):
+            lineage = frame.receiver.cls.lineage()
+            return [one.node for one in lineage if isinstance(one, ClassValue) and one.node is not None]
+        return [function.node]
+
+    def stand_in_for(self, value: Unknown, expression: ast.AST | None, method: str = "") -> Any:
+        """What an unknown value is taken for, or None."""
+        known = self.stand_ins.get(id(value))
+        if known is not None or value.hint or value.tensor is not None or value.graph is not None:
+            return known
+        key = key_of(expression)
+        role = role_of(key, self.scopes_of(key)) if key else ""
+        if not role and method in ONLY_MODULES:
+            role = MODULE
+        return self.make_stand_in(value, role, key or "it", expression) if role else None
+
+    def make_stand_in(self, value: Unknown, role: str, key: str, node: ast.AST | None) -> Any:
+        self.kept_alive.append(value)
+        place = node if node is not None else self.node
+        made: Any = None
+        if role == MODULE:
+            made = self.unknown_module(key, place)
+            if value.part_of is not None:
+                self.join_module(value.part_of, key, made)
+            self.unknown_modules.append((key, made))
+        elif role == OPTIMIZER:
+            made = self.make_optimizer("torch.optim.Optimizer", [Seq("list", [], True)], {}, place)
+            self.unknown_optimizers.append((key, made, value))
+        elif role == SCALER:
+            made = self.make_scaler("torch.amp.GradScaler", [], {}, place)
+        elif role == SCHEDULER:
+            made = self.make_scheduler("torch.optim.lr_scheduler.LRScheduler", [], {}, place)
+        self.stand_ins[id(value)] = made
+        if role in (MODULE, OPTIMIZER):
+            self.link_optimizers()
+        return made
+
+    def unknown_module(self, key: str, node: ast.AST) -> Layer:
+        site = self.site(node)
+        layer = Layer(f"unknown.{key.rpartition('.')[2]}", {"stand in": key}, site)
+        weight = Tensor(site, requires_grad=True)
+        weight.is_parameter = weight.leaf_made = True
+        weight.label = f"{key}'s parameters"
+        layer.attributes["<parameters>"] = weight
+        layer.module.registered["<parameters>"] = "parameter"
+        layer.module.training = Unknown("mode of an unknown module", "bool")
+        self.leaves.append(weight)
+        self.premises.setdefault(f"`{key}` is a module with parameters that learn")
+        return layer
+
+    def join_module(self, parent: Layer, key: str, child: Layer) -> None:
+        """A part of an unknown module: what the whole has returned so far depended on it as well."""
+        name = key.rpartition(".")[2]
+        parent.attributes[name] = child
+        parent.module.registered[name] = "module"
+        for node in parent.options.get("calls", ()):
+            node.inputs.append(child.attributes["<parameters>"])
+
+    def link_optimizers(self) -> None:
+        """Give every unknown optimizer the parameters of the modules that it can only be for."""
+        for key, optimizer, value in self.unknown_optimizers:
+            held = self.parameters_for(key, value)
+            listed = optimizer.state["param_groups"]
+            if held is None:
+                listed.exact = False
+                continue
+            if not listed.items:
+                listed.items.append(Mapping({"params": Seq("list", [])}, False))
+            members = listed.items[0].items["params"]
+            if isinstance(members, Seq):
+                members.items.extend(one for one in held if not any(one is other for other in members.items))
+
+    def parameters_for(self, key: str, value: Unknown) -> list[Tensor] | None:
+        """The parameters of an unknown optimizer; None where several modules and optimizers cannot be told apart."""
+        modules: list[Any] = [one for one in value.given if isinstance(one, (Layer, Instance))]
+        direct = [one for one in value.given if isinstance(one, Tensor)]
+        if not modules and not direct:
+            roles = roles_in(self.scopes_of(key))
+            optimizers = [other for other, role in roles.items() if role == OPTIMIZER]
+            if len(optimizers) <= 1:
+                modules = [layer for _, layer in self.unknown_modules]
+            else:
+                modules = [layer for name, layer in self.unknown_modules if belongs(key, name)]
+                rivals = [name for name in optimizers if name != key]
+                if not modules or any(
+                    belongs(rival, name)
+                    for rival in rivals
+                    for name, layer in self.unknown_modules
+                    if any(layer is one for one in modules)
+                ):
+                    return None
+        found = [tensor for module in modules for _, tensor in self.tensors_of(module, "parameter")]
+        return [*direct, *found]
+
+    # -- stand-ins at work ---------------------------------------------------------------------------------------------
+
+    def apply_layer(self, layer: Layer, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if "stand in" in layer.options:
+            return self.result_of_module(layer, args, kwargs, node)
+        return super().apply_layer(layer, args, kwargs, node)
+
+    def result_of_module(
+        self, layer: Layer, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Unknown:
+        """What an unknown module returns: it depends on the parameters and on what was given."""
+        self.tick += 1
+        result = Unknown(f"result of {layer.options['stand in']}")
+        parameters = [tensor for _, tensor in self.tensors_of(layer, "parameter")]
+        self.give_graph(result, [*parameters, *self.graphs_in(args, kwargs)], layer.name, node, "")
+        if result.graph is not None:
+            layer.options.setdefault("calls", []).append(result.graph)
+        if not self.grad_mode:
+            self.last_inference = self.tick
+        return result
+
+    def layer_attribute(self, owner: Layer, name: str, node: ast.AST) -> Any:
+        if "stand in" not in owner.options or name in owner.attributes:
+            return super().layer_attribute(owner, name, node)
+        if name == "module":
+            return owner
+        found = self.module_member(owner, name, node)
+        if found is not MISSING:
+            return found
+        parts = owner.options.setdefault("parts", {})
+        if name not in parts:
+            parts[name] = Unknown(f"attribute {name} of an unknown module")
+            parts[name].part_of = owner
+        return parts[name]
+
+    def layer_method(
+        self, receiver: Layer, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        if "stand in" in receiver.options and getattr(self, f"module_{name}", None) is None:
+            if name == "__call__" or name == "forward":
+                return self.call_layer(receiver, args, kwargs, node)
+            if not name.startswith(("register_", "_register")):
+                if any(word in name for word in CLEARING_WORDS):
+                    self.escape([receiver, *args], kwargs)
+                else:
+                    self.escape(args, kwargs)
+                return self.result_of_module(receiver, args, kwargs, node)
+        return super().layer_method(receiver, name, args, kwargs, node)
+
+    # -- unknown values ------------------------------------------------------------------------------------------------
+
+    def call_unknown(self, function: Unknown, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        stand_in = self.stand_in_for(function, getattr(node, "func", None))
+        if isinstance(stand_in, Layer):
+            return self.call_layer(stand_in, args, kwargs, node)
+        result = super().call_unknown(function, args, kwargs, node)
+        if function.part_of is not None and result.graph is None and isinstance(result, Unknown):
+            parameters = [tensor for _, tensor in self.tensors_of(function.part_of, "parameter")]
+            self.give_graph(
+                result, [*parameters, *self.graphs_in(args, kwargs)], function.part_of.name, node, ""
+            )
+        return result
+
+    def unknown_method(
+        self, receiver: Unknown, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        if receiver.tensor is None or name in OF_LEAVES:
+            expression = getattr(getattr(node, "func", None), "value", None)
+            stand_in = self.stand_in_for(receiver, expression, name)
+            if stand_in is not None:
+                return self.call_method(stand_in, name, args, kwargs, node)
+            if receiver.graph is not None and name in OF_LEAVES:
+                self.note_handed_out(args)
+                return receiver if name.endswith("_") else Unknown(f"{name} of a value of unknown code")
+        if name == "backward" and receiver.tensor is None:
+            if receiver.graph is None and not args:
+                self.prove_graph(receiver, node)
+            if receiver.graph is not None:
+                self.backward_call(self.tensor_of(receiver), args, kwargs, node)
+                return None
+            loss = self.as_graph_tensor(args[0]) if args else None
+            if loss is not None and loss.needs_grad() is True:
+                # `engine.backward(loss)`: whatever else it does, it differentiates what it is given.
+                self.backward_call(loss, args[1:], {}, node)
+                return None
+        return super().unknown_method(receiver, name, args, kwargs, node)
+
+    def prove_graph(self, loss: Unknown, node: ast.AST) -> None:
+        """`loss.backward()` shows that the loss has a graph: that of the modules which the code that made it was given."""
+        parameters = [
+            tensor
+            for module in loss.given
+            if isinstance(module, (Layer, Instance)) and module.module is not None
+            for _, tensor in self.tensors_of(module, "parameter")
+            if tensor.requires_grad is True
+        ]
+        if parameters:
+            self.give_graph(loss, parameters, "unknown", node, "the loss depends on all parameters of the model")
+
+    def as_graph_tensor(self, value: Any) -> Tensor | None:
+        if isinstance(value, Tensor):
+            return value
+        return self.tensor_of(value) if isinstance(value, Unknown) and value.graph is not None else None
+
+    def note_handed_out(self, args: list[Any]) -> None:
+        """Hook: unknown code was given these."""
+
+    def unknown_attribute(self, owner: Unknown, name: str, node: ast.AST) -> Any:
+        if owner.tensor is None or name in OF_LEAVES:
+            stand_in = self.stand_in_for(owner, getattr(node, "value", None))
+            if stand_in is not None:
+                return self.get_attribute(stand_in, name, node)
+            if owner.graph is not None and name in OF_LEAVES:
+                return owner.derived(("attr", name), f"{name} of a value of unknown code", "bool")
+        if owner.argument and self.assuming and owner.tensor is None and name in ASKED_OF_TENSORS:
+            self.assumed_tensor(owner)
+        return super().unknown_attribute(owner, name, node)
+
+    def get_item(self, owner: Any, index: Any, node: ast.AST) -> Any:
+        if type(owner) is Unknown and owner.tensor is None and indexes_tensor(index):
+            if owner.graph is not None or owner.plain or (owner.argument and self.assuming):
+                self.assumed_tensor(owner)
+        elif type(owner) is Layer and "stand in" in owner.options and not owner.attributes.get(str(index)):
+            parts = owner.options.setdefault("parts", {})
+            if index not in parts if isinstance(index, (int, str)) else True:
+                part = Unknown("item of an unknown module")
+                part.part_of = owner
+                if not isinstance(index, (int, str)):
+                    return part
+                parts[index] = part
+            return parts[index]
+        return super().get_item(owner, index, node)
+
+    def set_item(self, owner: Any, index: Any, value: Any, node: ast.AST) -> None:
+        if type(owner) is Unknown and owner.tensor is None and indexes_tensor(index):
+            if owner.graph is not None or (owner.argument and self.assuming):
+                self.assumed_tensor(owner)
+        super().set_item(owner, index, value, node)
+
+    def augment(self, node: ast.AugAssign, current: Any, operand: Any) -> Any:
+        if type(current) is Unknown and current.graph is not None:
+            current = self.tensor_of(current)
+        if type(operand) is Unknown and operand.graph is not None:
+            operand = self.tensor_of(operand)
+        return super().augment(node, current, operand)
+
+    def bind(self, name: str, value: Any) -> None:
+        if type(value) is Unknown and value.graph is not None and self.is_spoken_of_as_tensor(name):
+            value = self.tensor_of(value)
+        super().bind(name, value)
+
+    def is_spoken_of_as_tensor(self, name: str) -> bool:
+        scopes = self.scopes_of(name)
+        return any(remembered_losses(scope, name) for scope in scopes)
+
+    def argument_as_tensor(self, receiver: Unknown, name: str) -> Tensor | None:
+        if name in PYTHON_METHODS or self.table.find(f"Tensor.{name}") is None:
+            return None
+        if receiver.graph is not None or receiver.plain or (receiver.argument and self.assuming):
+            return self.assumed_tensor(receiver)
+        return None
+
+    # -- graphs --------------------------------------------------------------------------------------------------------
+
+    def assumed_tensor(self, value: Unknown) -> Tensor | None:
+        if value.tensor is not None or value.hint:
+            return value.tensor
+        if value.graph is not None:
+            return self.tensor_of(value)
+        if value.plain:
+            value.tensor = Tensor(self.site(), dtype="?")
+            value.tensor.cuts = value.cuts
+            return value.tensor
+        if value.argument and self.assuming:
+            tensor = Tensor(self.site())
+            tensor.label = value.argument
+            premise = Maybe(f"`{value.argument}` carries a graph and backward is called on the result")
+            tensor.requires_grad = premise
+            tensor.node = Node("argument", tensor.site, [], premise, self.tick)
+            value.tensor = tensor
+        return value.tensor
+
+    def tensor_of(self, value: Unknown) -> Tensor:
+        """The tensor that an unknown value with a graph is, once it is used as one."""
+        if value.tensor is None:
+            assert value.graph is not None
+            value.tensor = Tensor(value.graph.site, node=value.graph, requires_grad=value.graph.requires)
+            value.tensor.cuts = value.cuts
+        return value.tensor
+
+    def graphs_in(self, args: list[Any], kwargs: dict[str, Any]) -> list[Tensor]:
+        """The tensors of a graph among arguments, also where they are unknown values that bring one."""
+        found: list[Tensor] = []
+        todo = [(value, 0) for value in [*args, *kwargs.values()]]
+        while todo:
+            value, depth = todo.pop()
+            if isinstance(value, Tensor):
+                if value.needs_grad() is not False:
+                    found.append(value)
+            elif isinstance(value, Unknown):
+                tensor = value.tensor if value.tensor is not None else None
+                if tensor is None and (value.graph is not None or (value.argument and self.assuming)):
+                    tensor = self.assumed_tensor(value)
+                if tensor is not None and tensor.needs_grad() is not False:
+                    found.append(tensor)
+            elif isinstance(value, (Seq, Mapping)) and depth < 3:
+                items = value.items if isinstance(value, Seq) else [*value.items.values(), *value.rest]
+                todo.extend((item, depth + 1) for item in items[:16])
+            elif isinstance(value, Instance) and value.cls.kind in ("tuple", "data") and depth < 3:
+                todo.extend((item, depth + 1) for item in value.attributes.values())
+        return found
+
+    def give_graph(
+        self, result: Unknown, tensors: list[Tensor], name: str, node: ast.AST, premise: str
+    ) -> None:
+        """Make an unknown value depend on tensors, as far as the grad mode lets it."""
+        site = self.site(node)
+        for tensor in tensors:
+            result.cuts = result.cuts | tensor.cuts
+        flag = any_requires_grad([tensor.needs_grad() for tensor in tensors])
+        if flag is False or not tensors:
+            return
+        if not self.grad_mode or self.inference:
+            result.plain = True
+            result.cuts = result.cuts | self.mode_cut(name, [("", tensor) for tensor in tensors], site)
+            return
+        edges: list[Edge] = [edge for tensor in tensors if (edge := tensor.edge()) is not None]
+        made = Node(name.rpartition(".")[2], site, edges, flag, self.tick)
+        made.holds = "sometimes"
+        made.operands = list(tensors)
+        made.premise = premise
+        self.told_premises.add(premise)
+        for tensor in tensors:
+            counter = tensor.counter
+            if counter.kept is None:
+                counter.kept = counter.version
+        result.graph, result.plain = made, False
+
+    def unknown_result(
+        self, reason: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST | None = None
+    ) -> Unknown:
+        result = super().unknown_result(reason, args, kwargs, node)
+        tensors = self.graphs_in(args, kwargs)
+        if tensors:
+            callee = spoken_callee(node)
+            self.give_graph(
+                result,
+                tensors,
+                callee,
+                node if node is not None else self.node,
+                f"what `{callee}` returns depends on what it is given",
+            )
+            result.carries = result.carries and result.graph is None
+        result.given = tuple(self.parameters_given([*args, *kwargs.values()]))
+        return result
+
+    def parameters_given(self, values: list[Any]) -> list[Any]:
+        """The modules, and the parameters, among arguments."""
+        found: list[Any] = []
+        for value in values:
+            if isinstance(value, Unknown):
+                stand_in = self.stand_ins.get(id(value))
+                if isinstance(stand_in, Layer):
+                    found.append(stand_in)
+            elif isinstance(value, Layer) or (isinstance(value, Instance) and value.module is not None):
+                found.append(value)
+            elif isinstance(value, Seq):
+                found.extend(one for one in tensors_in(value) if one.is_parameter)
+        return found
+
+    def private_value(self, names: dict[str, Any], name: str, value: Any) -> Any:
+        if type(value) is Unknown and (value.graph is not None or value.tensor is not None):
+            found = self.private.get((id(names), name))
+            if found is None:
+                found = self.private[id(names), name] = Unknown(value.reason, value.hint)
+                found.carries = True
+            return found
+        return super().private_value(names, name, value)
+
+    # -- conclusions ---------------------------------------------------------------------------------------------------
+
+    def emit(
+        self,
+        kind: str,
+        site: Site,
+        steps: list[Step] | None = None,
+        assumption: str = "",
+        key: Any = None,
+        **names: Any,
+    ) -> None:
+        if not assumption and self.premises:
+            assumption = "; ".join(self.premises)
+        context = self.context
+        if assumption in self.told_premises or (assumption and self.premises):
+            self.context = "evidence"
+        try:
+            super().emit(kind, site, steps, assumption, key, **names)
+        finally:
+            self.context = context
+
+
+def indexes_tensor(index: Any) -> bool:
+    """Whether only a tensor (or an array) is indexed like this: `x[:, 0]`, `x[..., None]`, `x[mask]`."""
+    if isinstance(index, Seq):
+        return index.kind == "tuple" and any(
+            isinstance(part, (Slice, Tensor)) or part is Ellipsis or part is None for part in index.items
+        )
+    return index is Ellipsis or index is None or isinstance(index, Tensor)
+
+
+def spoken_callee(node: ast.AST | None) -> str:
+    """How the text names what it calls."""
+    text = key_of(getattr(node, "func", None)) if node is not None else ""
+    return text or "unknown code"
+
+
+def remembered_losses(scope: ast.AST, name: str) -> bool:
+    """Whether a text differentiates a name, or reads a number from it: it is a tensor."""
+    done = deeds_of(scope).done_to(name)
+    return "backward" in done or "item" in done or "detach" in done
+
