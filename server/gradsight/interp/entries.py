@@ -9,19 +9,27 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import re
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from gradsight.interp.absence import Paths
+from gradsight.interp.call_graph import REGISTER, TRAIN, WRITE, CallGraph, applies_a_module, summary_of
 from gradsight.interp.evidence import Evidence
 from gradsight.interp.machine import PathEnded, Program, RaisedError, Unwanted
 from gradsight.interp.memory import Memory, Record, binders_of, names_bound, only_defines, rests_on
 from gradsight.interp.parsing import parse_text
+from gradsight.interp.roles import (
+    PLAIN_KINDS,
+    annotated_role,
+    annotation_text,
+    is_constant_name,
+    is_source_name,
+    is_tensor_annotation,
+)
 from gradsight.interp.syntax import remembered
 from gradsight.model.sites import Frame, Unit
 from gradsight.model.source import Source
-from gradsight.model.tensors import Maybe, Node, Tensor
 from gradsight.model.values import (
     ClassValue,
     Function,
@@ -35,28 +43,12 @@ from gradsight.model.values import (
     tensors_in,
 )
 
-WRITES = re.compile(
-    r"[a-z0-9]_\(|[-+*/@%|&^]=|\]\s*=[^=]|inplace|out=|\.data\b|detach|\.item\(|tensor\(|no_grad|inference_mode|numpy\(|"
-    r"Parameter\(|softmax|sigmoid|argmax|round\(|sign\(|floor\(|nn\.[A-Z]|checkpoint|grad"
-)
-"""What a forward or a loss must contain to be worth executing by itself."""
-TRAINS = re.compile(
-    r"backward\(|\.grad\b|zero_grad|autograd|requires_grad|\.apply\(|grad_enabled|\[\s*nn\.|register_hook|"
-    r"append\(\s*nn\.|self\.\w+\s*=\s*nn\.[\s\S]*super\("
-)
-"""What any other function must contain."""
-INPLACE_LAYER = re.compile(r"inplace\s*=\s*True|[A-Za-z]\(True\)")
-"""What a class must contain elsewhere for a plain forward to be worth executing."""
 SCRIPT_BUDGET = 40_000
 SHARED_BUDGET = 12_000
 PER_LINE = 10
 ENTRY_BUDGET = 1_500
 ENTRY_PER_LINE = 30
 MOST_PATHS = 10
-CONSTANTS = re.compile(
-    r"target|label|mask|ind(ex|ices)|_ids?$|^ids$|^batch$|^ptr$|counts?$|lengths?$|^y$|^y_|true|^gt|ground"
-)
-"""Names of arguments that carry no graph: what a prediction is held against, and what selects."""
 LOSS_NAMES = ("loss", "criterion", "objective", "penalty")
 
 
@@ -109,6 +101,9 @@ class Explorer:
         self.records: list[Record] = []
         self.lines = sum(unit.height for unit in units)
         self.shared = SHARED_BUDGET + PER_LINE * self.lines
+        self.calls = CallGraph(function for unit in units for function in functions_in(unit))
+        self.differentiated: set[ast.AST] = set()
+        """Functions whose results modules, losses or other such functions use."""
 
     def run(self) -> list[Record]:
         """The records of all entries, in order."""
@@ -127,13 +122,33 @@ class Explorer:
                 functions.append(value)
             elif isinstance(value, ClassValue) and value.unit in self.alive:
                 classes.append(value)
-        for cls in classes:
-            self.give_up_if_unwanted(previous)
-            self.run_class(cls, previous)
-        for function in functions:
-            self.give_up_if_unwanted(previous)
-            self.run_function(function, previous)
+        self.note_differentiated(classes, functions)
+        # What is called by others comes last: it is executed from its callers, with their values, if they reach it.
+        for is_first in (True, False):
+            for cls in classes:
+                self.give_up_if_unwanted(previous)
+                self.run_class(cls, previous, is_first)
+            for function in functions:
+                self.give_up_if_unwanted(previous)
+                if is_first is not (function.name in self.called_names):
+                    self.run_function(function, previous)
         return self.records
+
+    def note_differentiated(self, classes: list[ClassValue], functions: list[Function]) -> None:
+        """Find what is part of a forward or a loss, and all names that anything calls."""
+        start: list[ast.AST] = [one.node for one in functions if is_loss_name(one.name)]
+        start += [one.node for one in functions if applies_a_module(one.node)]
+        for cls in classes:
+            for member in cls.namespace.values():
+                if isinstance(member, Function) and is_differentiable(member, cls):
+                    start.append(member.node)
+        reached = self.calls.reached_from(start)
+        self.differentiated = {node for node in reached if not summary_of(node).steps}
+        self.called_names = {
+            name for named in self.calls.by_name.values() for node in named for name in summary_of(node).calls
+        }
+
+    called_names: set[str] = set()
 
     def give_up_if_unwanted(self, previous: dict[tuple[Unit, str], Record]) -> None:
         """Records that were not looked at yet stay for the next analysis, which finds out whether they hold."""
@@ -291,28 +306,36 @@ class Explorer:
 
     # -- functions and classes that the script did not reach ---------------------------------------------------------
 
-    def wants(self, node: Any, unit: Unit, context: str) -> bool:
+    def wants(self, node: Any, context: str) -> bool:
         """Whether a function is worth executing by itself."""
         if node in self.executed or self.shared <= 0:
             return False
-        worth: bool = remembered(
-            node, f"worth executing as {context}", lambda node: is_worth(node, unit, context)
-        )
-        return worth
+        reasons = self.calls.reasons_for(node)
+        if context == "function":
+            return bool(reasons & {TRAIN, REGISTER})
+        return bool(reasons) or self.writes_somewhere
+
+    @cached_property
+    def writes_somewhere(self) -> bool:
+        """Whether some forward of the file, or a layer made in it, writes: to what another forward gave it, perhaps."""
+        forwards = self.calls.by_name.get("forward", [])
+        makers = self.calls.by_name.get("__init__", [])
+        return any(WRITE in summary_of(node).reasons for node in [*forwards, *makers])
 
     def budget_for(self, node: Any) -> int:
         lines = int((node.end_lineno or node.lineno) - node.lineno)
         return min(self.shared, ENTRY_BUDGET + ENTRY_PER_LINE * lines)
 
     def context_of(self, function: Function, cls: ClassValue | None) -> str:
-        if cls is not None and cls.kind == "module" and function.name == "forward":
+        if cls is not None and is_module_class(cls) and function.name == "forward":
             return "forward"
-        name = function.name.lower()
-        return "loss" if any(word in name for word in LOSS_NAMES) else "function"
+        if function.node in self.differentiated and function.name != "__init__":
+            return "loss" if is_loss_name(function.name) else "forward"
+        return "function"
 
     def run_function(self, function: Function, previous: dict[tuple[Unit, str], Record]) -> None:
         context = self.context_of(function, None)
-        if isinstance(function.node, ast.Lambda) or not self.wants(function.node, function.unit, context):
+        if isinstance(function.node, ast.Lambda) or not self.wants(function.node, context):
             return
 
         def body(machine: EntryMachine) -> None:
@@ -322,7 +345,10 @@ class Explorer:
             (function.unit, function.name), previous, body, self.budget_for(function.node), context
         )
 
-    def run_class(self, cls: ClassValue, previous: dict[tuple[Unit, str], Record]) -> None:
+    def run_class(
+        self, cls: ClassValue, previous: dict[tuple[Unit, str], Record], is_first: bool
+    ) -> None:
+        """Execute the methods that nothing of the file calls, or, the second time, those that nobody has reached."""
         if cls.kind == "autograd" or cls.node is None or cls.unit is None:
             return
         members = [value for value in cls.namespace.values() if isinstance(value, Function)]
@@ -330,8 +356,10 @@ class Explorer:
         for place, method in pieces:
             if isinstance(method.node, ast.Lambda) or method.unit is not cls.unit:
                 continue
+            if is_first is not (method.name in ("__init__", "forward") or method.name not in self.called_names):
+                continue
             context = self.context_of(method, cls)
-            if not self.wants(method.node, method.unit, context):
+            if not self.wants(method.node, context):
                 continue
 
             def body(machine: EntryMachine, method: Function = method, context: str = context) -> None:
@@ -440,34 +468,58 @@ class Explorer:
     def unknown_argument(
         self, machine: EntryMachine, function: Function, parameter: ast.arg, default: Any, context: str
     ) -> Any:
+        name = parameter.arg
         if isinstance(default, (bool, str, int, float)):
-            return Unknown(
-                f"argument {parameter.arg}", {bool: "bool", str: "text"}.get(type(default), "number")
-            )
-        value = Unknown(f"argument {parameter.arg}")
-        wanted = parameter.annotation
-        annotation: str = remembered(wanted, "as text", ast.unparse) if wanted is not None else ""
-        if CONSTANTS.search(parameter.arg):
-            return value
-        if not annotation or "Tensor" in annotation:
-            if "LongTensor" not in annotation and "Optional" not in annotation and "None" not in annotation:
-                value.argument = parameter.arg
-        elif annotation in ("int", "float", "bool", "str"):
-            value.hint = {"bool": "bool", "str": "text"}.get(annotation, "number")
+            return Unknown(f"argument {name}", {bool: "bool", str: "text"}.get(type(default), "number"))
+        value = Unknown(f"argument {name}")
+        annotation = annotation_text(parameter)
+        role = annotated_role(annotation)
+        if role:
+            machine.make_stand_in(value, role, name, parameter)
+        elif annotation in PLAIN_KINDS:
+            value.hint = PLAIN_KINDS[annotation]
+        elif is_constant_name(name) or is_source_name(name):
+            value.plain = context == "function" and is_source_name(name)
+        elif not annotation or is_tensor_annotation(annotation):
+            value.argument = name
         return value
 
     def outer_frame(self, machine: EntryMachine, unit: Unit) -> Frame:
         return Frame("<module>", unit, self.namespace, Scope(self.namespace, None), 0, machine.numbering)
 
 
-def is_worth(node: Any, unit: Unit, context: str) -> bool:
-    """Whether the text of a function has anything in it that a rule could speak of."""
-    text = unit.lines_between(node.lineno, node.end_lineno or node.lineno)
-    if context == "function":
-        return TRAINS.search(text) is not None
-    return WRITES.search(text) is not None or (
-        context == "forward" and INPLACE_LAYER.search(unit.text) is not None
-    )
+def is_loss_name(name: str) -> bool:
+    return any(word in name.lower() for word in LOSS_NAMES)
+
+
+def is_module_class(cls: ClassValue) -> bool:
+    """A class that derives from nn.Module, or, with a base that is not known, one that has a forward."""
+    if cls.kind == "module":
+        return True
+    return cls.kind == "plain" and cls.has_unknown_base() and "forward" in cls.namespace
+
+
+def is_differentiable(method: Function, cls: ClassValue) -> bool:
+    """Whether what a method returns is part of what is differentiated."""
+    if isinstance(method.node, ast.Lambda):
+        return False
+    if is_module_class(cls):
+        return not method.name.startswith("__") or method.name == "__call__"
+    return is_loss_name(method.name) or applies_a_module(method.node)
+
+
+def functions_in(unit: Unit) -> list[ast.AST]:
+    """The functions and methods of a top-level statement, without those nested in functions."""
+    found: list[ast.AST] = []
+    todo: list[Any] = list(unit.tree)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            found.append(node)
+        elif isinstance(node, (ast.ClassDef, ast.If, ast.Try, ast.With)):
+            todo.extend(node.body)
+            todo.extend(getattr(node, "orelse", ()))
+    return found[::-1]
 
 
 def forget_state(instance: Instance, depth: int = 0) -> None:

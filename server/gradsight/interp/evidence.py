@@ -463,6 +463,9 @@ class Evidence(Importing):
         key: Any = None,
         **names: Any,
     ) -> None:
+        if kind == "not-registered" and self.premises:
+            # The module that the parameters belong to may be registered under another name.
+            return
         if not assumption and self.premises:
             assumption = "; ".join(self.premises)
         context = self.context

@@ -26,8 +26,9 @@ NAMES: dict[str, str] = {
     "optimizer": r"optim|(^|[._])opt([._A-Z]|$|\d)|opt$",
     "scaler": r"scaler",
     "scheduler": r"sched|warmup",
-    "data": r"loader|dataset|batch|target|label|(^|_)masks?$|ind(ex|ices)|_ids?$|^ids$|^ptr$|counts?$|lengths?$|^y$|^y_|true"
-    r"|^gt|ground|^inputs?$|^images?$|^samples?$",
+    "layer": r"attn|attention|layer|block|module",
+    "source": r"loader|data|batch|buffer|replay|(^|[._])envs?$|(^|_)dl$|(^|_)iter(ator)?$",
+    "constant": r"target|label|(^|_)masks?$|ind(ex|ices)|_ids?$|^ids$|^batch$|^ptr$|counts?$|lengths?$|^y$|^y_|true|^gt|ground",
 }
 """What a name suggests, where what is done to the value leaves it open."""
 BY_NAME = {role: re.compile(words) for role, words in NAMES.items()}
@@ -195,7 +196,11 @@ def is_tensor_annotation(text: str) -> bool:
     return TENSOR_ANNOTATION.search(text) is not None and NOT_DIFFERENTIABLE.search(text) is None
 
 
-def is_data_name(name: str) -> bool:
-    """Names of what a prediction is held against, of what selects, and of what comes from a loader."""
-    return BY_NAME["data"].search(name) is not None
+def is_constant_name(name: str) -> bool:
+    """Names of arguments that carry no graph: what a prediction is held against, and what selects."""
+    return BY_NAME["constant"].search(name) is not None
 
+
+def is_source_name(key: str) -> bool:
+    """Names of what data comes from: loaders, datasets, environments, replay buffers."""
+    return BY_NAME["source"].search(last_part(key).lower()) is not None
