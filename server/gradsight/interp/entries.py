@@ -26,6 +26,7 @@ from gradsight.interp.roles import (
     is_constant_name,
     is_source_name,
     is_tensor_annotation,
+    role_of,
 )
 from gradsight.interp.syntax import remembered
 from gradsight.model.sites import Frame, Unit
@@ -423,7 +424,7 @@ class Explorer:
         init, _ = cls.find("__init__")
         if isinstance(init, Function):
             try:
-                machine.call_function(init, [instance], {}, init.node)
+                machine.call_function(init, [instance], unknown_roles(init, cls), init.node)
             except (RaisedError, PathEnded):
                 instance.open = True
         else:
@@ -486,6 +487,18 @@ class Explorer:
 
     def outer_frame(self, machine: EntryMachine, unit: Unit) -> Frame:
         return Frame("<module>", unit, self.namespace, Scope(self.namespace, None), 0, machine.numbering)
+
+
+def unknown_roles(init: Function, cls: ClassValue) -> dict[str, Any]:
+    """Arguments of an `__init__` that default to None and that the class treats as a module or an optimizer."""
+    scopes = [one.node for one in cls.lineage() if isinstance(one, ClassValue) and one.node is not None]
+    signature = init.node.args
+    named = [*signature.posonlyargs, *signature.args][-len(init.defaults) :] if init.defaults else []
+    return {
+        parameter.arg: Unknown(f"argument {parameter.arg}")
+        for parameter, default in zip(named, init.defaults)
+        if default is None and role_of(f"self.{parameter.arg}", scopes)
+    }
 
 
 def is_loss_name(name: str) -> bool:

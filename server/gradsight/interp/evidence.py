@@ -10,6 +10,7 @@ value, or an item or attribute of it, as a tensor has one with that graph.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import Any
 
 from gradsight.interp.importing import Importing
@@ -22,6 +23,9 @@ from gradsight.interp.roles import (
     SCHEDULER,
     belongs,
     deeds_of,
+    is_function_name,
+    is_scheduler_name,
+    is_source_name,
     key_of,
     role_of,
     roles_in,
@@ -35,6 +39,7 @@ from gradsight.model.values import (
     Instance,
     Layer,
     Mapping,
+    Number,
     Opaque,
     PythonModule,
     Seq,
@@ -116,7 +121,7 @@ class Evidence(Importing):
             self.link_optimizers()
         return made
 
-    def unknown_module(self, key: str, node: ast.AST) -> Layer:
+    def unknown_module(self, key: str, node: ast.AST, is_part: bool = False) -> Layer:
         site = self.site(node)
         layer = Layer(f"unknown.{key.rpartition('.')[2]}", {"stand in": key}, site)
         weight = Tensor(site, requires_grad=True)
@@ -126,7 +131,8 @@ class Evidence(Importing):
         layer.module.registered["<parameters>"] = "parameter"
         layer.module.training = Unknown("mode of an unknown module", "bool")
         self.leaves.append(weight)
-        self.premises.setdefault(f"`{key}` is a module with parameters that learn")
+        if not is_part:
+            self.premises.setdefault(f"`{key}` is a module with parameters that learn")
         return layer
 
     def join_module(self, parent: Layer, key: str, child: Layer) -> None:
@@ -222,6 +228,36 @@ class Evidence(Importing):
                 return self.result_of_module(receiver, args, kwargs, node)
         return super().layer_method(receiver, name, args, kwargs, node)
 
+    def set_module_attribute(self, owner: Any, name: str, value: Any, node: ast.AST) -> None:
+        super().set_module_attribute(owner, name, value, node)
+        if type(value) is Unknown and isinstance(owner, Instance) and self.is_applied(owner, name, value):
+            layer = self.stand_ins.get(id(value))
+            if layer is None:
+                layer = self.stand_ins[id(value)] = self.unknown_module(f"self.{name}", node, is_part=True)
+                self.kept_alive.append(value)
+            if isinstance(layer, Layer):
+                owner.module.registered[name] = "module"
+
+    def is_applied(self, owner: Instance, name: str, value: Unknown) -> bool:
+        """Whether a class calls an attribute of its own that is not known: it is a layer, if its name is not that of a function."""
+        if value.hint or value.graph is not None or value.tensor is not None or is_function_name(name):
+            return False
+        key = f"self.{name}"
+        return any(
+            key in deeds_of(one.node).called
+            for one in owner.cls.lineage()
+            if isinstance(one, ClassValue) and one.node is not None
+        )
+
+    def children_of(self, module: Any) -> list[tuple[str, Any]]:
+        found = super().children_of(module)
+        if any(type(child) is Unknown for _, child in found):
+            return [
+                (key, self.stand_ins.get(id(child), child) if type(child) is Unknown else child)
+                for key, child in found
+            ]
+        return found
+
     # -- unknown values ------------------------------------------------------------------------------------------------
 
     def call_unknown(self, function: Unknown, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
@@ -229,7 +265,9 @@ class Evidence(Importing):
         if isinstance(stand_in, Layer):
             return self.call_layer(stand_in, args, kwargs, node)
         result = super().call_unknown(function, args, kwargs, node)
-        if function.part_of is not None and result.graph is None and isinstance(result, Unknown):
+        if not isinstance(result, Unknown):
+            return result
+        if function.part_of is not None and result.graph is None:
             parameters = [tensor for _, tensor in self.tensors_of(function.part_of, "parameter")]
             self.give_graph(
                 result, [*parameters, *self.graphs_in(args, kwargs)], function.part_of.name, node, ""
@@ -253,12 +291,20 @@ class Evidence(Importing):
             if receiver.graph is not None:
                 self.backward_call(self.tensor_of(receiver), args, kwargs, node)
                 return None
+            if receiver.plain and receiver.cuts and (tensor := self.assumed_tensor(receiver)) is not None:
+                self.backward_call(tensor, args, kwargs, node)
+                return None
             loss = self.as_graph_tensor(args[0]) if args else None
             if loss is not None and loss.needs_grad() is True:
                 # `engine.backward(loss)`: whatever else it does, it differentiates what it is given.
                 self.backward_call(loss, args[1:], {}, node)
                 return None
-        return super().unknown_method(receiver, name, args, kwargs, node)
+        result = super().unknown_method(receiver, name, args, kwargs, node)
+        if type(result) is Unknown and result is not receiver and result.graph is None and not result.cuts:
+            key = key_of(getattr(getattr(node, "func", None), "value", None))
+            if receiver.plain or (key and is_source_name(key)):
+                result.plain = not result.hint
+        return result
 
     def prove_graph(self, loss: Unknown, node: ast.AST) -> None:
         """`loss.backward()` shows that the loss has a graph: that of the modules which the code that made it was given."""
@@ -334,6 +380,21 @@ class Evidence(Importing):
         if receiver.graph is not None or receiver.plain or (receiver.argument and self.assuming):
             return self.assumed_tensor(receiver)
         return None
+
+    def iterate(self, value: Any, at_least: int = 0) -> tuple[Iterator[Any], int | None]:
+        if type(value) is Unknown and not value.plain and value.graph is None and value.tensor is None:
+            if self.comes_from_source(value):
+                value.plain = True
+        return super().iterate(value, at_least)
+
+    def comes_from_source(self, value: Unknown) -> bool:
+        """Whether a loop goes over what is named after data: `for x, y in enumerate(self.train_loader)`."""
+        node = self.node
+        over = node.iter if isinstance(node, (ast.For, ast.AsyncFor)) else node
+        while isinstance(over, ast.Call) and over.args:
+            over = over.args[0]
+        key = key_of(over)
+        return bool(key) and is_source_name(key)
 
     # -- graphs --------------------------------------------------------------------------------------------------------
 
@@ -414,20 +475,54 @@ class Evidence(Importing):
     def unknown_result(
         self, reason: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST | None = None
     ) -> Unknown:
+        callee = spoken_callee(node)
+        self.meet_arguments(args, kwargs, node)
+        if is_scheduler_name(callee) and (optimizer := self.optimizer_among([*args, *kwargs.values()])):
+            made: Any = self.make_scheduler(callee, [optimizer], {}, node if node is not None else self.node)
+            return made  # type: ignore[no-any-return]
         result = super().unknown_result(reason, args, kwargs, node)
         tensors = self.graphs_in(args, kwargs)
         if tensors:
-            callee = spoken_callee(node)
+            place = node if node is not None else self.node
             self.give_graph(
-                result,
-                tensors,
-                callee,
-                node if node is not None else self.node,
-                f"what `{callee}` returns depends on what it is given",
+                result, tensors, callee, place, f"what `{callee}` returns depends on what it is given"
             )
             result.carries = result.carries and result.graph is None
+        elif is_function_name(callee.rpartition(".")[2]) and self.are_all_plain([*args, *kwargs.values()]):
+            result.plain = True
         result.given = tuple(self.parameters_given([*args, *kwargs.values()]))
         return result
+
+    def meet_arguments(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST | None) -> None:
+        """Unknown code gets unknown values: those with a role are in its hands from here on."""
+        if not isinstance(node, ast.Call):
+            return
+        for expression, value in zip(node.args, args):
+            if type(value) is Unknown and isinstance(expression, (ast.Name, ast.Attribute)):
+                self.stand_in_for(value, expression)
+
+    def escape(self, args: list[Any], kwargs: dict[str, Any]) -> None:
+        known = self.stand_ins
+        super().escape(
+            [known.get(id(value)) or value for value in args],
+            {name: known.get(id(value)) or value for name, value in kwargs.items()},
+        )
+
+    def optimizer_among(self, values: list[Any]) -> Opaque | None:
+        found = [self.stand_ins.get(id(value)) if type(value) is Unknown else value for value in values]
+        return next((one for one in found if isinstance(one, Opaque) and one.kind == "optimizer"), None)
+
+    def are_all_plain(self, values: list[Any]) -> bool:
+        """Whether all of these are known to carry no graph, and one is a tensor."""
+        tensors = [
+            value
+            for value in values
+            if isinstance(value, Tensor) or (isinstance(value, Unknown) and value.plain)
+        ]
+        return bool(tensors) and all(
+            isinstance(value, (Tensor, Number, int, float, str)) or (isinstance(value, Unknown) and value.plain)
+            for value in values
+        )
 
     def parameters_given(self, values: list[Any]) -> list[Any]:
         """The modules, and the parameters, among arguments."""

@@ -25,6 +25,7 @@ from gradsight.model.tensors import Maybe, Tensor
 from gradsight.model.values import (
     AbsentGrad,
     Array,
+    External,
     Instance,
     Layer,
     Mapping,
@@ -40,6 +41,10 @@ from gradsight.model.values import (
     is_constant,
 )
 from gradsight.ops.table import Table
+
+
+IMPORT_BUDGET = 60_000
+"""Syntax nodes that the imports of one analysis may cost; the file itself has a budget of its own."""
 
 
 class PathEnded(Exception):
@@ -81,6 +86,7 @@ class Program:
         """Asked between entries: whether nobody waits for the outcome any more."""
         self.machine_facts: dict[str, Unknown] = {}
         self.depends_on: set[str] = set()
+        self.import_budget = IMPORT_BUDGET
         self.parsed: dict[str, list[Unit]] = {}
         self.divisions: dict[str, tuple[list[Unit], dict[str, list[Unit]]]] = {}
 
@@ -125,6 +131,8 @@ class MachineState:
         """For undecided conditions that may hold in many rounds: the branch, and the way that was taken."""
         self.assumed: dict[int, Assumed] = {}
         """What the decisions say about the values they asked about."""
+        self.flags: dict[str, Unknown] = {}
+        """Names of libraries that were asked for their truth: each is the same throughout a path."""
         self.last_choice: dict[int, bool] = {}
         self.visited: set[int] = set()
         self.covered: set[tuple[int, bool]] = set()
@@ -266,7 +274,19 @@ class MachineState:
             return True
         if isinstance(value, Stream):
             return True
+        if isinstance(value, External):
+            return self.truth_of_external(value.path)
         return True
+
+    def truth_of_external(self, path: str) -> bool | None:
+        """Functions, classes and modules are true; a name of a library that nobody has seen can be a flag."""
+        last = path.rpartition(".")[2]
+        if "." not in path or not is_flag_name(last) or path.startswith(("torch.", "builtins.")):
+            return True
+        flag = self.flags.get(path)
+        if flag is None:
+            flag = self.flags[path] = Unknown(f"{path} of a library")
+        return self.truth(flag)
 
     def decide(self, value: Any, node: ast.AST, default: bool = True) -> bool:
         """The way this path goes at a condition; the same unknown is always decided the same way."""
@@ -277,6 +297,8 @@ class MachineState:
         while isinstance(value, Negated):
             negated = not negated
             value = value.value
+        if isinstance(value, External):
+            value = self.flags[value.path]
         if isinstance(value, Unknown) and value.condition is not None:
             value = value.condition
         key = id(value)
@@ -366,6 +388,8 @@ class MachineState:
         """The decision a branch on `value` rests on, or None when its outcome is known by itself."""
         while isinstance(value, Negated):
             value = value.value
+        if isinstance(value, External):
+            value = self.flags.get(value.path)
         if isinstance(value, Unknown) and value.condition is not None:
             value = value.condition
         return id(value) if id(value) in self.decided else None
@@ -385,6 +409,11 @@ class MachineState:
     def top_frame(self, unit: Unit, scope: Scope) -> Frame:
         """The frame of a module's top level."""
         return Frame("<module>", unit, scope.names, scope, 0, self.numbering)
+
+
+def is_flag_name(name: str) -> bool:
+    """Whether a name reads like a flag: `HAS_APEX`, `is_available`, `use_cuda`."""
+    return name.isupper() or name.startswith(("has_", "is_", "use_", "_has_", "_is_", "enable", "HAS", "USE"))
 
 
 def names_in_place(node: ast.AST) -> bool:

@@ -27,6 +27,7 @@ NAMES: dict[str, str] = {
     "scaler": r"scaler",
     "scheduler": r"sched|warmup",
     "layer": r"attn|attention|layer|block|module",
+    "function": r"act|activ|drop|pool|loss|criterion|fn$|func|forward|hook|callback|metric|scheduler|sampler|get|rearrange",
     "source": r"loader|data|batch|buffer|replay|(^|[._])envs?$|(^|_)dl$|(^|_)iter(ator)?$",
     "constant": r"target|label|(^|_)masks?$|ind(ex|ices)|_ids?$|^ids$|^batch$|^ptr$|counts?$|lengths?$|^y$|^y_|true|^gt|ground",
 }
@@ -199,6 +200,16 @@ def is_tensor_annotation(text: str) -> bool:
 def is_constant_name(name: str) -> bool:
     """Names of arguments that carry no graph: what a prediction is held against, and what selects."""
     return BY_NAME["constant"].search(name) is not None
+
+
+def is_function_name(name: str) -> bool:
+    """Names of what is called and has no parameters."""
+    return BY_NAME["function"].search(name.lower()) is not None
+
+
+def is_scheduler_name(callee: str) -> bool:
+    """Names of functions and classes that make a schedule for the learning rate of an optimizer."""
+    return BY_NAME["scheduler"].search(last_part(callee).lower()) is not None
 
 
 def is_source_name(key: str) -> bool:
