@@ -16,7 +16,11 @@ NAMES = [("model", "loader", "optimizer", "criterion")] * 2 + [("net", "train_lo
 
 def training(body: str, which: int = 0) -> str:
     model, loader, optimizer, criterion = NAMES[which]
-    lines = body.format(model=model, optimizer=optimizer, criterion=criterion, loader=loader).strip("\n").split("\n")
+    lines = (
+        body.format(model=model, optimizer=optimizer, criterion=criterion, loader=loader)
+        .strip("\n")
+        .split("\n")
+    )
     return "\n".join([HEADS[which], *("    " + line for line in lines)]) + "\n"
 
 
@@ -172,7 +176,11 @@ class Trainer:
     ],
 )
 def test_a_trainer_that_nobody_makes_is_executed(making: str, elsewhere: str) -> None:
-    for clear, claim in (("pass", "  # GS501"), ("self.optimizer.zero_grad()", ""), ("self.model.zero_grad()", "")):
+    for clear, claim in (
+        ("pass", "  # GS501"),
+        ("self.optimizer.zero_grad()", ""),
+        ("self.model.zero_grad()", ""),
+    ):
         check(TRAINER.format(making=making, elsewhere=elsewhere, clear=clear, claim=claim))
 
 
@@ -206,7 +214,9 @@ def test_a_model_from_elsewhere_is_a_module(made: str) -> None:
     check(program.format(made=made, clear="optimizer.zero_grad()", claim=""))
 
 
-@pytest.mark.parametrize("loss", ["outputs.loss", "outputs['loss']", "outputs[0]", "model(x)", "model.loss(x)"])
+@pytest.mark.parametrize(
+    "loss", ["outputs.loss", "outputs['loss']", "outputs[0]", "model(x)", "model.loss(x)"]
+)
 def test_what_a_module_returns_brings_its_graph_along(loss: str) -> None:
     program = f"""
         def train(model, loader, optimizer):
@@ -246,7 +256,11 @@ def test_a_layer_of_unknown_size_is_a_layer(size: str) -> None:
             opt.step()
     """
     check(program)
-    check(program.replace(".backward()  # GS501", ".backward()").replace("opt.step()", "opt.step(); opt.zero_grad()"))
+    check(
+        program.replace(".backward()  # GS501", ".backward()").replace(
+            "opt.step()", "opt.step(); opt.zero_grad()"
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -269,7 +283,11 @@ def test_a_wrapped_module_is_the_module(wrapped: str) -> None:
             opt.step()
     """
     check(program)
-    check(program.replace(".backward()  # GS501", ".backward()").replace("opt.step()", "opt.step(); opt.zero_grad()"))
+    check(
+        program.replace(".backward()  # GS501", ".backward()").replace(
+            "opt.step()", "opt.step(); opt.zero_grad()"
+        )
+    )
 
 
 def test_a_scheduler_of_another_library_leaves_the_optimizer_as_it_is() -> None:
@@ -284,7 +302,11 @@ def test_a_scheduler_of_another_library_leaves_the_optimizer_as_it_is() -> None:
             scheduler.step()
     """
     check(program)
-    check(program.replace(".backward()  # GS501", ".backward()").replace("opt.step()\n", "opt.step(); opt.zero_grad()\n"))
+    check(
+        program.replace(".backward()  # GS501", ".backward()").replace(
+            "opt.step()\n", "opt.step(); opt.zero_grad()\n"
+        )
+    )
 
 
 def test_two_networks_have_the_optimizers_of_their_names() -> None:

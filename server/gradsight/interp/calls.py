@@ -535,7 +535,9 @@ class Calls(Expressions):
 
 def is_module_text(node: ast.ClassDef, bases: list[Any]) -> bool:
     """Whether a class with a forward and a base that is not known is a module: its text makes layers, or calls the base's init."""
-    if not any(isinstance(base, Unknown) or (isinstance(base, External) and is_foreign(base)) for base in bases):
+    if not any(
+        isinstance(base, Unknown) or (isinstance(base, External) and is_foreign(base)) for base in bases
+    ):
         return False
     return any(
         (isinstance(inner, ast.Name) and inner.id in ("super", "nn"))

@@ -19,6 +19,8 @@ from gradsight.interp.evidence import Evidence
 from gradsight.interp.machine import PathEnded, Program, RaisedError, Unwanted
 from gradsight.interp.memory import Memory, Record, binders_of, names_bound, only_defines, rests_on
 from gradsight.interp.parsing import parse_text
+from gradsight.interp.receivers import forget_state, unknown_roles
+from gradsight.interp.returned_cuts import judge_returned
 from gradsight.interp.roles import (
     PLAIN_KINDS,
     annotated_role,
@@ -26,22 +28,18 @@ from gradsight.interp.roles import (
     is_constant_name,
     is_source_name,
     is_tensor_annotation,
-    role_of,
 )
-from gradsight.interp.syntax import remembered
 from gradsight.model.sites import Frame, Unit
 from gradsight.model.source import Source
 from gradsight.model.values import (
     ClassValue,
     Function,
     Instance,
-    Mapping,
     ModuleState,
     PythonModule,
     Scope,
     Seq,
     Unknown,
-    tensors_in,
 )
 
 SCRIPT_BUDGET = 40_000
@@ -61,6 +59,12 @@ class EntryMachine(Evidence):
     ) -> None:
         """Execute the top level, noting what each unit asked for."""
         total: set[str] = set()
+        self.script_scope = [
+            statement
+            for unit in units
+            for statement in unit.tree
+            if not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        ]
         try:
             if unit_asked is None:
                 self.run_units(units, namespace)
@@ -117,12 +121,7 @@ class Explorer:
         memory.units = self.units
         self.keep(script)
         memory.records = {}
-        classes, functions = [], []
-        for value in list(self.namespace.values()):
-            if isinstance(value, Function) and value.unit in self.alive:
-                functions.append(value)
-            elif isinstance(value, ClassValue) and value.unit in self.alive:
-                classes.append(value)
+        classes, functions = self.definitions()
         self.note_differentiated(classes, functions)
         # What is called by others comes last: it is executed from its callers, with their values, if they reach it.
         for is_first in (True, False):
@@ -134,6 +133,14 @@ class Explorer:
                 if is_first is not (function.name in self.called_names):
                     self.run_function(function, previous)
         return self.records
+
+    def definitions(self) -> tuple[list[ClassValue], list[Function]]:
+        """The classes and functions that the file binds to names."""
+        values = [value for value in self.namespace.values() if getattr(value, "unit", None) in self.alive]
+        return (
+            [value for value in values if isinstance(value, ClassValue)],
+            [value for value in values if isinstance(value, Function)],
+        )
 
     def note_differentiated(self, classes: list[ClassValue], functions: list[Function]) -> None:
         """Find what is part of a forward or a loss, and all names that anything calls."""
@@ -346,9 +353,7 @@ class Explorer:
             (function.unit, function.name), previous, body, self.budget_for(function.node), context
         )
 
-    def run_class(
-        self, cls: ClassValue, previous: dict[tuple[Unit, str], Record], is_first: bool
-    ) -> None:
+    def run_class(self, cls: ClassValue, previous: dict[tuple[Unit, str], Record], is_first: bool) -> None:
         """Execute the methods that nothing of the file calls, or, the second time, those that nobody has reached."""
         if cls.kind == "autograd" or cls.node is None or cls.unit is None:
             return
@@ -357,7 +362,9 @@ class Explorer:
         for place, method in pieces:
             if isinstance(method.node, ast.Lambda) or method.unit is not cls.unit:
                 continue
-            if is_first is not (method.name in ("__init__", "forward") or method.name not in self.called_names):
+            if is_first is not (
+                method.name in ("__init__", "forward") or method.name not in self.called_names
+            ):
                 continue
             context = self.context_of(method, cls)
             if not self.wants(method.node, context):
@@ -451,11 +458,13 @@ class Explorer:
                 )
             )
         result = machine.call_function(function, args, {}, function.node)
-        if isinstance(result, Unknown) or result is None:
+        if result is None:
             return
-        losses = [tensor for tensor in tensors_in(result) if tensor.needs_grad() is not False]
-        if losses and machine.assuming:
+        losses = machine.graphs_in([result], {})
+        if machine.assuming:
             machine.frame = self.outer_frame(machine, function.unit)
+            judge_returned(machine, result, function.name)
+        if losses and machine.assuming:
             machine.run_backward(
                 losses,
                 machine.site(function.node),
@@ -487,18 +496,6 @@ class Explorer:
 
     def outer_frame(self, machine: EntryMachine, unit: Unit) -> Frame:
         return Frame("<module>", unit, self.namespace, Scope(self.namespace, None), 0, machine.numbering)
-
-
-def unknown_roles(init: Function, cls: ClassValue) -> dict[str, Any]:
-    """Arguments of an `__init__` that default to None and that the class treats as a module or an optimizer."""
-    scopes = [one.node for one in cls.lineage() if isinstance(one, ClassValue) and one.node is not None]
-    signature = init.node.args
-    named = [*signature.posonlyargs, *signature.args][-len(init.defaults) :] if init.defaults else []
-    return {
-        parameter.arg: Unknown(f"argument {parameter.arg}")
-        for parameter, default in zip(named, init.defaults)
-        if default is None and role_of(f"self.{parameter.arg}", scopes)
-    }
 
 
 def is_loss_name(name: str) -> bool:
@@ -533,53 +530,6 @@ def functions_in(unit: Unit) -> list[ast.AST]:
             todo.extend(node.body)
             todo.extend(getattr(node, "orelse", ()))
     return found[::-1]
-
-
-def forget_state(instance: Instance, depth: int = 0) -> None:
-    """What other methods than `__init__` assign is not known when a method runs by itself."""
-    assigned = assigned_outside_init(instance.cls)
-    for name, value in list(instance.attributes.items()):
-        if name in assigned and not (instance.module is not None and name in instance.module.registered):
-            instance.attributes[name] = Unknown(f"attribute {name}, which other methods assign")
-        elif isinstance(value, Instance) and depth < 2:
-            forget_state(value, depth + 1)
-        else:
-            forget_length(value)
-
-
-def assigned_outside_init(cls: ClassValue) -> set[str]:
-    """Names of attributes that methods of the class other than `__init__` assign."""
-    found: set[str] = set()
-    for ancestor in cls.lineage():
-        methods = ancestor.namespace.values() if isinstance(ancestor, ClassValue) else []
-        for method in methods:
-            if (
-                isinstance(method, Function)
-                and method.name != "__init__"
-                and not isinstance(method.node, ast.Lambda)
-            ):
-                for piece in method.pieces():
-                    found |= remembered(piece.node, "attributes_set", _attributes_set)
-    return found
-
-
-def _attributes_set(function: ast.AST) -> frozenset[str]:
-    return frozenset(
-        inner.attr
-        for inner in ast.walk(function)
-        if isinstance(inner, ast.Attribute)
-        and isinstance(inner.ctx, ast.Store)
-        and isinstance(inner.value, ast.Name)
-    )
-
-
-def forget_length(value: Any, depth: int = 0) -> None:
-    """A container of an object whose other methods may have filled it since."""
-    if isinstance(value, (Seq, Mapping)) and depth < 3:
-        value.exact = value.exact and value.kind == "tuple"
-        items = value.items if isinstance(value, Seq) else [*value.items.values(), *value.rest]
-        for item in items:
-            forget_length(item, depth + 1)
 
 
 def explore_module(program: Program, source: Source, memory: Memory, units: list[Unit]) -> list[Record]:

@@ -10,10 +10,8 @@ value, or an item or attribute of it, as a tensor has one with that graph.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import Any
 
-from gradsight.interp.importing import Importing
 from gradsight.interp.machine import Program
 from gradsight.interp.roles import (
     MODULE,
@@ -30,26 +28,23 @@ from gradsight.interp.roles import (
     role_of,
     roles_in,
 )
+from gradsight.interp.unknown_graphs import UnknownGraphs, indexes_tensor
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
-from gradsight.model.tensors import Edge, Maybe, Node, Tensor, any_requires_grad
+from gradsight.model.tensors import Tensor
 from gradsight.model.values import (
     MISSING,
     ClassValue,
     Instance,
     Layer,
     Mapping,
-    Number,
     Opaque,
     PythonModule,
     Seq,
-    Slice,
     Unknown,
     tensors_in,
 )
 
-PYTHON_METHODS = {"items", "keys", "values", "get", "pop", "append", "update", "copy", "split", "index", "count", "sort", "format", "type", "size", "extend", "insert", "remove", "clear", "join", "replace", "strip", "add", "train", "eval", "apply", "to"}  # fmt: skip
-"""Methods that other objects than tensors have, too."""
 ASKED_OF_TENSORS = {"shape", "dtype", "device", "ndim", "T", "mT", "data"}
 """Attributes that tell that an argument is a tensor."""
 OF_LEAVES = {"grad", "is_leaf", "requires_grad", "grad_fn", "requires_grad_", "retain_grad", "numpy"}
@@ -57,7 +52,7 @@ OF_LEAVES = {"grad", "is_leaf", "requires_grad", "grad_fn", "requires_grad_", "r
 CLEARING_WORDS = ("zero", "step", "optim", "clear", "reset")
 
 
-class Evidence(Importing):
+class Evidence(UnknownGraphs):
     """A machine that takes unknown values for what the program treats them as."""
 
     def __init__(self, program: Program, module: PythonModule, script: list[bool], budget: int) -> None:
@@ -68,11 +63,8 @@ class Evidence(Importing):
         self.unknown_optimizers: list[tuple[str, Opaque, Unknown]] = []
         self.premises: dict[str, None] = {}
         """What the stand-ins of this path rest on."""
-        self.told_premises: set[str] = set()
-        """What is assumed of unknown code that tensors of a graph were given to."""
         self.script_scope: list[ast.AST] = []
         """The statements of the script's top level: evidence for its own names."""
-        self.assuming = False
 
     # -- roles ---------------------------------------------------------------------------------------------------------
 
@@ -82,9 +74,13 @@ class Evidence(Importing):
         function = frame.function
         if function is None:
             return self.script_scope
-        first, _, rest = key.partition(".")
         owner = frame.owner
-        if rest and owner is not None and owner.node is not None and isinstance(frame.receiver, Instance):
+        if (
+            "." in key
+            and owner is not None
+            and owner.node is not None
+            and isinstance(frame.receiver, Instance)
+        ):
             lineage = frame.receiver.cls.lineage()
             return [one.node for one in lineage if isinstance(one, ClassValue) and one.node is not None]
         return [function.node]
@@ -235,7 +231,7 @@ class Evidence(Importing):
             if layer is None:
                 layer = self.stand_ins[id(value)] = self.unknown_module(f"self.{name}", node, is_part=True)
                 self.kept_alive.append(value)
-            if isinstance(layer, Layer):
+            if isinstance(layer, Layer) and owner.module is not None:
                 owner.module.registered[name] = "module"
 
     def is_applied(self, owner: Instance, name: str, value: Unknown) -> bool:
@@ -316,12 +312,9 @@ class Evidence(Importing):
             if tensor.requires_grad is True
         ]
         if parameters:
-            self.give_graph(loss, parameters, "unknown", node, "the loss depends on all parameters of the model")
-
-    def as_graph_tensor(self, value: Any) -> Tensor | None:
-        if isinstance(value, Tensor):
-            return value
-        return self.tensor_of(value) if isinstance(value, Unknown) and value.graph is not None else None
+            self.give_graph(
+                loss, parameters, "unknown", node, "the loss depends on all parameters of the model"
+            )
 
     def note_handed_out(self, args: list[Any]) -> None:
         """Hook: unknown code was given these."""
@@ -352,125 +345,7 @@ class Evidence(Importing):
             return parts[index]
         return super().get_item(owner, index, node)
 
-    def set_item(self, owner: Any, index: Any, value: Any, node: ast.AST) -> None:
-        if type(owner) is Unknown and owner.tensor is None and indexes_tensor(index):
-            if owner.graph is not None or (owner.argument and self.assuming):
-                self.assumed_tensor(owner)
-        super().set_item(owner, index, value, node)
-
-    def augment(self, node: ast.AugAssign, current: Any, operand: Any) -> Any:
-        if type(current) is Unknown and current.graph is not None:
-            current = self.tensor_of(current)
-        if type(operand) is Unknown and operand.graph is not None:
-            operand = self.tensor_of(operand)
-        return super().augment(node, current, operand)
-
-    def bind(self, name: str, value: Any) -> None:
-        if type(value) is Unknown and value.graph is not None and self.is_spoken_of_as_tensor(name):
-            value = self.tensor_of(value)
-        super().bind(name, value)
-
-    def is_spoken_of_as_tensor(self, name: str) -> bool:
-        scopes = self.scopes_of(name)
-        return any(remembered_losses(scope, name) for scope in scopes)
-
-    def argument_as_tensor(self, receiver: Unknown, name: str) -> Tensor | None:
-        if name in PYTHON_METHODS or self.table.find(f"Tensor.{name}") is None:
-            return None
-        if receiver.graph is not None or receiver.plain or (receiver.argument and self.assuming):
-            return self.assumed_tensor(receiver)
-        return None
-
-    def iterate(self, value: Any, at_least: int = 0) -> tuple[Iterator[Any], int | None]:
-        if type(value) is Unknown and not value.plain and value.graph is None and value.tensor is None:
-            if self.comes_from_source(value):
-                value.plain = True
-        return super().iterate(value, at_least)
-
-    def comes_from_source(self, value: Unknown) -> bool:
-        """Whether a loop goes over what is named after data: `for x, y in enumerate(self.train_loader)`."""
-        node = self.node
-        over = node.iter if isinstance(node, (ast.For, ast.AsyncFor)) else node
-        while isinstance(over, ast.Call) and over.args:
-            over = over.args[0]
-        key = key_of(over)
-        return bool(key) and is_source_name(key)
-
     # -- graphs --------------------------------------------------------------------------------------------------------
-
-    def assumed_tensor(self, value: Unknown) -> Tensor | None:
-        if value.tensor is not None or value.hint:
-            return value.tensor
-        if value.graph is not None:
-            return self.tensor_of(value)
-        if value.plain:
-            value.tensor = Tensor(self.site(), dtype="?")
-            value.tensor.cuts = value.cuts
-            return value.tensor
-        if value.argument and self.assuming:
-            tensor = Tensor(self.site())
-            tensor.label = value.argument
-            premise = Maybe(f"`{value.argument}` carries a graph and backward is called on the result")
-            tensor.requires_grad = premise
-            tensor.node = Node("argument", tensor.site, [], premise, self.tick)
-            value.tensor = tensor
-        return value.tensor
-
-    def tensor_of(self, value: Unknown) -> Tensor:
-        """The tensor that an unknown value with a graph is, once it is used as one."""
-        if value.tensor is None:
-            assert value.graph is not None
-            value.tensor = Tensor(value.graph.site, node=value.graph, requires_grad=value.graph.requires)
-            value.tensor.cuts = value.cuts
-        return value.tensor
-
-    def graphs_in(self, args: list[Any], kwargs: dict[str, Any]) -> list[Tensor]:
-        """The tensors of a graph among arguments, also where they are unknown values that bring one."""
-        found: list[Tensor] = []
-        todo = [(value, 0) for value in [*args, *kwargs.values()]]
-        while todo:
-            value, depth = todo.pop()
-            if isinstance(value, Tensor):
-                if value.needs_grad() is not False:
-                    found.append(value)
-            elif isinstance(value, Unknown):
-                tensor = value.tensor if value.tensor is not None else None
-                if tensor is None and (value.graph is not None or (value.argument and self.assuming)):
-                    tensor = self.assumed_tensor(value)
-                if tensor is not None and tensor.needs_grad() is not False:
-                    found.append(tensor)
-            elif isinstance(value, (Seq, Mapping)) and depth < 3:
-                items = value.items if isinstance(value, Seq) else [*value.items.values(), *value.rest]
-                todo.extend((item, depth + 1) for item in items[:16])
-            elif isinstance(value, Instance) and value.cls.kind in ("tuple", "data") and depth < 3:
-                todo.extend((item, depth + 1) for item in value.attributes.values())
-        return found
-
-    def give_graph(
-        self, result: Unknown, tensors: list[Tensor], name: str, node: ast.AST, premise: str
-    ) -> None:
-        """Make an unknown value depend on tensors, as far as the grad mode lets it."""
-        site = self.site(node)
-        for tensor in tensors:
-            result.cuts = result.cuts | tensor.cuts
-        flag = any_requires_grad([tensor.needs_grad() for tensor in tensors])
-        if flag is False or not tensors:
-            return
-        if not self.grad_mode or self.inference:
-            result.plain = True
-            result.cuts = result.cuts | self.mode_cut(name, [("", tensor) for tensor in tensors], site)
-            return
-        edges: list[Edge] = [edge for tensor in tensors if (edge := tensor.edge()) is not None]
-        made = Node(name.rpartition(".")[2], site, edges, flag, self.tick)
-        made.holds = "sometimes"
-        made.operands = list(tensors)
-        made.premise = premise
-        self.told_premises.add(premise)
-        for tensor in tensors:
-            counter = tensor.counter
-            if counter.kept is None:
-                counter.kept = counter.version
-        result.graph, result.plain = made, False
 
     def unknown_result(
         self, reason: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST | None = None
@@ -512,18 +387,6 @@ class Evidence(Importing):
         found = [self.stand_ins.get(id(value)) if type(value) is Unknown else value for value in values]
         return next((one for one in found if isinstance(one, Opaque) and one.kind == "optimizer"), None)
 
-    def are_all_plain(self, values: list[Any]) -> bool:
-        """Whether all of these are known to carry no graph, and one is a tensor."""
-        tensors = [
-            value
-            for value in values
-            if isinstance(value, Tensor) or (isinstance(value, Unknown) and value.plain)
-        ]
-        return bool(tensors) and all(
-            isinstance(value, (Tensor, Number, int, float, str)) or (isinstance(value, Unknown) and value.plain)
-            for value in values
-        )
-
     def parameters_given(self, values: list[Any]) -> list[Any]:
         """The modules, and the parameters, among arguments."""
         found: list[Any] = []
@@ -537,15 +400,6 @@ class Evidence(Importing):
             elif isinstance(value, Seq):
                 found.extend(one for one in tensors_in(value) if one.is_parameter)
         return found
-
-    def private_value(self, names: dict[str, Any], name: str, value: Any) -> Any:
-        if type(value) is Unknown and (value.graph is not None or value.tensor is not None):
-            found = self.private.get((id(names), name))
-            if found is None:
-                found = self.private[id(names), name] = Unknown(value.reason, value.hint)
-                found.carries = True
-            return found
-        return super().private_value(names, name, value)
 
     # -- conclusions ---------------------------------------------------------------------------------------------------
 
@@ -572,23 +426,7 @@ class Evidence(Importing):
             self.context = context
 
 
-def indexes_tensor(index: Any) -> bool:
-    """Whether only a tensor (or an array) is indexed like this: `x[:, 0]`, `x[..., None]`, `x[mask]`."""
-    if isinstance(index, Seq):
-        return index.kind == "tuple" and any(
-            isinstance(part, (Slice, Tensor)) or part is Ellipsis or part is None for part in index.items
-        )
-    return index is Ellipsis or index is None or isinstance(index, Tensor)
-
-
 def spoken_callee(node: ast.AST | None) -> str:
     """How the text names what it calls."""
     text = key_of(getattr(node, "func", None)) if node is not None else ""
     return text or "unknown code"
-
-
-def remembered_losses(scope: ast.AST, name: str) -> bool:
-    """Whether a text differentiates a name, or reads a number from it: it is a tensor."""
-    done = deeds_of(scope).done_to(name)
-    return "backward" in done or "item" in done or "detach" in done
-

@@ -73,7 +73,9 @@ class Importing(Machine):
             return True
         outside = {name: getattr(self, name) for name in IMPORT_STATE}
         own, early = self.budget, self.ended_early
-        self.budget = self.budget // 2 if self.is_importing else min(self.program.import_budget, MOST_PER_IMPORT)
+        self.budget = (
+            self.budget // 2 if self.is_importing else min(self.program.import_budget, MOST_PER_IMPORT)
+        )
         given, outermost, self.is_importing = self.budget, not self.is_importing, True
         self.events, self.asked, self.decisions, self.script = [], set(), [], []
         self.grad_mode, self.inference, self.autocast, self.mode_site = True, False, False, None

@@ -42,7 +42,6 @@ from gradsight.model.values import (
 )
 from gradsight.ops.table import Table
 
-
 IMPORT_BUDGET = 60_000
 """Syntax nodes that the imports of one analysis may cost; the file itself has a budget of its own."""
 

@@ -33,7 +33,9 @@ NAMES: dict[str, str] = {
 }
 """What a name suggests, where what is done to the value leaves it open."""
 BY_NAME = {role: re.compile(words) for role, words in NAMES.items()}
-PLAIN_WORDS = frozenset({"self", "model", "net", "network", "module", "optimizer", "optim", "opt", "the", "my"})
+PLAIN_WORDS = frozenset(
+    {"self", "model", "net", "network", "module", "optimizer", "optim", "opt", "the", "my"}
+)
 
 
 class Deeds:

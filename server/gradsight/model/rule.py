@@ -53,9 +53,7 @@ def make_finding(event: Event, code: str, name: str, message: str, severity: Sev
         Related(step.role, step.message, step.place.path, step.place.span()) for step in event.steps
     )
     if event.assumption:
-        related += (
-            Related("assumed", f"assumed: {event.assumption}", event.place.path, event.place.span()),
-        )
+        related += (Related("assumed", f"assumed: {event.assumption}", event.place.path, event.place.span()),)
     return Finding(
         code, name, message, severity, certainty, event.place.path, event.place.span(), related, event.assumption,
         {key: value for key, value in event.names.items() if isinstance(value, (str, int, bool))},
