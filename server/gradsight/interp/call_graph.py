@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from gradsight.interp.loops import leaves_block
 from gradsight.interp.roles import BY_NAME, MODULE, deeds_of
 from gradsight.interp.syntax import remembered
 
@@ -146,6 +147,18 @@ class CallGraph:
                         seen[callee] = None
                         todo.append(callee)
         return list(seen)
+
+
+def leads_somewhere(node: ast.AST, outcome: bool) -> bool:
+    """Whether the arm of a condition that is taken on this outcome writes, cuts or trains, or is all that follows a return."""
+    if isinstance(node, ast.If):
+        arm = node.body if outcome else node.orelse
+        if not arm:
+            return leaves_block(node.body)
+        return any(summary_of(statement).reasons for statement in arm)
+    if isinstance(node, ast.IfExp):
+        return bool(summary_of(node.body if outcome else node.orelse).reasons)
+    return False
 
 
 def applies_a_module(function: ast.AST) -> bool:

@@ -151,8 +151,7 @@ class Onlooker(Explorer):
         classes, functions = self.definitions()
         self.note_differentiated(classes, functions)
         for cls in classes:
-            for is_first in (True, False):
-                self.run_class(cls, {}, is_first)
+            self.run_class(cls, {})
         for function in functions:
             self.run_function(function, {})
 

@@ -14,7 +14,15 @@ from functools import cached_property
 from typing import Any
 
 from gradsight.interp.absence import Paths
-from gradsight.interp.call_graph import REGISTER, TRAIN, WRITE, CallGraph, applies_a_module, summary_of
+from gradsight.interp.call_graph import (
+    REGISTER,
+    TRAIN,
+    WRITE,
+    CallGraph,
+    applies_a_module,
+    leads_somewhere,
+    summary_of,
+)
 from gradsight.interp.evidence import Evidence
 from gradsight.interp.machine import PathEnded, Program, RaisedError, Unwanted
 from gradsight.interp.memory import Memory, Record, binders_of, names_bound, only_defines, rests_on
@@ -45,6 +53,7 @@ from gradsight.model.values import (
 SCRIPT_BUDGET = 40_000
 SHARED_BUDGET = 12_000
 PER_LINE = 10
+SHARED_PER_LINE = 24
 ENTRY_BUDGET = 1_500
 ENTRY_PER_LINE = 30
 MOST_PATHS = 10
@@ -105,7 +114,7 @@ class Explorer:
         self.executed: set[ast.AST] = set()
         self.records: list[Record] = []
         self.lines = sum(unit.height for unit in units)
-        self.shared = SHARED_BUDGET + PER_LINE * self.lines
+        self.shared = SHARED_BUDGET + SHARED_PER_LINE * self.lines
         self.calls = CallGraph(function for unit in units for function in functions_in(unit))
         self.differentiated: set[ast.AST] = set()
         """Functions whose results modules, losses or other such functions use."""
@@ -123,16 +132,24 @@ class Explorer:
         memory.records = {}
         classes, functions = self.definitions()
         self.note_differentiated(classes, functions)
-        # What is called by others comes last: it is executed from its callers, with their values, if they reach it.
-        for is_first in (True, False):
+        # What is called by others comes later: it is executed from its callers, with their values, if they reach it.
+        for turn in (1, 2, 3):
+            self.turn = turn
             for cls in classes:
                 self.give_up_if_unwanted(previous)
-                self.run_class(cls, previous, is_first)
+                self.run_class(cls, previous)
             for function in functions:
                 self.give_up_if_unwanted(previous)
-                if is_first is not (function.name in self.called_names):
-                    self.run_function(function, previous)
+                self.run_function(function, previous)
         return self.records
+
+    turn = 0
+    """First what nothing calls and all forwards, then helpers that nobody has reached, last forwards that do nothing themselves."""
+
+    def turn_of(self, node: Any, is_called: bool, context: str) -> int:
+        if context != "function" and not self.calls.reasons_for(node):
+            return 3
+        return 2 if is_called else 1
 
     def definitions(self) -> tuple[list[ClassValue], list[Function]]:
         """The classes and functions that the file binds to names."""
@@ -271,12 +288,16 @@ class Explorer:
         """Run one entry along its paths."""
         given = budget
         pending: list[list[bool]] = [[]]
+        wanted: list[list[bool]] = []
+        """Paths into arms that write, cut or train: these come first, and there may be more of them."""
         covered: set[tuple[int, bool, bool]] = set()
         together = Paths()
         paths = 0
         module = PythonModule("__main__", self.path)
-        while pending and paths < most_paths and budget > 0:
-            script = pending.pop(0)
+        while budget > 0 and paths < (MOST_PATHS if wanted else most_paths):
+            if not wanted and not pending:
+                break
+            script = (wanted or pending).pop(0)
             machine = self.machine(self.program, module, script, budget)
             machine.context = context
             if context != "script":
@@ -305,7 +326,9 @@ class Explorer:
                 flipped = (id(decision.node), not decision.choice, decision.later)
                 if flipped not in covered:
                     covered.add(flipped)
-                    pending.append([d.choice for d in machine.decisions[:index]] + [not decision.choice])
+                    other = [d.choice for d in machine.decisions[:index]] + [not decision.choice]
+                    leads = leads_somewhere(decision.node, not decision.outcome)
+                    (wanted if leads else pending).append(other)
         record.events = together.conclusions()
         record.spent = given - max(0, budget)
 
@@ -343,7 +366,12 @@ class Explorer:
 
     def run_function(self, function: Function, previous: dict[tuple[Unit, str], Record]) -> None:
         context = self.context_of(function, None)
-        if isinstance(function.node, ast.Lambda) or not self.wants(function.node, context):
+        if isinstance(function.node, ast.Lambda):
+            return
+        is_called = function.name in self.called_names
+        if self.turn not in (0, self.turn_of(function.node, is_called, context)):
+            return
+        if not self.wants(function.node, context):
             return
 
         def body(machine: EntryMachine) -> None:
@@ -353,8 +381,8 @@ class Explorer:
             (function.unit, function.name), previous, body, self.budget_for(function.node), context
         )
 
-    def run_class(self, cls: ClassValue, previous: dict[tuple[Unit, str], Record], is_first: bool) -> None:
-        """Execute the methods that nothing of the file calls, or, the second time, those that nobody has reached."""
+    def run_class(self, cls: ClassValue, previous: dict[tuple[Unit, str], Record]) -> None:
+        """Execute the methods whose turn it is."""
         if cls.kind == "autograd" or cls.node is None or cls.unit is None:
             return
         members = [value for value in cls.namespace.values() if isinstance(value, Function)]
@@ -362,11 +390,10 @@ class Explorer:
         for place, method in pieces:
             if isinstance(method.node, ast.Lambda) or method.unit is not cls.unit:
                 continue
-            if is_first is not (
-                method.name in ("__init__", "forward") or method.name not in self.called_names
-            ):
-                continue
             context = self.context_of(method, cls)
+            is_called = method.name in self.called_names and method.name not in ("__init__", "forward")
+            if self.turn not in (0, self.turn_of(method.node, is_called, context)):
+                continue
             if not self.wants(method.node, context):
                 continue
 

@@ -65,12 +65,14 @@ class RaisedError(Exception):
 class Decision:
     """An undecided condition and the way this path went."""
 
-    __slots__ = ("choice", "key", "later", "node")
+    __slots__ = ("choice", "key", "later", "node", "outcome")
 
-    def __init__(self, key: Any, choice: bool, node: ast.AST) -> None:
+    def __init__(self, key: Any, choice: bool, node: ast.AST, outcome: bool) -> None:
         self.key = key
         self.choice = choice
         self.node = node
+        self.outcome = outcome
+        """What the condition was taken to be; its value may be the negation of what was decided."""
         self.later = False
         """The same condition was decided before on this path: a later round of a loop."""
 
@@ -309,7 +311,7 @@ class MachineState:
         else:
             choice = self.last_choice.get(id(node), default != negated)
         self.last_choice[id(node)] = choice
-        decision = Decision(value, choice, node)
+        decision = Decision(value, choice, node, choice != negated)
         decision.later = id(node) in self.visited
         self.visited.add(id(node))
         self.decisions.append(decision)

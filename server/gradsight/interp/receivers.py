@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradsight.interp.roles import role_of
+from gradsight.interp.roles import deeds_of, role_of
 from gradsight.interp.syntax import remembered
 from gradsight.model.values import ClassValue, Function, Instance, Mapping, Seq, Unknown
 
 
 def unknown_roles(init: Function, cls: ClassValue) -> dict[str, Any]:
-    """Arguments of an `__init__` that default to None and that the class treats as a module or an optimizer."""
+    """Arguments of an `__init__` that default to None and that the class applies, or treats as a module or an optimizer."""
     scopes: list[ast.AST] = [
         one.node for one in cls.lineage() if isinstance(one, ClassValue) and one.node is not None
     ]
@@ -20,8 +20,12 @@ def unknown_roles(init: Function, cls: ClassValue) -> dict[str, Any]:
     return {
         parameter.arg: Unknown(f"argument {parameter.arg}")
         for parameter, default in zip(named, init.defaults)
-        if default is None and role_of(f"self.{parameter.arg}", scopes)
+        if default is None and is_used(f"self.{parameter.arg}", scopes)
     }
+
+
+def is_used(key: str, scopes: list[ast.AST]) -> bool:
+    return bool(role_of(key, scopes)) or any(key in deeds_of(scope).called for scope in scopes)
 
 
 def forget_state(instance: Instance, depth: int = 0) -> None:
