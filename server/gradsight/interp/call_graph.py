@@ -50,6 +50,8 @@ def _summary_of(function: ast.AST) -> Summary:
     reasons: set[str] = set()
     calls: set[str] = set()
     steps = False
+    if makes_layers_oddly(function):
+        reasons.add(REGISTER)
     for node in ast.walk(function):
         if isinstance(node, ast.AugAssign):
             reasons.add(WRITE)
@@ -81,6 +83,28 @@ def _summary_of(function: ast.AST) -> Summary:
         elif isinstance(node, ast.Name) and node.id in CUTTING:
             reasons.add(CUT)
     return Summary(frozenset(reasons), frozenset(calls), steps)
+
+
+def makes_layers_oddly(function: ast.AST) -> bool:
+    """Whether layers are made outside `__init__`, or in it before that of the base is called."""
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
+    made = [
+        node.lineno
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr[:1].isupper()
+        and getattr(node.func.value, "id", getattr(node.func.value, "attr", "")) == "nn"
+    ]
+    if function.name != "__init__" or not made:
+        return bool(made)
+    initialised = [
+        node.lineno
+        for node in ast.walk(function)
+        if isinstance(node, ast.Attribute) and node.attr == "__init__"
+    ]
+    return not initialised or min(made) <= min(initialised)
 
 
 def called_name(node: ast.Call) -> str:

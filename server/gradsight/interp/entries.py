@@ -56,6 +56,8 @@ PER_LINE = 10
 SHARED_PER_LINE = 24
 ENTRY_BUDGET = 1_500
 ENTRY_PER_LINE = 30
+FAIR_SHARES = 6
+"""How many times its share of what is left an entry may spend."""
 MOST_PATHS = 10
 LOSS_NAMES = ("loss", "criterion", "objective", "penalty")
 
@@ -116,6 +118,8 @@ class Explorer:
         self.lines = sum(unit.height for unit in units)
         self.shared = SHARED_BUDGET + SHARED_PER_LINE * self.lines
         self.calls = CallGraph(function for unit in units for function in functions_in(unit))
+        self.waiting = sum(len(named) for named in self.calls.by_name.values())
+        """Functions that may still want a part of the shared budget."""
         self.differentiated: set[ast.AST] = set()
         """Functions whose results modules, losses or other such functions use."""
 
@@ -162,7 +166,12 @@ class Explorer:
     def note_differentiated(self, classes: list[ClassValue], functions: list[Function]) -> None:
         """Find what is part of a forward or a loss, and all names that anything calls."""
         start: list[ast.AST] = [one.node for one in functions if is_loss_name(one.name)]
-        start += [one.node for one in functions if applies_a_module(one.node)]
+        in_model_file = any(is_module_class(cls) for cls in classes)
+        start += [
+            one.node
+            for one in functions
+            if applies_a_module(one.node) or (in_model_file and takes_tensors(one.node))
+        ]
         for cls in classes:
             for member in cls.namespace.values():
                 if isinstance(member, Function) and is_differentiable(member, cls):
@@ -355,7 +364,8 @@ class Explorer:
 
     def budget_for(self, node: Any) -> int:
         lines = int((node.end_lineno or node.lineno) - node.lineno)
-        return min(self.shared, ENTRY_BUDGET + ENTRY_PER_LINE * lines)
+        fair = max(ENTRY_BUDGET, FAIR_SHARES * self.shared // max(1, self.waiting))
+        return min(self.shared, fair, ENTRY_BUDGET + ENTRY_PER_LINE * lines)
 
     def context_of(self, function: Function, cls: ClassValue | None) -> str:
         if cls is not None and is_module_class(cls) and function.name == "forward":
@@ -426,6 +436,7 @@ class Explorer:
             record.asked |= names_bound(key[0])
             record.units = rests_on(record.asked, self.binders, self.memory.unit_asked)
         self.memory.records[key] = record
+        self.waiting -= 1
         self.shared -= record.spent
         self.keep(record)
 
@@ -516,7 +527,7 @@ class Explorer:
         elif annotation in PLAIN_KINDS:
             value.hint = PLAIN_KINDS[annotation]
         elif is_constant_name(name) or is_source_name(name):
-            value.plain = context == "function" and is_source_name(name)
+            value.plain = is_constant_name(name) if context != "function" else is_source_name(name)
         elif not annotation or is_tensor_annotation(annotation):
             value.argument = name
         return value
@@ -527,6 +538,14 @@ class Explorer:
 
 def is_loss_name(name: str) -> bool:
     return any(word in name.lower() for word in LOSS_NAMES)
+
+
+def takes_tensors(function: Any) -> bool:
+    """Whether a function declares that it works on tensors."""
+    return any(
+        is_tensor_annotation(annotation_text(parameter))
+        for parameter in [*function.args.posonlyargs, *function.args.args]
+    )
 
 
 def is_module_class(cls: ClassValue) -> bool:

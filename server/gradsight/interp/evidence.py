@@ -24,6 +24,7 @@ from gradsight.interp.roles import (
     is_function_name,
     is_scheduler_name,
     is_source_name,
+    is_wrapper_name,
     key_of,
     role_of,
     roles_in,
@@ -102,6 +103,7 @@ class Evidence(UnknownGraphs):
         made: Any = None
         if role == MODULE:
             made = self.unknown_module(key, place)
+            made.options["given"] = [one for one in value.given if not isinstance(one, Tensor)]
             if value.part_of is not None:
                 self.join_module(value.part_of, key, made)
             self.unknown_modules.append((key, made))
@@ -188,7 +190,11 @@ class Evidence(UnknownGraphs):
         """What an unknown module returns: it depends on the parameters and on what was given."""
         self.tick += 1
         result = Unknown(f"result of {layer.options['stand in']}")
-        parameters = [tensor for _, tensor in self.tensors_of(layer, "parameter")]
+        parameters = [
+            tensor
+            for module in [layer, *layer.options.get("given", ())]
+            for _, tensor in self.tensors_of(module, "parameter")
+        ]
         self.give_graph(result, [*parameters, *self.graphs_in(args, kwargs)], layer.name, node, "")
         if result.graph is not None:
             layer.options.setdefault("calls", []).append(result.graph)
@@ -349,12 +355,14 @@ class Evidence(UnknownGraphs):
 
     def unknown_result(
         self, reason: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST | None = None
-    ) -> Unknown:
+    ) -> Any:
         callee = spoken_callee(node)
         self.meet_arguments(args, kwargs, node)
         if is_scheduler_name(callee) and (optimizer := self.optimizer_among([*args, *kwargs.values()])):
-            made: Any = self.make_scheduler(callee, [optimizer], {}, node if node is not None else self.node)
-            return made  # type: ignore[no-any-return]
+            return self.make_scheduler(callee, [optimizer], {}, node if node is not None else self.node)
+        if is_wrapper_name(callee) and (modules := self.parameters_given([*args, *kwargs.values()])):
+            if len(modules) == 1 and not isinstance(modules[0], Tensor):
+                return self.unwrapped(modules[0], callee, args, node)
         result = super().unknown_result(reason, args, kwargs, node)
         tensors = self.graphs_in(args, kwargs)
         if tensors:
@@ -367,6 +375,12 @@ class Evidence(UnknownGraphs):
             result.plain = True
         result.given = tuple(self.parameters_given([*args, *kwargs.values()]))
         return result
+
+    def unwrapped(self, module: Any, callee: str, args: list[Any], node: ast.AST | None) -> Any:
+        """A module in a coat is the module; `data_parallel(module, inputs)` applies it at once."""
+        if callee.endswith("data_parallel") and len(args) > 1:
+            return self.call(module, args[1:2], {}, node if node is not None else self.node)
+        return module
 
     def meet_arguments(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST | None) -> None:
         """Unknown code gets unknown values: those with a role are in its hands from here on."""
@@ -414,6 +428,9 @@ class Evidence(UnknownGraphs):
     ) -> None:
         if kind == "not-registered" and self.premises:
             # The module that the parameters belong to may be registered under another name.
+            return
+        if kind == "leaf-written" and self.premises and not self.backwards and self.context != "script":
+            # Whoever calls such a helper has switched grad mode off: it would not run otherwise.
             return
         if not assumption and self.premises:
             assumption = "; ".join(self.premises)

@@ -29,7 +29,9 @@ NAMES: dict[str, str] = {
     "layer": r"attn|attention|layer|block|module",
     "function": r"act|activ|drop|pool|loss|criterion|fn$|func|forward|hook|callback|metric|scheduler|sampler|get|rearrange",
     "source": r"loader|data|batch|buffer|replay|(^|[._])envs?$|(^|_)dl$|(^|_)iter(ator)?$",
-    "constant": r"target|label|(^|_)masks?$|ind(ex|ices)|_ids?$|^ids$|^batch$|^ptr$|counts?$|lengths?$|^y$|^y_|true|^gt|ground",
+    "constant": r"target|label|(^|_)masks?$|ind(ex|ices)|_ids?$|^ids$|^batch$|^ptr$|counts?$|lengths?$|^y$|^y_|true|^gt|ground"
+    r"|rotary|rope|freqs|(^|_)(cos|sin)($|_)|scale|position|timestep|sigma|size|shape",
+    "wrapper": r"parallel|^ddp$|fsdp|shard|compile|script|wrap$|prepare_model|prepare_ddp",
 }
 """What a name suggests, where what is done to the value leaves it open."""
 BY_NAME = {role: re.compile(words) for role, words in NAMES.items()}
@@ -212,6 +214,11 @@ def is_function_name(name: str) -> bool:
 def is_scheduler_name(callee: str) -> bool:
     """Names of functions and classes that make a schedule for the learning rate of an optimizer."""
     return BY_NAME["scheduler"].search(last_part(callee).lower()) is not None
+
+
+def is_wrapper_name(callee: str) -> bool:
+    """Names of what takes a module and gives it back in another coat."""
+    return BY_NAME["wrapper"].search(last_part(callee).lower()) is not None
 
 
 def is_source_name(key: str) -> bool:
