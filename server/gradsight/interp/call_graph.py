@@ -119,6 +119,8 @@ def is_made(node: ast.expr) -> bool:
 
 def makes_several(node: ast.expr) -> bool:
     """Whether an expression is a plain container of objects made in it."""
+    if isinstance(node, ast.Call) and called_name(node) in ("list", "tuple", "dict", "set"):
+        return any(makes_several(argument) for argument in node.args)
     if isinstance(node, (ast.List, ast.Tuple)):
         return any(is_made(element) for element in node.elts)
     if isinstance(node, ast.ListComp):

@@ -53,10 +53,12 @@ from gradsight.model.values import (
 SCRIPT_BUDGET = 40_000
 SHARED_BUDGET = 12_000
 PER_LINE = 10
-SHARED_PER_LINE = 24
+SHARED_PER_LINE = 40
 ENTRY_BUDGET = 1_500
 ENTRY_PER_LINE = 30
-FAIR_SHARES = 6
+MAKING = 3
+"""An `__init__` costs more than its lines tell: it makes the parts, too."""
+FAIR_SHARES = 12
 """How many times its share of what is left an entry may spend."""
 MOST_PATHS = 10
 LOSS_NAMES = ("loss", "criterion", "objective", "penalty")
@@ -396,6 +398,8 @@ class Explorer:
         if cls.kind == "autograd" or cls.node is None or cls.unit is None:
             return
         members = [value for value in cls.namespace.values() if isinstance(value, Function)]
+        # A forward executes most of the others, and every method needs what `__init__` makes.
+        members.sort(key=lambda member: ("forward", member.name, "__init__").index(member.name))
         pieces = [(place, piece) for member in members for place, piece in enumerate(member.pieces())]
         for place, method in pieces:
             if isinstance(method.node, ast.Lambda) or method.unit is not cls.unit:
@@ -413,7 +417,7 @@ class Explorer:
             budget = self.budget_for(method.node)
             init, _ = cls.find("__init__")
             if isinstance(init, Function) and method.name != "__init__":
-                budget = min(self.shared, budget + self.budget_for(init.node))
+                budget = min(self.shared, budget + MAKING * self.budget_for(init.node))
             self.run_entry(
                 (cls.unit, f"{cls.name}.{method.name}{'+' * place}"), previous, body, budget, context
             )
