@@ -396,3 +396,13 @@ def test_what_is_not_done_as_with_a_module_stays_unknown() -> None:
                 score = trainer(row)
                 score += 1
     """)
+
+
+def test_the_gradients_of_an_unknown_model_may_have_been_filled_before() -> None:
+    check("""
+        def norms(model):
+            return [parameter.grad.norm() for parameter in model.parameters()]
+        def average(model, ema_model, decay):
+            for ours, theirs in zip(ema_model.parameters(), model.parameters()):
+                ours.mul_(decay).add_(theirs, alpha=1 - decay)
+    """)

@@ -125,6 +125,7 @@ class Evidence(UnknownGraphs):
         weight = Tensor(site, requires_grad=True)
         weight.is_parameter = weight.leaf_made = True
         weight.label = f"{key}'s parameters"
+        weight.attributes = {"<stand in>": True}
         layer.attributes["<parameters>"] = weight
         layer.module.registered["<parameters>"] = "parameter"
         layer.module.training = Unknown("mode of an unknown module", "bool")
@@ -132,6 +133,11 @@ class Evidence(UnknownGraphs):
         if not is_part:
             self.premises.setdefault(f"`{key}` is a module with parameters that learn")
         return layer
+
+    def read_grad(self, tensor: Tensor, node: ast.AST) -> Any:
+        if tensor.grad is None and (tensor.attributes or {}).get("<stand in>"):
+            return Unknown("gradient of an unknown module, which other code may have filled")
+        return super().read_grad(tensor, node)
 
     def join_module(self, parent: Layer, key: str, child: Layer) -> None:
         """A part of an unknown module: what the whole has returned so far depended on it as well."""
