@@ -105,7 +105,7 @@ class Analyser:
         self, stop: Stop, source: Source, settings: Settings | None, finder: Finder | None
     ) -> Report | None:
         settings = settings if settings is not None else Settings()
-        if "torch" not in source.text and finder is None:
+        if "torch" not in source.text and ".backward(" not in source.text and finder is None:
             self.forget(source.path)
             return Report(source.path)
         table = load()

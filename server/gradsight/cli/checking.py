@@ -22,7 +22,8 @@ from gradsight.session.reading import Unreadable, decode, read_bytes, reader, to
 from gradsight.session.workspace import WorkspaceFinder
 
 Question = tuple[str, int, str]
-TORCH = b"torch"
+TORCH, BACKWARD = b"torch", b".backward("
+"""One of these is in every file that there is anything to say about."""
 SYNTAX_CODE = "GS000"
 GARBAGE_WORTH_COLLECTING = 1_500_000
 """Characters of source whose analysis leaves garbage behind."""
@@ -141,9 +142,9 @@ def read_task(task: Task) -> Source | Unreadable | None:
     if task.text is None:
         data = read_bytes(task.path, most)
         if isinstance(data, Unreadable):
-            is_other = data.beginning and TORCH not in data.beginning
+            is_other = data.beginning and TORCH not in data.beginning and BACKWARD not in data.beginning
             return None if is_other and not task.is_named else data
-        if TORCH not in data:
+        if TORCH not in data and BACKWARD not in data:
             return Unreadable("is not a text file") if task.is_named and b"\0" in data else None
         text = decode(data)
     else:

@@ -178,7 +178,8 @@ def wants_color(out: TextIO, color: str) -> bool:
 
 
 def _step_mark(step: Related, number: int) -> Mark:
-    return Mark(step.span, "trail", "-", f"{number} {step.role}: {step.message}")
+    text = step.message if step.role == "assumed" else f"{step.role}: {step.message}"
+    return Mark(step.span, "trail", "-", f"{number} {text}")
 
 
 def _merged(marks: list[Mark]) -> list[Mark]:

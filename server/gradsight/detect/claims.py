@@ -47,6 +47,16 @@ class Claims:
         **names: Any,
     ) -> None:
         """Claim something once per place (and `key`)."""
+        path = self.path
+        if path.premises:
+            if kind == "not-registered":
+                # The module that the parameters belong to may be registered under another name.
+                return
+            if kind == "leaf-written" and not path.backwards and path.context != "script":
+                # Whoever calls such a helper has switched grad mode off: it would not run otherwise.
+                return
+            assumption = assumption or "; ".join(path.premises)
+        is_evident = bool(assumption) and (bool(path.premises) or assumption in path.told_premises)
         if kind in REFUSALS and (self.path.frame.expecting if kind in IMMEDIATE else site.expected):
             return
         if site.unit.library or (site.library and kind == "inplace-recorded"):
@@ -71,7 +81,8 @@ class Claims:
             nested = max(nested, len(others))
             guards |= others
         alternatives = max(0, len(guards) - nested)
-        self.events.append(Event(kind, site, trail, names, assumption, alternatives, self.path.context))
+        context = "evidence" if is_evident else path.context
+        self.events.append(Event(kind, site, trail, names, assumption, alternatives, context))
 
     def is_asked_in_place(self) -> bool:
         """Whether this path supposes that an undecided flag asks for work in place."""

@@ -30,6 +30,7 @@ from gradsight.detect.recorded_writes import RecordedWrites
 from gradsight.detect.refused_writes import RefusedWrites
 from gradsight.detect.registration import Registration
 from gradsight.detect.replaced_parameters import ReplacedParameters
+from gradsight.detect.returned_values import ReturnedValues
 from gradsight.detect.scaled_gradients import ScaledGradients
 from gradsight.detect.second_names import SecondNames
 from gradsight.detect.shared_memory import SharedMemory
@@ -56,6 +57,7 @@ class Detectors:
         self.path = path
         claims = self.claims = Claims(path)
         reads = ReadsAfterWrite(path, claims)
+        writes = RecordedWrites(path, claims)
         replaced = ReplacedParameters(path, claims)
         flow = GradientFlow(path, claims, replaced)
         ledger = GradientLedger(path, claims)
@@ -66,7 +68,8 @@ class Detectors:
             UnusedInputs(path, claims),
             IgnoredParameters(path, claims),
             CustomFunctionFaults(path, claims),
-            RecordedWrites(path, claims),
+            writes,
+            ReturnedValues(path, claims, writes),
             IgnoredResults(path, claims),
             reads,
             GradModeLeaks(path, claims),

@@ -29,6 +29,8 @@ class Path(Protocol):
     graph_escaped: bool
     last_inference: int
     unheard: bool
+    premises: dict[str, None]
+    told_premises: set[str]
     branches: dict[Any, Any]
     waiting: set[Any]
     decisions: list[Any]

@@ -88,11 +88,17 @@ class Backward(BackwardFaults):
         live: set[Tensor] = set()
         seen: set[tuple[Node, bool]] = set()
         todo: list[tuple[Edge, bool]] = [(edge, False) for edge in edges]
+        behind: list[tuple[str, tuple[Edge, bool]]] = []
+        """What lies behind code that is not known, and the premise under which backward gets there."""
         twice: Node | None = None
         is_open = False
         grown: Node | None = None
         walked: list[Node] = []
-        while todo:
+        while todo or behind:
+            if not todo:
+                premise, step = behind.pop()
+                assumption = assumption or premise
+                todo.append(step)
             edge, dead = todo.pop()
             if executed is not None and edge not in executed:
                 continue
@@ -121,7 +127,11 @@ class Backward(BackwardFaults):
                         self.saved_is_changed(edge, saved, site, how, assumption)
             below = dead or edge.zero
             for inner in edge.inputs:
-                todo.append((inner, below or inner is edge.overwritten))
+                further = (inner, below or inner is edge.overwritten)
+                if edge.premise:
+                    behind.append((edge.premise, further))
+                else:
+                    todo.append(further)
         if twice is not None and how != "assumed":
             self.graph_already_freed(twice, loss, site, how)
         self.tell(Walked(walked, site, grown))

@@ -400,6 +400,8 @@ class Calls(Expressions):
                 name = statement.target.id
                 cls.fields.append((name, namespace.get(name, MISSING)))
         self.take_members(cls)
+        if cls.kind == "plain" and "forward" in namespace and is_module_text(node, bases):
+            cls.kind = "module"
         return cls
 
     def take_members(self, cls: ClassValue) -> None:
@@ -558,6 +560,25 @@ class Calls(Expressions):
                 if isinstance(function, Function):
                     return self.call_function(function, [owner, other], {}, node)
         return self.gap("arithmetic on objects", node)
+
+
+def is_module_text(node: ast.ClassDef, bases: list[Any]) -> bool:
+    """Whether a class with a forward and a base that is not known is a module: its text makes layers, or calls the base's init."""
+    if not any(
+        isinstance(base, Unknown) or (isinstance(base, External) and is_foreign(base)) for base in bases
+    ):
+        return False
+    return any(
+        (isinstance(inner, ast.Name) and inner.id in ("super", "nn"))
+        or (isinstance(inner, ast.Attribute) and inner.attr == "nn")
+        for inner in ast.walk(node)
+    )
+
+
+def is_foreign(base: External) -> bool:
+    """Whether a class comes from a library that is neither torch nor Python's own."""
+    root = base.path.partition(".")[0]
+    return root not in ("torch", "builtins", "typing", "abc", "enum", "collections", "dataclasses", "object")
 
 
 def is_argument(node: ast.AST, frame: Frame) -> bool:

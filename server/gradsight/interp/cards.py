@@ -138,7 +138,7 @@ class Onlooker(Explorer):
             for sighting in assigned or sightings:
                 _note(seen, machine, sighting, self.paths)
 
-    def wants(self, node: Any, unit: Unit, context: str) -> bool:
+    def wants(self, node: Any, context: str) -> bool:
         self.candidate = node
         return True
 
@@ -156,14 +156,15 @@ class Onlooker(Explorer):
 
     def run_chosen(self) -> None:
         """Execute the chosen functions and methods, each by itself."""
-        for value in list(self.namespace.values()):
-            kind, unit = type(value).__name__, getattr(value, "unit", None)
-            if unit in self.alive and kind == "ClassValue":
-                self.candidate = None
-                self.drive(value, {})
-                self.run_class(value, {})
-            elif unit in self.alive and kind == "Function":
-                self.run_function(value, {})
+        classes, functions = self.definitions()
+        self.note_differentiated(classes, functions)
+        for cls in classes:
+            self.candidate = None
+            self.drive(cls, {})
+        for cls in classes:
+            self.run_class(cls, {})
+        for function in functions:
+            self.run_function(function, {})
 
 
 def _run_script(program: Program, path: str, memory: Memory) -> Gathered:

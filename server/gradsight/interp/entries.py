@@ -9,69 +9,75 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import re
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
+from gradsight.interp.call_graph import (
+    REGISTER,
+    TRAIN,
+    WRITE,
+    CallGraph,
+    applies_a_module,
+    leads_somewhere,
+    summary_of,
+)
 from gradsight.interp.drivers import DRIVER_PATHS, called_by_library, driver_budget, driver_of
-from gradsight.interp.importing import Importing
+from gradsight.interp.evidence import Evidence
 from gradsight.interp.machine import PathEnded, Program, RaisedError, Unwanted
 from gradsight.interp.memory import Memory, Record, binders_of, names_bound, only_defines, rests_on
 from gradsight.interp.parsing import parse_text
-from gradsight.interp.syntax import remembered
+from gradsight.interp.receivers import forget_state, unknown_roles
+from gradsight.interp.roles import (
+    PLAIN_KINDS,
+    annotated_role,
+    annotation_text,
+    is_constant_name,
+    is_source_name,
+    is_tensor_annotation,
+)
 from gradsight.model.sites import Frame, Unit
 from gradsight.model.source import Source
-from gradsight.model.tensors import Maybe, Node, Tensor
+from gradsight.model.trace import ForwardReturned
 from gradsight.model.values import (
     ClassValue,
     Function,
     Instance,
-    Mapping,
     ModuleState,
     PythonModule,
     Scope,
     Seq,
     Unknown,
-    tensors_in,
 )
 
-WRITES = re.compile(
-    r"[a-z0-9]_\(|[-+*/@%|&^]=|\]\s*=[^=]|inplace|out=|\.data\b|detach|\.item\(|tensor\(|no_grad|inference_mode|numpy\(|"
-    r"Parameter\(|softmax|sigmoid|argmax|round\(|sign\(|floor\(|nn\.[A-Z]|checkpoint|grad"
-)
-"""What a forward or a loss must contain to be worth executing by itself."""
-TRAINS = re.compile(
-    r"backward\(|\.grad\b|zero_grad|autograd|requires_grad|\.apply\(|grad_enabled|\[\s*nn\.|register_hook|"
-    r"append\(\s*nn\.|self\.\w+\s*=\s*nn\.[\s\S]*super\("
-)
-"""What any other function must contain."""
-INPLACE_LAYER = re.compile(r"inplace\s*=\s*True|[A-Za-z]\(True\)")
-"""What a class must contain elsewhere for a plain forward to be worth executing."""
 SCRIPT_BUDGET = 40_000
 SHARED_BUDGET = 12_000
 PER_LINE = 10
+SHARED_PER_LINE = 40
 ENTRY_BUDGET = 1_500
 ENTRY_PER_LINE = 30
+MAKING = 3
+"""An `__init__` costs more than its lines tell: it makes the parts, too."""
+FAIR_SHARES = 12
+"""How many times its share of what is left an entry may spend."""
 MOST_PATHS = 10
-CONSTANTS = re.compile(
-    r"target|label|mask|ind(ex|ices)|_ids?$|^ids$|^batch$|^ptr$|counts?$|lengths?$|^y$|^y_|true|^gt|ground"
-)
-"""Names of arguments that carry no graph: what a prediction is held against, and what selects."""
 LOSS_NAMES = ("loss", "criterion", "objective", "penalty")
 
 
-class EntryMachine(Importing):
+class EntryMachine(Evidence):
     """A machine that knows the workspace and what may be assumed about arguments."""
-
-    def __init__(self, program: Program, module: PythonModule, script: list[bool], budget: int) -> None:
-        super().__init__(program, module, script, budget)
-        self.assuming = False
 
     def run_script(
         self, units: list[Unit], namespace: dict[str, Any], unit_asked: dict[Unit, set[str]] | None
     ) -> None:
         """Execute the top level, noting what each unit asked for."""
         total: set[str] = set()
+        self.script_scope = [
+            statement
+            for unit in units
+            for statement in unit.tree
+            if not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        ]
         try:
             if unit_asked is None:
                 self.run_units(units, namespace)
@@ -87,31 +93,8 @@ class EntryMachine(Importing):
         finally:
             self.asked = total | self.asked
 
-    def assumed_tensor(self, value: Unknown) -> Tensor | None:
-        if value.tensor is None and value.argument and self.assuming:
-            tensor = Tensor(self.site())
-            tensor.label = value.argument
-            premise = Maybe(f"{value.argument} carries a graph and backward is called on the result")
-            tensor.requires_grad = premise
-            tensor.node = Node("argument", tensor.site, [], premise, self.tick)
-            value.tensor = tensor
-        return value.tensor
-
-    def argument_as_tensor(self, receiver: Unknown, name: str) -> Tensor | None:
-        if (
-            receiver.argument
-            and self.assuming
-            and name not in PYTHON_METHODS
-            and self.table.find(f"Tensor.{name}") is not None
-        ):
-            return self.assumed_tensor(receiver)
-        return None
-
     def missing_argument(self, function: Function, parameter: ast.arg) -> Any:
         return Unknown(f"argument {parameter.arg}")
-
-
-PYTHON_METHODS = {"items", "keys", "values", "get", "pop", "append", "update", "copy", "split", "index", "count", "sort", "format", "type", "size"}  # fmt: skip
 
 
 class Explorer:
@@ -135,7 +118,12 @@ class Explorer:
         self.executed: set[ast.AST] = set()
         self.records: list[Record] = []
         self.lines = sum(unit.height for unit in units)
-        self.shared = SHARED_BUDGET + PER_LINE * self.lines
+        self.shared = SHARED_BUDGET + SHARED_PER_LINE * self.lines
+        self.calls = CallGraph(function for unit in units for function in functions_in(unit))
+        self.waiting = sum(len(named) for named in self.calls.by_name.values())
+        """Functions that may still want a part of the shared budget."""
+        self.differentiated: set[ast.AST] = set()
+        """Functions whose results modules, losses or other such functions use."""
 
     def run(self) -> list[Record]:
         """The records of all entries, in order."""
@@ -148,22 +136,58 @@ class Explorer:
         memory.units = self.units
         self.keep(script)
         memory.records = {}
-        classes, functions = [], []
-        for value in list(self.namespace.values()):
-            if isinstance(value, Function) and value.unit in self.alive:
-                functions.append(value)
-            elif isinstance(value, ClassValue) and value.unit in self.alive:
-                classes.append(value)
+        classes, functions = self.definitions()
+        self.note_differentiated(classes, functions)
         for cls in classes:
             self.give_up_if_unwanted(previous)
             self.drive(cls, previous)
-        for cls in classes:
-            self.give_up_if_unwanted(previous)
-            self.run_class(cls, previous)
-        for function in functions:
-            self.give_up_if_unwanted(previous)
-            self.run_function(function, previous)
+        # What is called by others comes later: it is executed from its callers, with their values, if they reach it.
+        for turn in (1, 2, 3):
+            self.turn = turn
+            for cls in classes:
+                self.give_up_if_unwanted(previous)
+                self.run_class(cls, previous)
+            for function in functions:
+                self.give_up_if_unwanted(previous)
+                self.run_function(function, previous)
         return self.records
+
+    turn = 0
+    """First what nothing calls and all forwards, then helpers that nobody has reached, last forwards that do nothing themselves."""
+
+    def turn_of(self, node: Any, is_called: bool, context: str) -> int:
+        if context != "function" and not self.calls.reasons_for(node):
+            return 3
+        return 2 if is_called else 1
+
+    def definitions(self) -> tuple[list[ClassValue], list[Function]]:
+        """The classes and functions that the file binds to names."""
+        values = [value for value in self.namespace.values() if getattr(value, "unit", None) in self.alive]
+        return (
+            [value for value in values if isinstance(value, ClassValue)],
+            [value for value in values if isinstance(value, Function)],
+        )
+
+    def note_differentiated(self, classes: list[ClassValue], functions: list[Function]) -> None:
+        """Find what is part of a forward or a loss, and all names that anything calls."""
+        start: list[ast.AST] = [one.node for one in functions if is_loss_name(one.name)]
+        in_model_file = any(is_module_class(cls) for cls in classes)
+        start += [
+            one.node
+            for one in functions
+            if applies_a_module(one.node) or (in_model_file and takes_tensors(one.node))
+        ]
+        for cls in classes:
+            for member in cls.namespace.values():
+                if isinstance(member, Function) and is_differentiable(member, cls):
+                    start.append(member.node)
+        reached = self.calls.reached_from(start)
+        self.differentiated = {node for node in reached if not summary_of(node).steps}
+        self.called_names = {
+            name for named in self.calls.by_name.values() for node in named for name in summary_of(node).calls
+        }
+
+    called_names: set[str] = set()
 
     def give_up_if_unwanted(self, previous: dict[tuple[Unit, str], Record]) -> None:
         """Records that were not looked at yet stay for the next analysis, which finds out whether they hold."""
@@ -278,12 +302,16 @@ class Explorer:
         """Run one entry along its paths."""
         given = budget
         pending: list[list[bool]] = [[]]
+        wanted: list[list[bool]] = []
+        """Paths into arms that write, cut or train: these come first, and there may be more of them."""
         covered: set[tuple[int, bool, bool]] = set()
         together = self.program.audience.gather()
         paths = 0
         module = PythonModule("__main__", self.path)
-        while pending and paths < most_paths and budget > 0:
-            script = pending.pop(0)
+        while budget > 0 and paths < (MOST_PATHS if wanted else most_paths):
+            if not wanted and not pending:
+                break
+            script = (wanted or pending).pop(0)
             machine = self.machine(self.program, module, script, budget)
             machine.context = context
             if context != "script":
@@ -312,7 +340,9 @@ class Explorer:
                 flipped = (id(decision.node), not decision.choice, decision.later)
                 if flipped not in covered:
                     covered.add(flipped)
-                    pending.append([d.choice for d in machine.decisions[:index]] + [not decision.choice])
+                    other = [d.choice for d in machine.decisions[:index]] + [not decision.choice]
+                    leads = leads_somewhere(decision.node, not decision.outcome)
+                    (wanted if leads else pending).append(other)
         record.events = together.conclusions()
         record.spent = given - max(0, budget)
 
@@ -321,28 +351,42 @@ class Explorer:
 
     # -- functions and classes that the script did not reach ---------------------------------------------------------
 
-    def wants(self, node: Any, unit: Unit, context: str) -> bool:
+    def wants(self, node: Any, context: str) -> bool:
         """Whether a function is worth executing by itself."""
         if node in self.executed or self.shared <= 0:
             return False
-        worth: bool = remembered(
-            node, f"worth executing as {context}", lambda node: is_worth(node, unit, context)
-        )
-        return worth
+        reasons = self.calls.reasons_for(node)
+        if context == "function":
+            return bool(reasons & {TRAIN, REGISTER})
+        return bool(reasons) or self.writes_somewhere
+
+    @cached_property
+    def writes_somewhere(self) -> bool:
+        """Whether some forward of the file, or a layer made in it, writes: to what another forward gave it, perhaps."""
+        forwards = self.calls.by_name.get("forward", [])
+        makers = self.calls.by_name.get("__init__", [])
+        return any(WRITE in summary_of(node).reasons for node in [*forwards, *makers])
 
     def budget_for(self, node: Any) -> int:
         lines = int((node.end_lineno or node.lineno) - node.lineno)
-        return min(self.shared, ENTRY_BUDGET + ENTRY_PER_LINE * lines)
+        fair = max(ENTRY_BUDGET, FAIR_SHARES * self.shared // max(1, self.waiting))
+        return min(self.shared, fair, ENTRY_BUDGET + ENTRY_PER_LINE * lines)
 
     def context_of(self, function: Function, cls: ClassValue | None) -> str:
-        if cls is not None and cls.kind == "module" and function.name == "forward":
+        if cls is not None and is_module_class(cls) and function.name == "forward":
             return "forward"
-        name = function.name.lower()
-        return "loss" if any(word in name for word in LOSS_NAMES) else "function"
+        if function.node in self.differentiated and function.name != "__init__":
+            return "loss" if is_loss_name(function.name) else "forward"
+        return "function"
 
     def run_function(self, function: Function, previous: dict[tuple[Unit, str], Record]) -> None:
         context = self.context_of(function, None)
-        if isinstance(function.node, ast.Lambda) or not self.wants(function.node, function.unit, context):
+        if isinstance(function.node, ast.Lambda):
+            return
+        is_called = function.name in self.called_names
+        if self.turn not in (0, self.turn_of(function.node, is_called, context)):
+            return
+        if not self.wants(function.node, context):
             return
 
         def body(machine: EntryMachine) -> None:
@@ -353,15 +397,21 @@ class Explorer:
         )
 
     def run_class(self, cls: ClassValue, previous: dict[tuple[Unit, str], Record]) -> None:
+        """Execute the methods whose turn it is."""
         if cls.kind == "autograd" or cls.node is None or cls.unit is None:
             return
         members = [value for value in cls.namespace.values() if isinstance(value, Function)]
+        # A forward executes most of the others, and every method needs what `__init__` makes.
+        members.sort(key=lambda member: ("forward", member.name, "__init__").index(member.name))
         pieces = [(place, piece) for member in members for place, piece in enumerate(member.pieces())]
         for place, method in pieces:
             if isinstance(method.node, ast.Lambda) or method.unit is not cls.unit:
                 continue
             context = self.context_of(method, cls)
-            if not self.wants(method.node, method.unit, context):
+            is_called = method.name in self.called_names and method.name not in ("__init__", "forward")
+            if self.turn not in (0, self.turn_of(method.node, is_called, context)):
+                continue
+            if not self.wants(method.node, context):
                 continue
 
             def body(machine: EntryMachine, method: Function = method, context: str = context) -> None:
@@ -370,7 +420,7 @@ class Explorer:
             budget = self.budget_for(method.node)
             init, _ = cls.find("__init__")
             if isinstance(init, Function) and method.name != "__init__":
-                budget = min(self.shared, budget + self.budget_for(init.node))
+                budget = min(self.shared, budget + MAKING * self.budget_for(init.node))
             self.run_entry(
                 (cls.unit, f"{cls.name}.{method.name}{'+' * place}"), previous, body, budget, context
             )
@@ -412,6 +462,7 @@ class Explorer:
             record.asked |= names_bound(key[0])
             record.units = rests_on(record.asked, self.binders, self.memory.unit_asked)
         self.memory.records[key] = record
+        self.waiting -= 1
         self.shared -= record.spent
         self.keep(record)
 
@@ -445,7 +496,7 @@ class Explorer:
         if isinstance(init, Function):
             try:
                 place = cls.node if init.unit.library and cls.node is not None else init.node
-                machine.call_function(init, [instance], {}, place)
+                machine.call_function(init, [instance], unknown_roles(init, cls), place)
             except (RaisedError, PathEnded):
                 instance.open = True
         else:
@@ -472,11 +523,13 @@ class Explorer:
                 )
             )
         result = machine.call_function(function, args, {}, function.node)
-        if isinstance(result, Unknown) or result is None:
+        if result is None:
             return
-        losses = [tensor for tensor in tensors_in(result) if tensor.needs_grad() is not False]
-        if losses and machine.assuming:
+        losses = machine.graphs_in([result], {})
+        if machine.assuming:
             machine.frame = self.outer_frame(machine, function.unit)
+            machine.tell(ForwardReturned(result, function.name))
+        if losses and machine.assuming:
             machine.run_backward(
                 losses,
                 machine.site(function.node),
@@ -490,81 +543,66 @@ class Explorer:
     def unknown_argument(
         self, machine: EntryMachine, function: Function, parameter: ast.arg, default: Any, context: str
     ) -> Any:
+        name = parameter.arg
         if isinstance(default, (bool, str, int, float)):
-            return Unknown(
-                f"argument {parameter.arg}", {bool: "bool", str: "text"}.get(type(default), "number")
-            )
-        value = Unknown(f"argument {parameter.arg}")
-        wanted = parameter.annotation
-        annotation: str = remembered(wanted, "as text", ast.unparse) if wanted is not None else ""
-        if CONSTANTS.search(parameter.arg):
-            return value
-        if not annotation or "Tensor" in annotation:
-            if "LongTensor" not in annotation and "Optional" not in annotation and "None" not in annotation:
-                value.argument = parameter.arg
-        elif annotation in ("int", "float", "bool", "str"):
-            value.hint = {"bool": "bool", "str": "text"}.get(annotation, "number")
+            return Unknown(f"argument {name}", {bool: "bool", str: "text"}.get(type(default), "number"))
+        value = Unknown(f"argument {name}")
+        annotation = annotation_text(parameter)
+        role = annotated_role(annotation)
+        if role:
+            machine.make_stand_in(value, role, name, parameter)
+        elif annotation in PLAIN_KINDS:
+            value.hint = PLAIN_KINDS[annotation]
+        elif is_constant_name(name) or is_source_name(name):
+            value.plain = is_constant_name(name) if context != "function" else is_source_name(name)
+        elif not annotation or is_tensor_annotation(annotation):
+            value.argument = name
         return value
 
     def outer_frame(self, machine: EntryMachine, unit: Unit) -> Frame:
         return Frame("<module>", unit, self.namespace, Scope(self.namespace, None), 0, machine.numbering)
 
 
-def is_worth(node: Any, unit: Unit, context: str) -> bool:
-    """Whether the text of a function has anything in it that a rule could speak of."""
-    text = unit.lines_between(node.lineno, node.end_lineno or node.lineno)
-    if context == "function":
-        return TRAINS.search(text) is not None
-    return WRITES.search(text) is not None or (
-        context == "forward" and INPLACE_LAYER.search(unit.text) is not None
+def is_loss_name(name: str) -> bool:
+    return any(word in name.lower() for word in LOSS_NAMES)
+
+
+def takes_tensors(function: Any) -> bool:
+    """Whether a function declares that it works on tensors."""
+    return any(
+        is_tensor_annotation(annotation_text(parameter))
+        for parameter in [*function.args.posonlyargs, *function.args.args]
     )
 
 
-def forget_state(instance: Instance, depth: int = 0) -> None:
-    """What other methods than `__init__` assign is not known when a method runs by itself."""
-    assigned = assigned_outside_init(instance.cls)
-    for name, value in list(instance.attributes.items()):
-        if name in assigned and not (instance.module is not None and name in instance.module.registered):
-            instance.attributes[name] = Unknown(f"attribute {name}, which other methods assign")
-        elif isinstance(value, Instance) and depth < 2:
-            forget_state(value, depth + 1)
-        else:
-            forget_length(value)
+def is_module_class(cls: ClassValue) -> bool:
+    """A class that derives from nn.Module, or, with a base that is not known, one that has a forward."""
+    if cls.kind == "module":
+        return True
+    return cls.kind == "plain" and cls.has_unknown_base() and "forward" in cls.namespace
 
 
-def assigned_outside_init(cls: ClassValue) -> set[str]:
-    """Names of attributes that methods of the class other than `__init__` assign."""
-    found: set[str] = set()
-    for ancestor in cls.lineage():
-        methods = ancestor.namespace.values() if isinstance(ancestor, ClassValue) else []
-        for method in methods:
-            if (
-                isinstance(method, Function)
-                and method.name != "__init__"
-                and not isinstance(method.node, ast.Lambda)
-            ):
-                for piece in method.pieces():
-                    found |= remembered(piece.node, "attributes_set", _attributes_set)
-    return found
+def is_differentiable(method: Function, cls: ClassValue) -> bool:
+    """Whether what a method returns is part of what is differentiated."""
+    if isinstance(method.node, ast.Lambda):
+        return False
+    if is_module_class(cls):
+        return not method.name.startswith("__") or method.name == "__call__"
+    return is_loss_name(method.name) or applies_a_module(method.node)
 
 
-def _attributes_set(function: ast.AST) -> frozenset[str]:
-    return frozenset(
-        inner.attr
-        for inner in ast.walk(function)
-        if isinstance(inner, ast.Attribute)
-        and isinstance(inner.ctx, ast.Store)
-        and isinstance(inner.value, ast.Name)
-    )
-
-
-def forget_length(value: Any, depth: int = 0) -> None:
-    """A container of an object whose other methods may have filled it since."""
-    if isinstance(value, (Seq, Mapping)) and depth < 3:
-        value.exact = value.exact and value.kind == "tuple"
-        items = value.items if isinstance(value, Seq) else [*value.items.values(), *value.rest]
-        for item in items:
-            forget_length(item, depth + 1)
+def functions_in(unit: Unit) -> list[ast.AST]:
+    """The functions and methods of a top-level statement, without those nested in functions."""
+    found: list[ast.AST] = []
+    todo: list[Any] = list(unit.tree)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            found.append(node)
+        elif isinstance(node, (ast.ClassDef, ast.If, ast.Try, ast.With)):
+            todo.extend(node.body)
+            todo.extend(getattr(node, "orelse", ()))
+    return found[::-1]
 
 
 def explore_module(program: Program, source: Source, memory: Memory, units: list[Unit]) -> list[Record]:

@@ -20,6 +20,8 @@ IMPORT_STATE = (
     "frame", "node", "unheard", "asked", "decisions", "script", "grad_mode", "inference", "autocast", "mode_site",
 )  # fmt: skip
 """What the execution of an import leaves as it was."""
+MOST_PER_IMPORT = 20_000
+"""Syntax nodes that one name from elsewhere may cost; an import inside an import has half of what is left."""
 
 
 class Importing(Machine):
@@ -28,6 +30,7 @@ class Importing(Machine):
     def __init__(self, program: Program, module: PythonModule, script: list[bool], budget: int) -> None:
         super().__init__(program, module, script, budget)
         self.modules: dict[str, PythonModule] = {}
+        self.is_importing = False
 
     def adopt(self, modules: dict[str, PythonModule]) -> None:
         """Use the workspace modules that the script's execution has already loaded."""
@@ -96,6 +99,11 @@ class Importing(Machine):
         if not units:
             return True
         outside = {name: getattr(self, name) for name in IMPORT_STATE}
+        own, early = self.budget, self.ended_early
+        self.budget = (
+            self.budget // 2 if self.is_importing else min(self.program.import_budget, MOST_PER_IMPORT)
+        )
+        given, outermost, self.is_importing = self.budget, not self.is_importing, True
         self.unheard, self.asked, self.decisions, self.script = True, set(), [], []
         self.grad_mode, self.inference, self.autocast, self.mode_site = True, False, False, None
         try:
@@ -104,6 +112,11 @@ class Importing(Machine):
         except (PathEnded, RaisedError):
             return True
         finally:
+            spent = given - max(0, self.budget)
+            if outermost:
+                self.program.import_budget -= spent
+                self.is_importing = False
+            self.budget, self.ended_early = own if outermost else own - spent, early
             for name, value in outside.items():
                 setattr(self, name, value)
 

@@ -372,8 +372,9 @@ class Library(Copying):
     # -- unknown values ----------------------------------------------------------------------------------------------
 
     def call_unknown(self, function: Unknown, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        result = self.unknown_result("result of an unknown function", args, kwargs, node)
-        result.carries = result.carries or function.carries
+        result: Any = self.unknown_result("result of an unknown function", args, kwargs, node)
+        if isinstance(result, Unknown):
+            result.carries = result.carries or function.carries
         return result
 
     def unknown_method(
@@ -392,14 +393,14 @@ class Library(Copying):
         self.protocol_of_unknown(receiver, name, args, kwargs, node)
         if name in RESIZES:
             self.resized(receiver, name)
-        result = self.unknown_result(f"result of method {name} of an unknown value", args, kwargs, node)
+        result: Any = self.unknown_result(f"result of method {name} of an unknown value", args, kwargs, node)
+        if not isinstance(result, Unknown):
+            return result
         if name in ("item", "tolist"):
             result.hint = "number"
         result.cuts = result.cuts | receiver.cuts
         result.carries = (result.carries or receiver.carries) and not result.hint
-        if name in ("to", "cuda", "cpu", "float", "eval", "train", "requires_grad_", "detach", "clone"):
-            return receiver if name in ("to", "cuda", "cpu", "eval", "train") else result
-        return result
+        return receiver if name in ("to", "cuda", "cpu", "eval", "train") else result
 
     def argument_as_tensor(self, receiver: Unknown, name: str) -> Tensor | None:
         """Hook: an unknown argument on which a tensor method is called."""

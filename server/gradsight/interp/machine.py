@@ -25,6 +25,7 @@ from gradsight.model.trace import Fact, Listener
 from gradsight.model.values import (
     AbsentGrad,
     Array,
+    External,
     Instance,
     Layer,
     Mapping,
@@ -43,6 +44,8 @@ from gradsight.ops.table import Table
 
 Arm = tuple[ast.AST, bool]
 """A branch, and the way that was taken."""
+IMPORT_BUDGET = 60_000
+"""Syntax nodes that the imports of one analysis may cost; the file itself has a budget of its own."""
 
 
 class PathEnded(Exception):
@@ -64,12 +67,14 @@ class RaisedError(Exception):
 class Decision:
     """An undecided condition and the way this path went."""
 
-    __slots__ = ("choice", "key", "later", "node")
+    __slots__ = ("choice", "key", "later", "node", "outcome")
 
-    def __init__(self, key: Any, choice: bool, node: ast.AST) -> None:
+    def __init__(self, key: Any, choice: bool, node: ast.AST, outcome: bool) -> None:
         self.key = key
         self.choice = choice
         self.node = node
+        self.outcome = outcome
+        """What the condition was taken to be; its value may be the negation of what was decided."""
         self.later = False
         """The same condition was decided before on this path: a later round of a loop."""
 
@@ -109,6 +114,7 @@ class Program:
         """Asked between entries: whether nobody waits for the outcome any more."""
         self.machine_facts: dict[str, Unknown] = {}
         self.depends_on: set[str] = set()
+        self.import_budget = IMPORT_BUDGET
         self.parsed: dict[str, list[Unit]] = {}
         self.divisions: dict[str, tuple[list[Unit], dict[str, list[Unit]]]] = {}
 
@@ -178,6 +184,8 @@ class MachineState:
         """For undecided conditions that may hold in many rounds: the branch, and the way that was taken."""
         self.assumed: dict[int, Assumed] = {}
         """What the decisions say about the values they asked about."""
+        self.flags: dict[str, Unknown] = {}
+        """Names of libraries that were asked for their truth: each is the same throughout a path."""
         self.last_choice: dict[int, bool] = {}
         self.visited: set[int] = set()
         self.covered: set[tuple[int, bool]] = set()
@@ -187,6 +195,8 @@ class MachineState:
         self.inference = False
         self.mode_site: Site | None = None
         self.autocast = False
+        self.premises: dict[str, None] = {}
+        """What this path takes unknown values for: whatever is concluded on it is assumed."""
         self.unheard = False
         """While an imported module is executed, nothing of it is claimed."""
         self.frame: Frame = None  # type: ignore[assignment]
@@ -229,7 +239,7 @@ class MachineState:
         """torch refuses: a program that waits for the error gets it, and nobody else hears of it."""
         if not self.frame.expecting:
             self.tell(fact)
-        elif not assumption:
+        elif not assumption and not self.premises:
             raise RaisedError(Unknown("what torch raises"))
 
     def gap(self, reason: str, node: ast.AST | None = None) -> Unknown:
@@ -286,7 +296,19 @@ class MachineState:
             return True
         if isinstance(value, Stream):
             return True
+        if isinstance(value, External):
+            return self.truth_of_external(value.path)
         return True
+
+    def truth_of_external(self, path: str) -> bool | None:
+        """Functions, classes and modules are true; a name of a library that nobody has seen can be a flag."""
+        last = path.rpartition(".")[2]
+        if "." not in path or not is_flag_name(last) or path.startswith(("torch.", "builtins.")):
+            return True
+        flag = self.flags.get(path)
+        if flag is None:
+            flag = self.flags[path] = Unknown(f"{path} of a library")
+        return self.truth(flag)
 
     def decide(self, value: Any, node: ast.AST, default: bool = True) -> bool:
         """The way this path goes at a condition; the same unknown is always decided the same way."""
@@ -297,6 +319,8 @@ class MachineState:
         while isinstance(value, Negated):
             negated = not negated
             value = value.value
+        if isinstance(value, External):
+            value = self.flags[value.path]
         if isinstance(value, Unknown) and value.condition is not None:
             value = value.condition
         key = id(value)
@@ -308,7 +332,7 @@ class MachineState:
         else:
             choice = self.last_choice.get(id(node), default != negated)
         self.last_choice[id(node)] = choice
-        decision = Decision(value, choice, node)
+        decision = Decision(value, choice, node, choice != negated)
         decision.later = id(node) in self.visited
         self.visited.add(id(node))
         self.decisions.append(decision)
@@ -386,6 +410,8 @@ class MachineState:
         """The decision a branch on `value` rests on, or None when its outcome is known by itself."""
         while isinstance(value, Negated):
             value = value.value
+        if isinstance(value, External):
+            value = self.flags.get(value.path)
         if isinstance(value, Unknown) and value.condition is not None:
             value = value.condition
         return id(value) if id(value) in self.decided else None
@@ -405,6 +431,11 @@ class MachineState:
     def top_frame(self, unit: Unit, scope: Scope) -> Frame:
         """The frame of a module's top level."""
         return Frame("<module>", unit, scope.names, scope, 0, self.numbering)
+
+
+def is_flag_name(name: str) -> bool:
+    """Whether a name reads like a flag: `HAS_APEX`, `is_available`, `use_cuda`."""
+    return name.isupper() or name.startswith(("has_", "is_", "use_", "_has_", "_is_", "enable", "HAS", "USE"))
 
 
 def may_recur(test: ast.expr) -> bool:

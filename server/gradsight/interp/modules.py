@@ -261,14 +261,21 @@ class ModuleRegistry(TensorApi):
     def is_fully_known(self, module: Any) -> bool:
         """Whether every part of the module is known, so that its list of parameters is complete."""
         for _, inner in self.modules_in(module):
-            if isinstance(inner, Instance) and inner.open:
+            if isinstance(inner, Instance) and inner.open and not inner.cls.has_unknown_base():
                 return False
             if isinstance(inner, Layer) and (inner.options.get("inexact") or inner.options.get("unknown")):
                 return False
-            for value in inner.attributes.values():
-                if isinstance(value, Unknown) and not value.hint:
+            for name, value in inner.attributes.items():
+                if isinstance(value, Unknown) and not value.hint and self.may_hold_parameters(inner, name):
                     return False
         return True
+
+    def may_hold_parameters(self, owner: Any, name: str) -> bool:
+        """Whether an attribute that is not known can be a module: a size of one of torch's layers is none.
+
+        One of an object's own is a module if its class applies it, and has a stand-in then.
+        """
+        return isinstance(owner, Layer) and name.isdigit() and owner.name != "nn.Sequential"
 
 
 def kind_of(value: Any) -> str:

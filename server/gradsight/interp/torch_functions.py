@@ -459,7 +459,13 @@ class TorchFunctions(Checkpoints):
                     self.batched(self.call_function(getter, [dataset, index], {}, self.node))
                     for index in range(count)
                 ]
-        return [Unknown("batch of an unknown dataset") for _ in range(count)]
+        return [self.data_from_elsewhere("batch of an unknown dataset") for _ in range(count)]
+
+    def data_from_elsewhere(self, reason: str) -> Unknown:
+        """What a loader yields carries no graph."""
+        data = Unknown(reason)
+        data.plain = True
+        return data
 
     def batched(self, sample: Any) -> Any:
         """A batch made of such samples."""

@@ -387,7 +387,10 @@ class Training(Modes):
 
 
 def carries_graph(value: Any, depth: int = 0) -> bool:
-    """Whether a value can bring a graph along: a tensor that needs grad, a module, an object, a function."""
+    """Whether a value can bring a graph along: a tensor that needs grad, a module.
+
+    Code that got only functions and other objects (an environment, a logger) does not return graphs.
+    """
     if isinstance(value, Tensor):
         return value.needs_grad() is not False
     if isinstance(value, Unknown):
@@ -396,7 +399,9 @@ def carries_graph(value: Any, depth: int = 0) -> bool:
         return depth < 3 and any(carries_graph(item, depth + 1) for item in value.items[:16])
     if isinstance(value, Mapping):
         return depth < 3 and any(carries_graph(item, depth + 1) for item in list(value.items.values())[:16])
-    return isinstance(value, (Instance, Layer, Function, Method, Opaque, Bound))
+    if isinstance(value, (Method, Bound)):
+        return depth < 3 and carries_graph(value.receiver, depth + 1)
+    return isinstance(value, Layer) or (isinstance(value, Instance) and value.module is not None)
 
 
 def group_of(members: list[Tensor], options: dict[Any, Any]) -> Mapping:

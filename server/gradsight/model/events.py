@@ -39,7 +39,8 @@ class Event:
 
     `kind` is the fact's name (see `KINDS`); `names` are the user's variables and torch's operators to speak of.
     `alternatives` counts the undecided branches, beyond one, that the path had to take: the more, the less it is worth.
-    `context` is `script` (the module's own run), `forward` (an nn.Module method), `loss` or `function`.
+    `context` is `script` (the module's own run), `forward` (an nn.Module method), `loss`, `function`, or `evidence` where
+    the program treats its unknown values as what the assumption says they are.
     """
 
     kind: str

@@ -10,14 +10,15 @@ from gradsight.model.source import Span
 
 Severity = Literal["error", "warning", "info", "hint"]
 Certainty = Literal["certain", "assumed"]
-Role = Literal["made", "saved", "written", "needed", "cut", "read", "call"]
+Role = Literal["made", "saved", "written", "needed", "cut", "read", "call", "assumed"]
 CULPRITS: tuple[Role, ...] = ("made", "written", "cut", "read")
 """The places of a trail that a fault can be told at."""
 
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """One step of the trail: made here, saved here, written here, needed here, cut here, read here, called here."""
+    """One step of the trail: made here, saved here, written here, needed here, cut here, read here, called here;
+    or, as the last one, what is assumed for all of it."""
 
     role: Role
     message: str

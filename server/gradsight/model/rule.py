@@ -24,7 +24,7 @@ Witness = Callable[["RunTraces", Finding], bool]
 """Whether the traces of a run say something about a finding."""
 SameCause = Callable[[Finding, Finding], bool | None]
 """Whether a fault on another line is the one that a finding predicts; None leaves it to the trails of both."""
-TRAINING_CONTEXTS = ("forward", "loss")
+TRAINING_CONTEXTS = ("forward", "loss", "evidence")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +89,7 @@ def make_finding(event: Event, code: str, name: str, message: str, severity: Sev
     """A finding at the event's place.
 
     `severity` is what a certain event on one plain path deserves.  An event that rests on an assumption is a warning in
-    training code and information elsewhere; one that needs several independent branches is information at most.
+    training code and where the program itself gives evidence for it, and information elsewhere; one that needs several independent branches is information at most.
     """
     certainty: Certainty = "assumed" if event.assumption else "certain"
     if certainty == "assumed":
@@ -101,7 +101,7 @@ def make_finding(event: Event, code: str, name: str, message: str, severity: Sev
         Related(step.role, step.message, step.place.path, step.place.span()) for step in event.steps
     )
     if event.assumption:
-        message = f"{message} (assuming {event.assumption})"
+        related += (Related("assumed", f"assumed: {event.assumption}", event.place.path, event.place.span()),)
     return Finding(
         code, name, message, severity, certainty, event.place.path, event.place.span(), related, event.assumption,
         {key: value for key, value in event.names.items() if isinstance(value, (str, int, bool))},

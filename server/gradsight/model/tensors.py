@@ -164,6 +164,7 @@ class Node(Numbered):
         "open",
         "operands",
         "overwritten",
+        "premise",
         "requires",
         "saved",
         "site",
@@ -190,6 +191,8 @@ class Node(Numbered):
         """The history of a value that this write replaced: backward still visits it, with a zero gradient."""
         self.open = False
         """An operand is unknown and may bring a graph of its own."""
+        self.premise = ""
+        """What must hold for the gradient to go on from here to the inputs."""
 
 
 class Tensor(Numbered):

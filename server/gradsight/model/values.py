@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradsight.model.sites import Site, Unit
-from gradsight.model.tensors import NO_CUTS, Cut, Tensor
+from gradsight.model.tensors import NO_CUTS, Cut, Node, Tensor
 
 CONSTANTS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
 
@@ -20,7 +20,10 @@ CONSTANTS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
 class Unknown:
     """A value that is not known, and why.  `answers` keeps what was derived from it, so that it stays consistent."""
 
-    __slots__ = ("answers", "argument", "asks", "carries", "condition", "cuts", "hint", "reason", "tensor")
+    __slots__ = (
+        "answers", "argument", "asks", "carries", "condition", "cuts", "given", "graph", "hint", "part_of", "plain", "reason",
+        "tensor",
+    )  # fmt: skip
 
     def __init__(self, reason: str, hint: str = "") -> None:
         self.reason = reason
@@ -37,6 +40,14 @@ class Unknown:
         """The tensor this unknown argument is taken for once torch functions are applied to it."""
         self.asks: tuple[str, Any, Any] | None = None
         """For a condition: the question about another value that it is the answer to."""
+        self.graph: Node | None = None
+        """The graph that it brings along if it is a tensor: it came from code that was given tensors of one."""
+        self.plain = False
+        """If it is a tensor, it carries no graph: it came from a loader, or from code that was given none."""
+        self.given: tuple[Any, ...] = ()
+        """The modules and parameters that the code which made it was given."""
+        self.part_of: Layer | None = None
+        """The stand-in for an unknown module that it is an attribute of."""
 
     def derived(self, key: Any, reason: str, hint: str = "") -> Unknown:
         """The same unknown for the same question."""
@@ -48,6 +59,9 @@ class Unknown:
             answer = answers[key] = Unknown(reason, hint)
             answer.cuts = self.cuts
             answer.carries = self.carries
+            answer.graph, answer.plain = self.graph, self.plain
+            if self.argument and type(key) is tuple and key[0] == "item":
+                answer.argument = self.argument
         return answer
 
     def __repr__(self) -> str:

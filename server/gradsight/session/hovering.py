@@ -116,8 +116,6 @@ def finding_card(finding: Finding) -> str:
     lines = [f"**{finding.code} {finding.name}** · {finding.severity}", "", as_markdown(finding.message)]
     if finding.related:
         lines += ["", *(_step(finding, index) for index in range(len(finding.related)))]
-    if finding.assumption:
-        lines += ["", f"*Assumed: {as_markdown(finding.assumption)}.*"]
     lines += shown_by_probe(finding)
     rule = find(finding.code)
     if rule is not None:

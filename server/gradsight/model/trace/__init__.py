@@ -39,6 +39,7 @@ from gradsight.model.trace.language import (
     CallReturned,
     ClassTensorRead,
     ContainerMade,
+    ForwardReturned,
     GaveUp,
     ItemRead,
     ItemStoring,
@@ -93,7 +94,7 @@ Fact = (
     | CheckpointedWithoutGrad | IteratorExhausted | Transformed | TransformApplied
     | Stepping | Stepped | LayerMade | AttributeSet | AttributeInvented | ChildrenChanging | ChildrenChanged | Copied
     | StateLoading | StateLoaded | Assigning | Assigned | ContainerMade | Stored | ItemStoring | ItemRead | Iterated
-    | ClassTensorRead | NameRead | CallReturned | GaveUp
+    | ClassTensorRead | NameRead | CallReturned | GaveUp | ForwardReturned
 )  # fmt: skip
 
 Handler = Callable[[Any], None]
@@ -134,6 +135,7 @@ __all__ = [
     "DataAssigned",
     "Declared",
     "Fact",
+    "ForwardReturned",
     "FreedNeeded",
     "GaveUp",
     "GradAssigned",

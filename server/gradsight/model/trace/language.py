@@ -117,3 +117,11 @@ class GaveUp:
 
     reason: str
     values: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardReturned:
+    """A function that is part of a forward or a loss, executed by itself, returned."""
+
+    result: Any
+    name: str

@@ -1,0 +1,110 @@
+"""Cuts and silent writes on the way to what a forward returns, told without a training loop in view.
+
+Only what is hardly ever meant counts: a copy by `torch.tensor`, a way through NumPy or plain numbers, a write under no_grad
+or through `.data` to what is returned.  A plain `detach` or `no_grad` in a forward says itself what it is for.
+A cut counts if what lies behind it (a parameter, an argument) reaches the returned value on no other way.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gradsight.detect.claims import Claims
+from gradsight.detect.path import Path
+from gradsight.detect.recorded_writes import RecordedWrites
+from gradsight.model.events import Step
+from gradsight.model.tensors import Cut, Edge, Maybe, Node, Tensor
+from gradsight.model.trace import ForwardReturned
+from gradsight.model.values import Unknown, tensors_in
+
+ASSUMED = "backward is called on the result"
+HARDLY_MEANT = {"copy", "numpy", "number"}
+OTHER_ENDS = re.compile(
+    r"predict|generat|infer|sampl|eval|visual|plot|export|log|metric|decode|save|load|summary|post_?process|quant|round|sort"
+    r"|assign|match|index|stat|mask|init|reset|get_|calib|prune|resize|interpolat"
+)
+"""Names of functions that lead out of training, or that compute what no gradient is wanted for."""
+
+
+class ReturnedValues:
+    """Looks at what a forward that is executed by itself returns."""
+
+    def __init__(self, path: Path, claims: Claims, writes: RecordedWrites) -> None:
+        self.path = path
+        self.claims = claims
+        self.writes = writes
+
+    def on_forward_returned(self, fact: ForwardReturned) -> None:
+        """What keeps gradients from the parameters behind the result of a forward."""
+        result, name = fact.result, fact.name
+        returned = [
+            *tensors_in(result),
+            *([result.tensor] if isinstance(result, Unknown) and result.tensor else []),
+        ]
+        if not returned or OTHER_ENDS.search(name.lower()):
+            return
+        self.check_writes(returned)
+        cuts = {cut for tensor in returned for cut in tensor.cuts if cut.kind in HARDLY_MEANT}
+        if not cuts:
+            return
+        reached = ends_behind([edge for tensor in returned if (edge := tensor.edge()) is not None])
+        for cut in sorted(cuts, key=lambda cut: (cut.tick, cut.serial)):
+            lost = ends_behind(list(cut.edges)) - reached
+            if not lost or is_bare_argument(cut):
+                continue
+            parameter = next((end for end in lost if isinstance(end, Tensor)), None)
+            self.claims.add(
+                "path-cut",
+                cut.site,
+                [
+                    Step("made", cut.source.site, "the value with a graph is made here"),
+                    *self.path.call_steps(cut.site),
+                ],
+                ASSUMED,
+                cut=cut.kind,
+                op=cut.op,
+                source=cut.source.label,
+                hidden=False,
+                parameter=parameter.label if parameter is not None else "",
+            )
+            return
+
+    def check_writes(self, returned: list[Tensor]) -> None:
+        """Values that were changed behind autograd's back and are returned as they are."""
+        for target, write in self.writes.unrecorded:
+            for tensor in returned:
+                if tensor.storage is not target.storage or tensor.node is None:
+                    continue
+                if tensor is target or tensor.node is target.node or tensor.base is not None:
+                    made = target.node.site if target.node is not None else target.site
+                    self.claims.add(
+                        "graph-written-without-grad",
+                        write.site,
+                        [Step("made", made, "recorded here"), *self.path.call_steps(write.site)],
+                        ASSUMED,
+                        op=write.op,
+                        target=self.path.text_of_target(write.site),
+                    )
+
+
+def ends_behind(edges: list[Edge]) -> set[Edge]:
+    """The parameters and the arguments that a gradient arriving at these edges would reach."""
+    ends: set[Edge] = set()
+    seen: set[Node] = set()
+    todo = list(edges)
+    while todo:
+        edge = todo.pop()
+        if isinstance(edge, Tensor):
+            if edge.requires_grad is True:
+                ends.add(edge)
+        elif edge not in seen:
+            seen.add(edge)
+            if edge.op == "argument" and isinstance(edge.requires, Maybe):
+                ends.add(edge)
+            todo.extend(edge.inputs)
+    return ends
+
+
+def is_bare_argument(cut: Cut) -> bool:
+    """`torch.tensor(sizes)` of an argument rather shows that the argument is no tensor."""
+    return cut.source.node is not None and cut.source.node.op == "argument"

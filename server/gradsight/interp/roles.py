@@ -1,0 +1,226 @@
+"""What a text does to its names, and what they must then be: the evidence for the roles of unknown values.
+
+*Key*: how a text spells a value, `model` or `self.model`.  *Deed*: something that is done to it: a method is called, it
+is called itself, it is indexed as only a tensor is.  *Role*: `module`, `optimizer`, `scaler` or `scheduler`.
+Deeds and annotations come first; names (`NAMES`, the one table of them) only decide what deeds leave open.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from gradsight.interp.syntax import remembered
+
+MODULE, OPTIMIZER, SCALER, SCHEDULER = "module", "optimizer", "scaler", "scheduler"
+ONLY_MODULES = frozenset({
+    "parameters", "named_parameters", "modules", "named_modules", "children", "named_children", "buffers", "named_buffers",
+    "register_forward_hook", "register_forward_pre_hook", "get_submodule", "add_module",
+})  # fmt: skip
+"""Methods that nothing but a module has."""
+SWITCHES = frozenset({"train", "eval"})
+ONLY_SCALERS = frozenset({"unscale_", "get_scale"})
+NAMES: dict[str, str] = {
+    "module": r"model|net(work)?s?(_?[a-z]+)?$|module|generator|discriminator|encoder|decoder|actor|critic|policy|backbone"
+    r"|student|classifier|q_?net|unet|transformer|^(self\.)?[GD]$|^(self\.)?net[A-Z]",
+    "optimizer": r"optim|(^|[._])opt([._A-Z]|$|\d)|opt$",
+    "scaler": r"scaler",
+    "scheduler": r"sched|warmup",
+    "layer": r"attn|attention|layer|block|module",
+    "function": r"act|activ|drop|pool|loss|criterion|fn$|func|forward|hook|callback|metric|scheduler|sampler|get|rearrange",
+    "source": r"loader|data|batch|buffer|replay|(^|[._])envs?$|(^|_)dl$|(^|_)iter(ator)?$",
+    "constant": r"target|label|(^|_)masks?$|ind(ex|ices)|_ids?$|^ids$|^batch$|^ptr$|counts?$|lengths?$|^y$|^y_|true|^gt|ground"
+    r"|rotary|rope|freqs|(^|_)(cos|sin)($|_)|scale|position|timestep|sigma|size|shape",
+    "wrapper": r"parallel|^ddp$|fsdp|shard|compile|script|wrap$|prepare_model|prepare_ddp",
+}
+"""What a name suggests, where what is done to the value leaves it open."""
+BY_NAME = {role: re.compile(words) for role, words in NAMES.items()}
+PLAIN_WORDS = frozenset(
+    {"self", "model", "net", "network", "module", "optimizer", "optim", "opt", "the", "my"}
+)
+
+
+class Deeds:
+    """What one text does to the values that it spells by keys."""
+
+    __slots__ = ("arguments", "attributes", "called", "methods", "text_has")
+
+    def __init__(self) -> None:
+        self.methods: dict[str, set[str]] = {}
+        self.attributes: dict[str, set[str]] = {}
+        self.called: set[str] = set()
+        self.arguments: dict[str, set[str]] = {}
+        """Names of functions and methods that a key was given to."""
+        self.text_has: set[str] = set()
+        """All methods that are called on anything."""
+
+    def done_to(self, key: str) -> set[str]:
+        return self.methods.get(key, set())
+
+
+NOTHING_DONE = Deeds()
+
+
+def deeds_of(scope: ast.AST) -> Deeds:
+    """The deeds of a function, a class or a top-level statement; nested functions are part of it."""
+    found: Deeds = remembered(scope, "deeds", _deeds_of)
+    return found
+
+
+def _deeds_of(scope: ast.AST) -> Deeds:
+    deeds = Deeds()
+    for node in ast.walk(scope):
+        if isinstance(node, ast.Call):
+            target = node.func
+            if isinstance(target, ast.Attribute):
+                deeds.text_has.add(target.attr)
+                owner = key_of(target.value)
+                if owner:
+                    deeds.methods.setdefault(owner, set()).add(target.attr)
+            key = key_of(target)
+            if key and (node.args or node.keywords):
+                deeds.called.add(key)
+            name = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
+            for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
+                given = key_of(argument)
+                if given:
+                    deeds.arguments.setdefault(given, set()).add(name)
+        elif isinstance(node, ast.Attribute):
+            owner = key_of(node.value)
+            if owner:
+                deeds.attributes.setdefault(owner, set()).add(node.attr)
+    return deeds
+
+
+def key_of(node: ast.AST | None) -> str:
+    """`model`, `self.model`, `self.agent.net`; empty for anything that is not a chain of names."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name) or len(parts) > 3:
+        return ""
+    return ".".join([node.id, *reversed(parts)])
+
+
+def role_of(key: str, scopes: list[ast.AST]) -> str:
+    """The role that the deeds in these texts give a key, or the empty string."""
+    all_deeds = [deeds_of(scope) for scope in scopes]
+    done: set[str] = set().union(*(deeds.done_to(key) for deeds in all_deeds))
+    if not done and not any(key in deeds.called or key in deeds.arguments for deeds in all_deeds):
+        return ""
+    if done & ONLY_MODULES:
+        return MODULE
+    has: set[str] = set().union(*(deeds.text_has for deeds in all_deeds))
+    attributes: set[str] = set().union(*(deeds.attributes.get(key, set()) for deeds in all_deeds))
+    called = any(key in deeds.called for deeds in all_deeds)
+    if "scale" in done and ("update" in done or "step" in done or done & ONLY_SCALERS):
+        return SCALER
+    if not called and ("param_groups" in attributes or ({"step", "zero_grad"} <= done)):
+        return OPTIMIZER
+    if called and (done & SWITCHES or ("zero_grad" in done and "step" not in done)):
+        return MODULE
+    if called and trains(has) and BY_NAME[MODULE].search(last_part(key)) and is_no_loss(key):
+        return MODULE
+    if not called and ("step" in done or "zero_grad" in done):
+        name = last_part(key)
+        if BY_NAME[SCHEDULER].search(name.lower()):
+            return SCHEDULER
+        if BY_NAME[OPTIMIZER].search(name):
+            return OPTIMIZER
+    return ""
+
+
+def trains(methods: set[str]) -> bool:
+    """Whether a text differentiates or steps."""
+    return "backward" in methods or "step" in methods
+
+
+def is_no_loss(key: str) -> bool:
+    return not re.search(r"loss|criterion|objective", key.lower())
+
+
+def last_part(key: str) -> str:
+    return key.rpartition(".")[2]
+
+
+def annotated_role(annotation: str) -> str:
+    """The role that a declaration gives: `nn.Module`, `torch.optim.Optimizer`, `GradScaler`."""
+    last = annotation.strip("'\"").rpartition(".")[2]
+    if last in ("Module", "PreTrainedModel", "LightningModule", "DistributedDataParallel", "DataParallel"):
+        return MODULE
+    if last in ("Optimizer", "SGD", "Adam", "AdamW", "RMSprop", "Adagrad") and "optim" in annotation.lower():
+        return OPTIMIZER
+    return SCALER if last == "GradScaler" else SCHEDULER if last in ("LRScheduler", "_LRScheduler") else ""
+
+
+def belongs(optimizer: str, module: str) -> bool:
+    """Whether the names of an optimizer and a module have a word in common that tells them from others."""
+    first, second = words_of(optimizer), words_of(module)
+    return any(
+        one == other or (min(len(one), len(other)) == 1 and one[0] == other[0])
+        for one in first
+        for other in second
+    )
+
+
+def words_of(key: str) -> set[str]:
+    """The words of a name, without those that every such name has."""
+    parts = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", last_part(key).replace("_", " "))
+    return {part.lower() for part in parts} - PLAIN_WORDS
+
+
+def roles_in(scopes: list[ast.AST]) -> dict[str, str]:
+    """Every key of these texts that has a role."""
+    keys: dict[str, None] = {}
+    for scope in scopes:
+        deeds = deeds_of(scope)
+        for key in [*deeds.methods, *sorted(deeds.called)]:
+            keys.setdefault(key)
+    found = {key: role_of(key, scopes) for key in keys}
+    return {key: role for key, role in found.items() if role}
+
+
+TENSOR_ANNOTATION = re.compile(r"\b(?:Tensor|FloatTensor)\b")
+NOT_DIFFERENTIABLE = re.compile(r"LongTensor|BoolTensor|IntTensor|\bInt\[|\bBool\[|\bInt64\[|Integer\[")
+PLAIN_KINDS = {"int": "number", "float": "number", "bool": "bool", "str": "text"}
+
+
+def annotation_text(parameter: ast.arg) -> str:
+    wanted = parameter.annotation
+    if wanted is None:
+        return ""
+    if isinstance(wanted, ast.Constant) and isinstance(wanted.value, str):
+        return wanted.value
+    text: str = remembered(wanted, "as text", ast.unparse)
+    return text
+
+
+def is_tensor_annotation(text: str) -> bool:
+    """`Tensor`, `Optional[Tensor]`, `tuple[Tensor, ...]`, `Float[Tensor, "b t"]`: what may carry a graph."""
+    return TENSOR_ANNOTATION.search(text) is not None and NOT_DIFFERENTIABLE.search(text) is None
+
+
+def is_constant_name(name: str) -> bool:
+    """Names of arguments that carry no graph: what a prediction is held against, and what selects."""
+    return BY_NAME["constant"].search(name) is not None
+
+
+def is_function_name(name: str) -> bool:
+    """Names of what is called and has no parameters."""
+    return BY_NAME["function"].search(name.lower()) is not None
+
+
+def is_scheduler_name(callee: str) -> bool:
+    """Names of functions and classes that make a schedule for the learning rate of an optimizer."""
+    return BY_NAME["scheduler"].search(last_part(callee).lower()) is not None
+
+
+def is_wrapper_name(callee: str) -> bool:
+    """Names of what takes a module and gives it back in another coat."""
+    return BY_NAME["wrapper"].search(last_part(callee).lower()) is not None
+
+
+def is_source_name(key: str) -> bool:
+    """Names of what data comes from: loaders, datasets, environments, replay buffers."""
+    return BY_NAME["source"].search(last_part(key).lower()) is not None

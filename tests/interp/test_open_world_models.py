@@ -1,0 +1,199 @@
+"""Model files whose layers, helpers and callers are elsewhere: what fails whatever they do, and what cannot be told."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.interp.checking import check
+
+PARTS = """
+from elsewhere import attention, helper, Output, build
+class Parts(nn.Module):
+    def __init__(self, extra=None):
+        super().__init__()
+        self.a, self.b, self.norm = nn.Linear(4, 4), nn.Linear(4, 4), nn.LayerNorm(4)
+        self.extra = extra
+class Net(Parts):
+"""
+
+
+def model(body: str) -> str:
+    return PARTS + "\n".join("    " + line for line in body.strip("\n").split("\n")) + "\n"
+
+
+def test_a_helper_method_is_executed_from_forward() -> None:
+    program = model("""
+def features(self, x):
+    h = torch.sigmoid(self.a(x))
+    h += 1  # GS101
+    return self.b(h)
+def forward(self, x):
+    return self.features(x)
+""")
+    check(program)
+    check(program.replace("h += 1  # GS101", "h = h + 1"))
+
+
+def test_a_helper_method_that_nobody_calls_is_executed_alone() -> None:
+    check(
+        model("""
+def forward_features(self, x):
+    h = torch.sigmoid(self.a(x))
+    h += 1  # GS101
+    return self.b(h)
+""")
+    )
+
+
+def test_a_write_to_what_a_layer_saved_before_unknown_code_is_reported() -> None:
+    check(
+        model("""
+def forward(self, x):
+    y = attention(self.norm(x)) + x
+    x.clamp_(min=0)  # GS101
+    return y
+""")
+    )
+
+
+def test_a_write_to_what_only_unknown_code_was_given_is_not_judged() -> None:
+    check(
+        model("""
+def forward(self, x):
+    h = self.a(x)
+    y = attention(h)
+    h += 1
+    return y + h
+""")
+    )
+
+
+@pytest.mark.parametrize("end", ["helper(self.b(h))", "Output(hidden=self.b(h))", "self.extra(self.b(h))"])
+def test_unknown_code_passes_the_graph_on(end: str) -> None:
+    program = model(f"""
+def forward(self, x):
+    h = torch.sigmoid(self.a(x))
+    h += 1  # GS101
+    return {end}
+""")
+    check(program)
+    check(program.replace("torch.sigmoid(self.a(x))", "self.a(x)").replace("  # GS101", ""))
+
+
+@pytest.mark.parametrize(
+    ("signature", "use"),
+    [
+        ("x: torch.Tensor", "h = torch.sigmoid(x[:, 0])"),
+        ("x: 'Optional[torch.Tensor]' = None", "h = torch.sigmoid(x)"),
+        ("pair: tuple[torch.Tensor, torch.Tensor]", "first, second = pair; h = torch.sigmoid(first)"),
+        ("mask_tokens", "h = torch.sigmoid(mask_tokens)"),
+        ("x: 'Float[torch.Tensor, \"b t\"]'", "h = torch.sigmoid(x)"),
+    ],
+)
+def test_an_argument_that_is_used_as_a_tensor_is_one(signature: str, use: str) -> None:
+    check(
+        model(f"""
+def forward(self, {signature}):
+    {use}
+    h += 1  # GS101
+    return h
+""")
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("h = torch.tensor(self.a(x))", "GS201"),
+        ("h = torch.from_numpy(self.a(x).detach().numpy())", "GS202"),
+        ("h = x * self.a(x).mean().item()", "GS202"),
+    ],
+)
+def test_a_cut_that_is_hardly_ever_meant_needs_no_loop(line: str, code: str) -> None:
+    check(
+        model(f"""
+def forward(self, x):
+    {line}  # {code}
+    return self.b(h)
+""")
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "h = self.a(x).detach()",
+        "h = self.a(x); h = h / h.abs().max().item()",
+        "h = torch.tensor(x.shape) + self.a(x)",
+        "n = len(self.a(x).tolist()); h = self.a(x)[:n]",
+    ],
+)
+def test_a_cut_that_may_be_meant_is_not_reported_without_a_loop(line: str) -> None:
+    check(
+        model(f"""
+def forward(self, x):
+    {line}
+    return self.b(h)
+""")
+    )
+
+
+@pytest.mark.parametrize("write", ["h.data.mul_(2)", "with torch.no_grad(): h.mul_(2)"])
+def test_a_silent_write_to_what_is_returned_is_reported(write: str) -> None:
+    program = model(f"""
+def forward(self, x):
+    h = self.a(x)
+    {write}  # GS105
+    return h
+""")
+    check(program)
+    check(program.replace(write + "  # GS105", "h = h * 2"))
+
+
+def test_a_class_with_an_unknown_base_and_a_forward_is_a_module() -> None:
+    program = """
+        from elsewhere import BaseModel
+        class Net(BaseModel):
+            def __init__(self, config):
+                super().__init__(config)
+                self.layer = nn.Linear(config.size, 1)
+            def forward(self, x):
+                h = torch.sigmoid(self.layer(x))
+                h *= 2  # GS101
+                return h
+    """
+    check(program)
+    check(program.replace("h *= 2  # GS101", "h = h * 2"))
+
+
+def test_a_processor_that_applies_the_layers_of_a_module_is_executed() -> None:
+    program = """
+        class Processor:
+            def __call__(self, attn, hidden):
+                weights = attn.to_q(hidden).softmax(-1)
+                weights *= 2  # GS101
+                return attn.to_out(weights)
+    """
+    check(program)
+    check(program.replace("weights *= 2  # GS101", "weights = weights * 2"))
+
+
+def test_a_data_transform_is_not_taken_for_a_forward() -> None:
+    check("""
+        def normalize(image):
+            scaled = torch.sigmoid(image)
+            scaled *= 2
+            return scaled
+    """)
+
+
+def test_an_arm_behind_an_optional_layer_is_executed() -> None:
+    check(
+        model("""
+def forward(self, x):
+    h = torch.sigmoid(self.a(x))
+    if self.extra is not None:
+        h += self.extra(x)  # GS101
+    return self.b(h)
+""")
+    )
