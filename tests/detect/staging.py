@@ -38,6 +38,8 @@ class Stage:
         self.ended_early = self.gradients_unknown = self.graph_escaped = self.truncated = self.unheard = False
         self.last_inference = -1
         self.branches: dict[Any, Any] = {}
+        self.premises: dict[str, None] = {}
+        self.told_premises: set[str] = set()
         self.waiting: set[Any] = set()
         self.stored_somewhere: set[Any] = set()
         self.decisions: list[Any] = []
