@@ -197,3 +197,14 @@ def forward(self, x):
     return self.b(h)
 """)
     )
+
+
+def test_a_dropout_in_place_is_judged_where_its_probability_is_known() -> None:
+    program = model("""
+def attend(self, x, dropout: float = 0.0):
+    weights = torch.softmax(self.a(x), -1)
+    weights = F.dropout(weights, p=dropout, inplace=True)
+    return self.b(weights)
+""")
+    check(program)
+    check(program.replace("p=dropout, inplace=True)", "p=0.5, inplace=True)  # GS101"))

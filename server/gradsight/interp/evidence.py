@@ -37,6 +37,7 @@ from gradsight.model.values import (
     Instance,
     Layer,
     Mapping,
+    Number,
     Opaque,
     PythonModule,
     Seq,
@@ -48,6 +49,7 @@ ASKED_OF_TENSORS = {"shape", "dtype", "device", "ndim", "T", "mT", "data"}
 """Attributes that tell that an argument is a tensor."""
 OF_LEAVES = {"grad", "is_leaf", "requires_grad", "grad_fn", "requires_grad_", "retain_grad", "numpy"}
 """What depends on whether unknown code gave a tensor back as it was."""
+OF_TORCH = ("torch.func", "no model of torch", "no fact about")
 CLEARING_WORDS = ("zero", "step", "optim", "clear", "reset")
 
 
@@ -203,6 +205,14 @@ class Evidence(UnknownGraphs):
         if not self.grad_mode:
             self.last_inference = self.tick
         return result
+
+    def call_torch(self, path: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if kwargs.get("inplace") is True and "dropout" in path:
+            # With a probability of 0, which one that is not known may be, nothing is written.
+            probability = args[1] if len(args) > 1 else kwargs.get("p", 0.5)
+            if isinstance(probability, (Unknown, Number)):
+                kwargs = {**kwargs, "inplace": False}
+        return super().call_torch(path, args, kwargs, node)
 
     def layer_attribute(self, owner: Layer, name: str, node: ast.AST) -> Any:
         if "stand in" not in owner.options or name in owner.attributes:
@@ -367,6 +377,9 @@ class Evidence(UnknownGraphs):
                 return self.unwrapped(modules[0], callee, args, node)
         result = super().unknown_result(reason, args, kwargs, node)
         tensors = self.graphs_in(args, kwargs)
+        if reason.startswith(OF_TORCH):
+            # torch's own functions without a model: whether they record is theirs to say.
+            return result
         if tensors:
             place = node if node is not None else self.node
             self.give_graph(
