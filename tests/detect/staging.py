@@ -35,7 +35,8 @@ class Stage:
         self.context = "script"
         self.tick = 0
         self.grad_mode, self.mode_site = True, None
-        self.ended_early = self.gradients_unknown = self.graph_escaped = self.truncated = self.unheard = False
+        self.ended_early = self.gradients_unknown = self.graph_escaped = self.truncated = False
+        self.unheard = self.assuming = False
         self.last_inference = -1
         self.branches: dict[Any, Any] = {}
         self.premises: dict[str, None] = {}

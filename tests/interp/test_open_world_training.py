@@ -188,7 +188,6 @@ def test_a_trainer_that_nobody_makes_is_executed(making: str, elsewhere: str) ->
     "made",
     [
         "timm.create_model('resnet18')",
-        "AutoModel.from_pretrained('bert')",
         "torchvision.models.resnet18()",
         "torch.hub.load('pytorch/vision', 'resnet18')",
         "hydra.utils.instantiate(config.model)",
@@ -200,7 +199,6 @@ def test_a_trainer_that_nobody_makes_is_executed(making: str, elsewhere: str) ->
 def test_a_model_from_elsewhere_is_a_module(made: str) -> None:
     program = """
         import timm, torchvision, hydra
-        from transformers import AutoModel
         from here import REGISTRY, build_model, config, name, models, loader
         model = {made}
         optimizer = torch.optim.AdamW(model.parameters())

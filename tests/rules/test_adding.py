@@ -99,7 +99,7 @@ print(json.dumps({
     "listing": rule_pages.pages()["README.md"],
     "names": [fault["name"] for fault in faults],
     "confirmed": verdict("raised", faults),
-    "refuted": verdict("clean", []),
+    "without proof": verdict("clean", []),
 }))
 """
 
@@ -182,7 +182,7 @@ def test_a_file_and_a_line_make_a_rule(copy: Path) -> None:
     assert "| GS199 | [thrown-away](thrown-away.md) |" in said["listing"]
     assert said["names"] == ["thrown-away"]
     assert said["confirmed"] == [["GS199", "confirmed"]]
-    assert said["refuted"] == [["GS199", "refuted"]]
+    assert said["without proof"] == [["GS199", "undecided"]]
 
 
 def test_a_new_rule_is_begun_by_one_command(copy: Path) -> None:

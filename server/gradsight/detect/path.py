@@ -29,6 +29,7 @@ class Path(Protocol):
     graph_escaped: bool
     last_inference: int
     unheard: bool
+    assuming: bool
     premises: dict[str, None]
     told_premises: set[str]
     branches: dict[Any, Any]

@@ -6,7 +6,7 @@ from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
-from gradsight.model.tensors import Node, Tensor, Write
+from gradsight.model.tensors import Maybe, Node, Tensor, Write
 from gradsight.model.trace import Walked, Wrote
 
 REPLACING = {
@@ -21,6 +21,8 @@ REPLACING = {
     "load_state_dict",
 }
 """Writes that give a straight-through estimator or a projection its meaning: the value changes on purpose."""
+
+RESCALING = {"mul_", "div_", "pow_", "sqrt_", "exp_", "sigmoid_", "tanh_", "neg_", "reciprocal_", "square_", "__imul__", "__itruediv__", "__ipow__"}  # fmt: skip
 
 
 class RecordedWrites:
@@ -70,6 +72,8 @@ class RecordedWrites:
 
     def on_wrote(self, fact: Wrote) -> None:
         target, op, site, write = fact.tensor, fact.op, fact.site, fact.write
+        if self.path.assuming and op in RESCALING:
+            self.note_rescaled(target, write)
         if write.mode != "graph" and not (write.mode == "no_grad" and not self.path.grad_mode):
             return
         if write.mode == "no_grad" and op not in REPLACING:
@@ -83,3 +87,13 @@ class RecordedWrites:
             kept = write.counter.kept
             if kept is None or kept >= write.version:
                 self.recorded.append((site, op))
+
+    def note_rescaled(self, target: Tensor, write: Write) -> None:
+        """A value that is taken to carry a graph was rescaled behind autograd's back."""
+        by_data = target.snapshot == "data" and self.path.grad_mode
+        source = target.source if target.snapshot == "data" else target
+        if write.mode != "no_grad" or source is None or source.node is None:
+            return
+        flag = source.requires_grad
+        if (flag is True and by_data) or (isinstance(flag, Maybe) and not flag.weak):
+            self.unrecorded.append((source, write))

@@ -13,7 +13,6 @@ from typing import Any
 from gradsight.interp.importing import Importing
 from gradsight.interp.machine import Program
 from gradsight.interp.roles import deeds_of, is_source_name, key_of
-from gradsight.model.sites import Site
 from gradsight.model.tensors import Edge, Maybe, Node, Tensor, any_requires_grad
 from gradsight.model.values import (
     Instance,
@@ -27,7 +26,6 @@ from gradsight.model.values import (
 
 PYTHON_METHODS = {"items", "keys", "values", "get", "pop", "append", "update", "copy", "split", "index", "count", "sort", "format", "type", "size", "extend", "insert", "remove", "clear", "join", "replace", "strip", "add", "train", "eval", "apply", "to"}  # fmt: skip
 """Methods that other objects than tensors have, too."""
-RESCALING = {"mul_", "div_", "pow_", "sqrt_", "exp_", "sigmoid_", "tanh_", "neg_", "reciprocal_", "square_", "__imul__", "__itruediv__", "__ipow__"}  # fmt: skip
 """Writes that change the derivative with the value: adding a constant does not, and replacing is meant."""
 
 
@@ -164,23 +162,6 @@ class UnknownGraphs(Importing):
             over = over.args[0]
         key = key_of(over)
         return bool(key) and is_source_name(key)
-
-    def write_tensor(
-        self, target: Tensor, op: str, site: Site, others: list[Tensor], *rest: Any, **options: Any
-    ) -> Any:
-        node = super().write_tensor(target, op, site, others, *rest, **options)
-        if self.assuming and op in RESCALING:
-            write = target.storage.writes[-1]
-            source = target.source if target.snapshot == "data" else target
-            by_data = target.snapshot == "data" and self.grad_mode
-            if write.mode == "no_grad" and source is not None and source.node is not None:
-                if self.is_certain_enough(source) and (by_data or isinstance(source.requires_grad, Maybe)):
-                    self.written_without_grad.append((source, write))
-        return node
-
-    def is_certain_enough(self, tensor: Tensor) -> bool:
-        flag = tensor.requires_grad
-        return flag is True or (self.assuming and isinstance(flag, Maybe) and not flag.weak)
 
     def private_value(self, names: dict[str, Any], name: str, value: Any) -> Any:
         if type(value) is Unknown and (value.graph is not None or value.tensor is not None):
