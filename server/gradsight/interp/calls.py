@@ -10,9 +10,10 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
+from gradsight.interp.definitions import is_module_text, nonlocal_names, yields
 from gradsight.interp.expected_errors import catches_at_yield
 from gradsight.interp.expressions import Expressions
-from gradsight.interp.statements import Returned, contains_yield
+from gradsight.interp.statements import Returned
 from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import CallReturned
@@ -562,25 +563,6 @@ class Calls(Expressions):
         return self.gap("arithmetic on objects", node)
 
 
-def is_module_text(node: ast.ClassDef, bases: list[Any]) -> bool:
-    """Whether a class with a forward and a base that is not known is a module: its text makes layers, or calls the base's init."""
-    if not any(
-        isinstance(base, Unknown) or (isinstance(base, External) and is_foreign(base)) for base in bases
-    ):
-        return False
-    return any(
-        (isinstance(inner, ast.Name) and inner.id in ("super", "nn"))
-        or (isinstance(inner, ast.Attribute) and inner.attr == "nn")
-        for inner in ast.walk(node)
-    )
-
-
-def is_foreign(base: External) -> bool:
-    """Whether a class comes from a library that is neither torch nor Python's own."""
-    root = base.path.partition(".")[0]
-    return root not in ("torch", "builtins", "typing", "abc", "enum", "collections", "dataclasses", "object")
-
-
 def is_argument(node: ast.AST, frame: Frame) -> bool:
     """Whether what is called is a function that the running one was given."""
     function = frame.function
@@ -598,24 +580,6 @@ def cache_of(function: Function) -> ast.AST:
     """The decorator that gives a function its cache."""
     decorators = getattr(function.node, "decorator_list", [])
     return next((one for one in decorators if "cache" in ast.unparse(one)), function.node)
-
-
-def yields(function: Function) -> bool:
-    """Whether it is a generator function; the text tells quickly when it is not."""
-    node = function.node
-    if "yield" not in function.unit.lines_between(node.lineno, node.end_lineno or node.lineno):
-        return False
-    return contains_yield(node)
-
-
-def nonlocal_names(node: ast.AST) -> frozenset[str]:
-    """Names the function declares nonlocal."""
-    body = getattr(node, "body", [])
-    if not isinstance(body, list):
-        return frozenset()
-    return frozenset(
-        name for statement in body if isinstance(statement, ast.Nonlocal) for name in statement.names
-    )
 
 
 __all__ = ["Calls", "Tensor"]

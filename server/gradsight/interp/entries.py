@@ -23,6 +23,13 @@ from gradsight.interp.call_graph import (
     summary_of,
 )
 from gradsight.interp.drivers import DRIVER_PATHS, called_by_library, driver_budget, driver_of
+from gradsight.interp.entry_kinds import (
+    functions_in,
+    is_differentiable,
+    is_loss_name,
+    is_module_class,
+    takes_tensors,
+)
 from gradsight.interp.evidence import Evidence
 from gradsight.interp.machine import PathEnded, Program, RaisedError, Unwanted
 from gradsight.interp.memory import Memory, Record, binders_of, names_bound, only_defines, rests_on
@@ -61,7 +68,6 @@ MAKING = 3
 FAIR_SHARES = 12
 """How many times its share of what is left an entry may spend."""
 MOST_PATHS = 10
-LOSS_NAMES = ("loss", "criterion", "objective", "penalty")
 
 
 class EntryMachine(Evidence):
@@ -561,48 +567,6 @@ class Explorer:
 
     def outer_frame(self, machine: EntryMachine, unit: Unit) -> Frame:
         return Frame("<module>", unit, self.namespace, Scope(self.namespace, None), 0, machine.numbering)
-
-
-def is_loss_name(name: str) -> bool:
-    return any(word in name.lower() for word in LOSS_NAMES)
-
-
-def takes_tensors(function: Any) -> bool:
-    """Whether a function declares that it works on tensors."""
-    return any(
-        is_tensor_annotation(annotation_text(parameter))
-        for parameter in [*function.args.posonlyargs, *function.args.args]
-    )
-
-
-def is_module_class(cls: ClassValue) -> bool:
-    """A class that derives from nn.Module, or, with a base that is not known, one that has a forward."""
-    if cls.kind == "module":
-        return True
-    return cls.kind == "plain" and cls.has_unknown_base() and "forward" in cls.namespace
-
-
-def is_differentiable(method: Function, cls: ClassValue) -> bool:
-    """Whether what a method returns is part of what is differentiated."""
-    if isinstance(method.node, ast.Lambda):
-        return False
-    if is_module_class(cls):
-        return not method.name.startswith("__") or method.name == "__call__"
-    return is_loss_name(method.name) or applies_a_module(method.node)
-
-
-def functions_in(unit: Unit) -> list[ast.AST]:
-    """The functions and methods of a top-level statement, without those nested in functions."""
-    found: list[ast.AST] = []
-    todo: list[Any] = list(unit.tree)
-    while todo:
-        node = todo.pop()
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            found.append(node)
-        elif isinstance(node, (ast.ClassDef, ast.If, ast.Try, ast.With)):
-            todo.extend(node.body)
-            todo.extend(getattr(node, "orelse", ()))
-    return found[::-1]
 
 
 def explore_module(program: Program, source: Source, memory: Memory, units: list[Unit]) -> list[Record]:
