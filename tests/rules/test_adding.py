@@ -210,8 +210,8 @@ def test_a_new_rule_is_begun_by_one_command(copy: Path) -> None:
 
 
 def test_a_new_kind_of_event_is_named_as_the_first_thing_to_do(copy: Path) -> None:
-    said = run(copy, "-m", "gradsight_dev.new_rule", "GS611", "forward-called")
-    assert "1. describe the event `forward-called` in model/events.py" in said
+    said = run(copy, "-m", "gradsight_dev.new_rule", "GS611", "layer-shared")
+    assert "1. describe the event `layer-shared` in model/events.py" in said
 
 
 @pytest.mark.parametrize(

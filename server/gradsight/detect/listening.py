@@ -11,6 +11,7 @@ from gradsight.detect.attribute_typos import AttributeTypos
 from gradsight.detect.claims import Claims
 from gradsight.detect.custom_functions import CustomFunctionFaults
 from gradsight.detect.cut_terms import CutTerms
+from gradsight.detect.direct_forwards import DirectForwards
 from gradsight.detect.double_activations import DoubleActivations
 from gradsight.detect.failed_backwards import FailedBackwards
 from gradsight.detect.frozen_parameters import FrozenParameters
@@ -82,6 +83,7 @@ class Detectors:
             MovingTargets(path, claims),
             DoubleActivations(path, claims),
             AttributeTypos(path, claims),
+            DirectForwards(path, claims),
             LayersInForward(path, claims),
             Registration(path, claims, replaced, ledger),
             replaced,

@@ -264,3 +264,14 @@ def _activation_passed_by(case: Case, made: ast.Call, inner: ast.AST | None) -> 
         patches.insert(0, gone)
     title = f"Give {case.word('loss')} {inner.id}, without {case.word('op')}"
     yield Draft("pass-by", title, "unsafe", tuple(patches))
+
+
+def forward_called(case: Case) -> Iterator[Draft]:
+    """`net.forward(x)` becomes `net(x)`."""
+    call = case.node
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+        gone = without_method(case.tree, call.func)
+        if gone is not None:
+            yield Draft(
+                "call-module", f"Call {short(case.word('target'))} itself: its hooks run", "unsafe", (gone,)
+            )

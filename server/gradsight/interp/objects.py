@@ -6,12 +6,12 @@ import ast
 from itertools import islice
 from typing import Any
 
-from gradsight.interp.calls import nonlocal_names
 from gradsight.interp.containers import known_slice
+from gradsight.interp.definitions import nonlocal_names
 from gradsight.interp.function_objects import FunctionObjects
 from gradsight.interp.statements import contains_yield
 from gradsight.model.tensors import Tensor
-from gradsight.model.trace import ClassTensorRead, ItemStoring
+from gradsight.model.trace import ClassTensorRead, ForwardCalled, ItemStoring
 from gradsight.model.values import (
     MISSING,
     AbsentGrad,
@@ -333,6 +333,8 @@ class Objects(FunctionObjects):
     ) -> Any:
         """`receiver.name(*args, **kwargs)`."""
         kind = type(receiver)
+        if name == "forward" and (kind is Instance or kind is Layer) and receiver.module is not None:
+            self.tell(ForwardCalled(receiver, node))
         if kind is Tensor:
             return self.tensor_method(receiver, name, args, kwargs, node)
         if kind is External:

@@ -97,6 +97,7 @@ KINDS: dict[str, str] = {
     "attribute-typo": "an attribute that torch does not know was set",
     "before-super-init": "a module was assigned before super().__init__()",
     "layer-made-in-forward": "a layer with parameters was created in forward",
+    "forward-called": "the forward of a module was called by its name",
     "softmax-before-loss": "softmax before a loss that applies it",
     "gradient-count": "a custom backward returns the wrong number of gradients",
     "tensor-on-ctx": "a tensor was kept on ctx instead of save_for_backward",

@@ -57,6 +57,7 @@ MODULES = (
     "before_super_init",
     "layer_made_in_forward",
     "softmax_before_loss",
+    "forward_called_directly",
     "gradient_count",
     "tensor_on_ctx",
     "dirty_not_marked",

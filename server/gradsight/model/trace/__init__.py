@@ -79,6 +79,7 @@ from gradsight.model.trace.training import (
     ChildrenChanged,
     ChildrenChanging,
     Copied,
+    ForwardCalled,
     LayerMade,
     StateLoaded,
     StateLoading,
@@ -94,7 +95,7 @@ Fact = (
     | CheckpointedWithoutGrad | IteratorExhausted | Transformed | TransformApplied
     | Stepping | Stepped | LayerMade | AttributeSet | AttributeInvented | ChildrenChanging | ChildrenChanged | Copied
     | StateLoading | StateLoaded | Assigning | Assigned | ContainerMade | Stored | ItemStoring | ItemRead | Iterated
-    | ClassTensorRead | NameRead | CallReturned | GaveUp | ForwardReturned
+    | ClassTensorRead | NameRead | CallReturned | GaveUp | ForwardReturned | ForwardCalled
 )  # fmt: skip
 
 Handler = Callable[[Any], None]
@@ -135,6 +136,7 @@ __all__ = [
     "DataAssigned",
     "Declared",
     "Fact",
+    "ForwardCalled",
     "ForwardReturned",
     "FreedNeeded",
     "GaveUp",

@@ -96,3 +96,12 @@ class StateLoaded:
 
     module: Any
     state: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardCalled:
+    """The method `forward` of a module was called by its name."""
+
+    announced: ClassVar = True
+    module: Any
+    node: ast.AST

@@ -1,0 +1,23 @@
+"""Calls of a module's `forward` that go past its hooks."""
+
+from __future__ import annotations
+
+import ast
+
+from gradsight.detect.claims import Claims
+from gradsight.detect.path import Path
+from gradsight.model.trace import ForwardCalled
+
+
+class DirectForwards:
+    """`self.forward(x)` is left to the class itself."""
+
+    def __init__(self, path: Path, claims: Claims) -> None:
+        self.path = path
+        self.claims = claims
+
+    def on_forward_called(self, fact: ForwardCalled) -> None:
+        function = fact.node.func if isinstance(fact.node, ast.Call) else None
+        if not isinstance(function, ast.Attribute) or fact.module is self.path.frame.receiver:
+            return
+        self.claims.add("forward-called", self.path.site(fact.node), [], target=ast.unparse(function.value))
