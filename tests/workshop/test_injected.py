@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,16 @@ def test_a_file_is_judged_through_the_script_that_uses_it(tmp_path: Path) -> Non
     assert results(tmp_path, edit, text=helper, name="helper.py", through=("script.py",)) == ["found"]
 
 
+def test_a_place_in_another_file_may_be_accepted(tmp_path: Path) -> None:
+    meter = "class Meter:\n    total = 0\n    def update(self, value):\n        self.total += value\n"
+    (tmp_path / "meter.py").write_text(meter)
+    text = LOOP.replace("import torch\n", "import torch\nfrom meter import Meter\nmeter = Meter()\n")
+    change = Inserted(11, line_hash("opt.step()"), "meter.update(loss)")
+    kept = bug("graph-kept", [change])
+    accepted = replace(kept, also_in=("meter.py:4",))
+    assert results(tmp_path, kept, accepted, text=text) == ["elsewhere", "found"]
+
+
 def test_another_version_of_the_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(LOOP + "\n")
     target = Target(ORIGIN, "train.py", hashlib.sha256(LOOP.encode()).hexdigest(), "plain", (), ())
@@ -149,7 +160,7 @@ def test_a_set_is_read_as_it_was_written(tmp_path: Path) -> None:
     ]
     targets = [
         Target(ORIGIN, "a.py", "1", "gan", ("b.py",), (bug("silent-write", changes, also=(3, 4)),)),
-        Target(ORIGIN, "c.py", "2", "rl", (), ()),
+        Target(ORIGIN, "c.py", "2", "rl", (), (replace(bug("alias", changes), also_in=("d.py:3",)),)),
     ]
     write_set(tmp_path / "made.json", targets)
     assert read_set(tmp_path / "made.json") == targets

@@ -32,7 +32,8 @@ class Origin:
 class Edit:
     """One edit: what it is, where, on which lines (of the original, beside those it touches) a finding is right, and why.
 
-    `label` is `run` when torch was asked, `argued` when the reason is all there is.
+    `also_in` holds such places in other files, as `path:line`.  `label` is `run` when torch was asked, `argued` when the
+    reason is all there is.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Edit:
     also: tuple[int, ...]
     why: str
     label: str
+    also_in: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,14 @@ def _target(origin: Origin, data: dict[str, Any]) -> Target:
 def _edit(data: dict[str, Any]) -> Edit:
     changes = tuple(_change(one) for one in data["changes"])
     return Edit(
-        data["name"], data["verdict"], data["kind"], changes, tuple(data["also"]), data["why"], data["label"]
+        data["name"],
+        data["verdict"],
+        data["kind"],
+        changes,
+        tuple(data["also"]),
+        data["why"],
+        data["label"],
+        tuple(data.get("also_in", ())),
     )
 
 
@@ -107,12 +116,14 @@ def _edit_data(edit: Edit) -> dict[str, Any]:
         {"op": names[type(change)], **{slot: getattr(change, slot) for slot in change.__slots__}}
         for change in edit.changes
     ]
+    elsewhere = {"also_in": list(edit.also_in)} if edit.also_in else {}
     return {
         "name": edit.name,
         "verdict": edit.verdict,
         "kind": edit.kind,
         "changes": changes,
         "also": list(edit.also),
+        **elsewhere,
         "why": edit.why,
         "label": edit.label,
     }

@@ -90,8 +90,12 @@ def _result(target: Target, edit: Edit, rows: list[Row], new: tuple[Alarm, ...])
         if (row.is_touched and row.text.strip() not in ("", "pass")) or row.original in edit.also
     }
     codes = CODES[edit.kind]
+    elsewhere = [(path, int(line)) for path, _, line in (place.rpartition(":") for place in edit.also_in)]
     for alarm in new:
-        if alarm.path.endswith(target.path) and right & set(alarm.lines) and alarm.code.startswith(codes):
+        if alarm.code.startswith(codes) and (
+            (alarm.path.endswith(target.path) and right & set(alarm.lines))
+            or any(alarm.path.endswith("/" + path) and line in alarm.lines for path, line in elsewhere)
+        ):
             return FOUND
     return ELSEWHERE if new else MISSED
 
