@@ -70,7 +70,9 @@ def left_to_do(kind: str) -> str:
     """What a person does next."""
     steps = ["write the page: every example is run on torch, and its comments are claims"]
     if kind not in KINDS:
-        steps.insert(0, f"describe the event `{kind}` in model/events.py, and let a detector in detect/ claim it")
+        steps.insert(
+            0, f"describe the event `{kind}` in model/events.py, and let a detector in detect/ claim it"
+        )
     steps.append("fill in the other facets of `Rule` that hold for it: model/rule.py names them all")
     steps.append("python -m pytest tests/rules")
     steps.append("python -m gradsight_dev.rule_pages and python -m gradsight_dev.settings_schema")
