@@ -13,7 +13,7 @@ from gradsight.interp.syntax import called_attribute
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Node, Tensor
-from gradsight.model.trace import Backward, Scaled
+from gradsight.model.trace import Backward, Scaled, ScalerStepping, Stepping
 from gradsight.model.values import Opaque
 
 INDIFFERENT = {
@@ -42,6 +42,10 @@ class ScaledGradients:
         ledger.watchers.append(self)
         self.scaled_nodes: dict[Node, Opaque] = {}
         """What scalers made, and which."""
+        self.stepping: Opaque | None = None
+        """The optimizer that a scaler lets step."""
+        self.not_updated: dict[tuple[int, int], Site] = {}
+        """Steps of scalers, with the optimizer, that no update has followed yet."""
 
     def on_scaled(self, fact: Scaled) -> None:
         result = fact.result
@@ -50,6 +54,36 @@ class ScaledGradients:
                 self.scaled_nodes[result.node] = fact.scaler
         elif fact.method in ("unscale_", "step") and fact.arguments:
             self.unscaled(fact.arguments[0])
+            self.stepping = None
+        elif fact.method == "update":
+            self.not_updated = {
+                pair: site for pair, site in self.not_updated.items() if pair[0] != id(fact.scaler)
+            }
+
+    def on_scaler_stepping(self, fact: ScalerStepping) -> None:
+        self.stepping = fact.optimizer
+        scaler, pair = fact.scaler, (id(fact.scaler), id(fact.optimizer))
+        enabled = self.path.truth(scaler.state["enabled"])
+        if enabled is False or scaler.state.get("escaped"):
+            return
+        before = self.not_updated.get(pair)
+        if before is not None:
+            assumption = "" if enabled else "the gradient scaler is enabled"
+            steps = [Step("call", before, "stepped here before")] if before.key != fact.site.key else []
+            self.claims.add("scaler-misused", fact.site, steps, assumption, how="update")
+        self.not_updated[pair] = fact.site
+
+    def on_stepping(self, fact: Stepping) -> None:
+        if fact.optimizer is self.stepping or fact.optimizer.state.get("escaped"):
+            return
+        for parameter in self.path.parameters_of(fact.optimizer):
+            record = self.ledger.records.get(parameter)
+            if record is None or record.scaled_at is None or not self.may_scale(record.scaler):
+                continue
+            if not record.scaler.state.get("escaped") and not self.path.gradients_unknown:
+                steps = [Step("made", record.scaled_at, "the scaled gradient is computed here")]
+                self.claims.add("scaler-misused", fact.site, steps, how="step")
+            return
 
     def on_backward(self, fact: Backward) -> None:
         """Runs after the ledger has noted what the backward filled."""

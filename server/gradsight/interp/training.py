@@ -9,7 +9,15 @@ from gradsight.interp.modes import Modes
 from gradsight.interp.syntax import names_read
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
-from gradsight.model.trace import Backward, GaveUp, NonLeafOptimized, Scaled, Stepped, Stepping
+from gradsight.model.trace import (
+    Backward,
+    GaveUp,
+    NonLeafOptimized,
+    Scaled,
+    ScalerStepping,
+    Stepped,
+    Stepping,
+)
 from gradsight.model.values import (
     Bound,
     Function,
@@ -295,6 +303,7 @@ class Training(Modes):
         if name == "step" and args:
             optimizer = args[0]
             if isinstance(optimizer, Opaque) and optimizer.kind == "optimizer":
+                self.tell(ScalerStepping(scaler, optimizer, site))
                 self.optimizer_method(optimizer, "step", args[1:], kwargs, node)
             return None
         if name == "update":

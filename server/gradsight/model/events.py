@@ -91,6 +91,7 @@ KINDS: dict[str, str] = {
     "eval-left-on": "training goes on in eval mode",
     "scheduler-first": "a scheduler stepped before its optimizer",
     "scaled-gradients-used": "gradients were clipped or read before unscale_",
+    "scaler-misused": "scaled gradients were applied, or a scaler stepped twice without an update",
     "foreign-gradients": "gradients left by another loss reach a step",
     "frozen-still-moves": "a frozen parameter is still moved by its optimizer",
     "not-registered": "modules or parameters in a plain container",

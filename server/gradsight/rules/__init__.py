@@ -52,6 +52,7 @@ MODULES = (
     "foreign_gradients",
     "frozen_still_moves",
     "iterator_used_up",
+    "scaler_misused",
     "not_registered",
     "attribute_typo",
     "before_super_init",

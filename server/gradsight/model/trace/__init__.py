@@ -28,6 +28,7 @@ from gradsight.model.trace.gradients import (
     IteratorExhausted,
     SavedChanged,
     Scaled,
+    ScalerStepping,
     TransformApplied,
     Transformed,
     Walked,
@@ -95,7 +96,7 @@ Fact = (
     | CheckpointedWithoutGrad | IteratorExhausted | Transformed | TransformApplied
     | Stepping | Stepped | LayerMade | AttributeSet | AttributeInvented | ChildrenChanging | ChildrenChanged | Copied
     | StateLoading | StateLoaded | Assigning | Assigned | ContainerMade | Stored | ItemStoring | ItemRead | Iterated
-    | ClassTensorRead | NameRead | CallReturned | GaveUp | ForwardReturned | ForwardCalled
+    | ClassTensorRead | NameRead | CallReturned | GaveUp | ForwardReturned | ForwardCalled | ScalerStepping
 )  # fmt: skip
 
 Handler = Callable[[Any], None]
@@ -167,6 +168,7 @@ __all__ = [
     "SavedChanged",
     "SavedOverwritten",
     "Scaled",
+    "ScalerStepping",
     "StateLoaded",
     "StateLoading",
     "Stepped",

@@ -99,6 +99,16 @@ class Scaled:
 
 
 @dataclass(frozen=True, slots=True)
+class ScalerStepping:
+    """`scaler.step(optimizer)` is about to let the optimizer step."""
+
+    announced: ClassVar = True
+    scaler: Opaque
+    optimizer: Opaque
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
 class Hooked:
     """A hook was registered on a tensor."""
 

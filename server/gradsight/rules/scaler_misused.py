@@ -1,0 +1,103 @@
+"""A gradient scaler that is gone past, or never updated.
+
+## What goes wrong silently
+
+With a `GradScaler` the gradients are multiplied by the scale, 65536 at the start. `optimizer.step()` applies them as they
+are: the step is 65536 times too large. Only `scaler.step(optimizer)` divides the scale out, and skips a step whose gradients
+are not finite.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cpu")
+before = net.weight.detach().clone()
+scaler.scale(net(torch.ones(4, 2)).mean()).backward()
+optimizer.step()  # warning: GS511
+assert (net.weight - before).norm() > 1000
+```
+
+After `scaler.step(optimizer)` comes `scaler.update()`. Without it torch refuses the next step.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cpu")
+for x in torch.ones(3, 4, 2):
+    optimizer.zero_grad()
+    scaler.scale(net(x).mean()).backward()
+    scaler.step(optimizer)  # error: GS511  # raises: has already been called since the last update
+```
+
+## Use instead
+
+Step through the scaler, and update it.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cpu")
+before = net.weight.detach().clone()
+scaler.scale(net(torch.ones(4, 2)).mean()).backward()
+scaler.step(optimizer)
+scaler.update()
+assert (net.weight - before).norm() < 1
+```
+
+## Not reported
+
+A step after `unscale_`, a scaler that is switched off, and two optimizers with one update after both.
+
+```python
+import torch
+from torch import nn
+
+first, second = nn.Linear(2, 2), nn.Linear(2, 1)
+optimizers = [torch.optim.SGD(net.parameters(), lr=0.1) for net in (first, second)]
+scaler = torch.amp.GradScaler("cpu")
+for x in torch.ones(3, 4, 2):
+    for optimizer in optimizers:
+        optimizer.zero_grad()
+    scaler.scale(second(first(x)).mean()).backward()
+    scaler.step(optimizers[0])
+    scaler.step(optimizers[1])
+    scaler.update()
+```
+
+## Fix safety
+
+No fix is offered: where the update belongs depends on the loop.
+"""
+
+from __future__ import annotations
+
+from gradsight.model.events import Event
+from gradsight.model.finding import Finding, Severity
+from gradsight.model.rule import Rule, make_finding
+
+
+def judge(event: Event) -> Finding | None:
+    severity: Severity = "warning"
+    message = "this step applies scaled gradients: call scaler.step(optimizer) instead"
+    if event.names.get("how") == "update":
+        message = "scaler.step is called again without scaler.update(): torch refuses the second step"
+        severity = "error"
+    return make_finding(event, RULE.code, RULE.name, message, severity)
+
+
+RULE = Rule(
+    "GS511",
+    "scaler-misused",
+    ("scaler-misused",),
+    judge,
+    __doc__,
+    advice="step through the scaler, then call `scaler.update()`",
+)
