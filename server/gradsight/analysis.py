@@ -11,11 +11,11 @@ from functools import cache
 from pathlib import Path
 
 from gradsight.detect import AllDetectors
-from gradsight.interp.entries import explore_module
-from gradsight.interp.importing import OURS
-from gradsight.interp.machine import Audience, Program, Unwanted
 from gradsight.interp.memory import Memory, Record
 from gradsight.interp.parsing import parse_text, reparse
+from gradsight.interp.path_state import Audience, Program, Unwanted
+from gradsight.interp.paths.entries import explore_module
+from gradsight.interp.paths.importing import OURS
 from gradsight.model.card import TensorCard
 from gradsight.model.events import SEVERITY_ORDER, Event
 from gradsight.model.finding import Finding
@@ -240,7 +240,7 @@ def _guarded(work: Callable[[], list[Record]], path: str) -> list[Record] | None
 
 
 def _cards(program: Program, source: Source, memory: Memory, first: int, last: int) -> list[TensorCard]:
-    from gradsight.interp.cards import cards_between
+    from gradsight.interp.paths.hover_facts import cards_between
 
     try:
         return cards_between(program, source.path, memory, first, last)

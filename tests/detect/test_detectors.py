@@ -32,9 +32,9 @@ from gradsight.detect.shared_memory import SharedMemory
 from gradsight.detect.snapshot_aliases import SnapshotAliases
 from gradsight.detect.training_protocol import TrainingProtocol
 from gradsight.detect.unused_inputs import UnusedInputs
-from gradsight.interp.backward import BackwardRun
-from gradsight.interp.statements import LoopRun
-from gradsight.interp.training import Action
+from gradsight.interp.python.statements import LoopRun
+from gradsight.interp.tensors.backward import BackwardRun
+from gradsight.interp.tensors.training import Action
 from gradsight.model.tensors import Cut, Saved, Tensor
 from gradsight.model.trace import (
     Applied,

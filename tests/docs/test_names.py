@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gradsight.interp.roles import NAMES
+from gradsight.interp.paths.roles import NAMES
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-it-thinks.md"
 

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gradsight.interp.quantities import Assumed, evaluate
+from gradsight.interp.path_constraints import Assumed, evaluate
 from tests.interp.checking import check
 from tests.interp.running import run
 

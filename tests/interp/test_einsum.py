@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 import torch
 
-from gradsight.interp.einsum import COPIED, KEPT, operands_kept
+from gradsight.interp.tensors.einsum import COPIED, KEPT, operands_kept
 from tests.interp.checking import check
 
 EQUATIONS = """

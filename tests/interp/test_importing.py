@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from gradsight.analysis import analyze
-from gradsight.interp.deferred import divide
+from gradsight.interp.lazy_imports import divide
 from gradsight.interp.parsing import parse_text
 from gradsight.model import Source
 

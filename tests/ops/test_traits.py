@@ -16,12 +16,12 @@ import torch
 
 from gradsight.agent.facts.modules import RECURRENT_OPTIONS
 from gradsight.fixes.kinds import COMPUTED, MADE, METHODS
-from gradsight.interp.backward_faults import KEEPS_THE_OBJECT
-from gradsight.interp.layers import CONTAINERS, constructor_options, make_tensors
-from gradsight.interp.layouts import DENSE_VIEWS
-from gradsight.interp.library import TENSORLESS
-from gradsight.interp.torch_functions import MACHINE_FACTS, NOT_TENSORS
-from gradsight.interp.writes import COPIES, KEEPS_ZERO, MOVES, PLACES, UNCHECKED
+from gradsight.interp.libraries.library import TENSORLESS
+from gradsight.interp.libraries.torch_functions import MACHINE_FACTS, NOT_TENSORS
+from gradsight.interp.tensors.backward_faults import KEEPS_THE_OBJECT
+from gradsight.interp.tensors.layers import CONTAINERS, constructor_options, make_tensors
+from gradsight.interp.tensors.layouts import DENSE_VIEWS
+from gradsight.interp.tensors.writes import COPIES, KEEPS_ZERO, MOVES, PLACES, UNCHECKED
 from gradsight.ops.traits import TRAITS, WRITTEN_BY, having, layer_fact, layer_names
 
 CASES: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from gradsight.interp.grad_fns import OTHER, OWN, WRITTEN_INSIDE, name_of
+from gradsight.interp.paths.grad_fns import OTHER, OWN, WRITTEN_INSIDE, name_of
 
 MOST_SAMPLES = 12
 # Operators of these rooms have the short name of another one and do something else.

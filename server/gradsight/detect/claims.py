@@ -8,7 +8,7 @@ from typing import Any
 from gradsight.detect.missing_claims import ABSENCES, ClaimKey
 from gradsight.detect.path import Path
 from gradsight.interp.library_places import steps_for_user
-from gradsight.interp.machine import Arm
+from gradsight.interp.path_state import Arm
 from gradsight.interp.syntax import remembered
 from gradsight.model.events import Event, Step
 from gradsight.model.sites import Site

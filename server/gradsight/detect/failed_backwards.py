@@ -8,7 +8,7 @@ from collections.abc import Callable
 from gradsight.detect.claims import Claims
 from gradsight.detect.grad_mode_leaks import INFERENCE_NAMES
 from gradsight.detect.path import Path
-from gradsight.interp.machine import assumption_of
+from gradsight.interp.path_state import assumption_of
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Cut, Edge, Maybe, Node, Tensor

@@ -8,7 +8,7 @@ from typing import Any
 from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_ledger import GradientLedger, GradientRecord
 from gradsight.detect.path import Path
-from gradsight.interp.training import members_of
+from gradsight.interp.tensors.training import members_of
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor

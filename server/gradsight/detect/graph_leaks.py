@@ -9,7 +9,7 @@ from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_flow import LINEAR
 from gradsight.detect.naming import value_of_target
 from gradsight.detect.path import Path
-from gradsight.interp.resets import is_let_go
+from gradsight.detect.resets import is_let_go
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Edge, Node, Tensor

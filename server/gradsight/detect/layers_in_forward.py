@@ -6,8 +6,8 @@ import ast
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
-from gradsight.interp.layers import has_parameters
 from gradsight.interp.syntax import called_attribute, conditions_around, own_statements, statement_around
+from gradsight.interp.tensors.layers import has_parameters
 from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import LayerMade

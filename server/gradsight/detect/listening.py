@@ -38,7 +38,7 @@ from gradsight.detect.shared_memory import SharedMemory
 from gradsight.detect.snapshot_aliases import SnapshotAliases
 from gradsight.detect.training_protocol import TrainingProtocol
 from gradsight.detect.unused_inputs import UnusedInputs
-from gradsight.interp.machine import PathEnded, RaisedError, Unwanted
+from gradsight.interp.path_state import PathEnded, RaisedError, Unwanted
 from gradsight.model.trace import Fact, Handler
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradsight.interp.machine import Arm
+from gradsight.interp.path_state import Arm
 from gradsight.model.events import Event
 
 ABSENCES = frozenset({"backward-without-graph", "grad-of-unused", "grad-is-none", "step-without-backward"})

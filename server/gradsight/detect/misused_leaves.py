@@ -6,7 +6,7 @@ import ast
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
-from gradsight.interp.iteration import name_of_source
+from gradsight.interp.python.iteration import name_of_source
 from gradsight.model.events import Step
 from gradsight.model.trace import (
     BeforeInit,

@@ -8,8 +8,8 @@ from typing import Any
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
-from gradsight.interp.regions import overlaps, surely_overlap
 from gradsight.interp.syntax import mentions_attribute, statement_around
+from gradsight.interp.tensors.regions import overlaps, surely_overlap
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor

@@ -15,7 +15,7 @@ from gradsight.detect.naming import value_of_target
 from gradsight.detect.path import Path
 from gradsight.detect.reads_after_write import ReadsAfterWrite
 from gradsight.detect.second_names import BY_HAND, StaleName
-from gradsight.interp.regions import overlaps
+from gradsight.interp.tensors.regions import overlaps
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Storage, Tensor, Write

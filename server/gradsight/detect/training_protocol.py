@@ -11,7 +11,7 @@ from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.path import Path
 from gradsight.detect.replaced_parameters import ReplacedParameters
 from gradsight.interp.syntax import called_attribute, own_statements
-from gradsight.interp.training import Action
+from gradsight.interp.tensors.training import Action
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradsight.interp.grafting import Grafted, remap
+from gradsight.interp.idle_edits import Grafted, remap
 from gradsight.model.events import Event
 from gradsight.model.sites import Unit
 from gradsight.model.values import PythonModule

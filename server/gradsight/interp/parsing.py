@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from gradsight.interp.grafting import Grafted, graft
+from gradsight.interp.idle_edits import Grafted, graft
 from gradsight.model.report import SyntaxProblem
 from gradsight.model.sites import Unit
 from gradsight.model.source import Span

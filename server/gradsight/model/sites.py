@@ -12,6 +12,9 @@ from typing import Any
 
 from gradsight.model.source import Span
 
+Syntax = ast.AST
+"""A piece of the source; whoever does not read it calls it so."""
+
 
 class Unit:
     """A piece of a file: `path` and the line offset of its syntax nodes in the file as it is now."""

@@ -119,7 +119,7 @@ def load_engine() -> None:
 
 def load_repairs() -> None:
     """Import what the first repair, and the first hover over a tensor, would otherwise wait for."""
-    import gradsight.interp.cards  # noqa: F401
+    import gradsight.interp.paths.hover_facts  # noqa: F401
     from gradsight.fixing import warm_up
 
     warm_up()

@@ -1,0 +1,1 @@
+"""What libraries do: torch's own functions, the standard library, copies and transforms."""

@@ -1,0 +1,80 @@
+"""`copy.deepcopy` and `copy.copy`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradsight.interp.libraries.standard import Standard
+from gradsight.model.sites import Syntax
+from gradsight.model.tensors import Tensor
+from gradsight.model.trace import Copied, NonLeafCopied
+from gradsight.model.values import Instance, Layer, Mapping, ModuleState, Seq, Unknown
+
+
+class Copying(Standard):
+    """Copies of values."""
+
+    def copy_deep(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        self.path.tick += 1
+        result = self.deep_copy(args[0], node, {}) if args else Unknown("deepcopy")
+        self.path.tell(Copied(result, node))
+        return result
+
+    def deep_copy(self, value: Any, node: Syntax, memo: dict[int, Any]) -> Any:
+        """Copies all the way down; a non-leaf tensor refuses."""
+        if id(value) in memo:
+            return memo[id(value)]
+        if isinstance(value, Tensor):
+            if not value.is_leaf and value.needs_grad() is True:
+                self.path.refuse(NonLeafCopied(value, self.path.site(node)))
+            copy = Tensor(
+                self.path.site(node), requires_grad=value.requires_grad, dtype=value.dtype, shape=value.shape
+            )
+            copy.is_parameter = value.is_parameter
+            copy.leaf_made = True
+            copy.label = value.label
+            copy.cuts = value.cuts
+            memo[id(value)] = copy
+            if value.is_parameter:
+                self.path.leaves.append(copy)
+            return copy
+        if isinstance(value, Seq):
+            result = Seq(value.kind, [], value.exact, value.site)
+            memo[id(value)] = result
+            result.items = [self.deep_copy(item, node, memo) for item in value.items]
+            result.fields = value.fields
+            return result
+        if isinstance(value, Mapping):
+            mapping = Mapping({}, value.exact, value.kind)
+            memo[id(value)] = mapping
+            mapping.items = {key: self.deep_copy(item, node, memo) for key, item in value.items.items()}
+            mapping.keys = dict(value.keys)
+            mapping.rest = [self.deep_copy(item, node, memo) for item in value.rest]
+            return mapping
+        if isinstance(value, (Instance, Layer)):
+            if isinstance(value, Instance):
+                clone: Any = Instance(value.cls, value.site)
+                clone.open = value.open
+                clone.held = self.deep_copy(value.held, node, memo)
+            else:
+                clone = Layer(value.name, dict(value.options), value.site)
+            memo[id(value)] = clone
+            if value.module is not None:
+                clone.module = ModuleState()
+                clone.module.training = value.module.training
+                clone.module.initialised = True
+                clone.module.registered = dict(value.module.registered)
+                self.path.modules_made.append(clone)
+            clone.attributes = {
+                key: self.deep_copy(item, node, memo) for key, item in value.attributes.items()
+            }
+            return clone
+        return value
+
+    def copy_shallow(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        value = args[0] if args else None
+        if isinstance(value, Seq):
+            return self.objects.sequence_method(value, "copy", [], {}, node)
+        if isinstance(value, Mapping):
+            return self.objects.mapping_method(value, "copy", [], {}, node)
+        return value

@@ -1,0 +1,69 @@
+"""What libraries stand on, and what must be there above."""
+
+from __future__ import annotations
+
+from abc import ABCMeta, abstractmethod
+from typing import Any, Protocol
+
+from gradsight.interp.path_state import PathState
+from gradsight.interp.python.builtins import Builtins
+from gradsight.interp.python.contexts import Contexts
+from gradsight.interp.tensors.checkpoints import Checkpoints
+from gradsight.interp.tensors.fact_selection import CaseSelection
+from gradsight.interp.tensors.tensor_api import TensorApi
+from gradsight.model.sites import Syntax
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import Names, PythonModule, Unknown
+
+
+class EntryAboveLibraries(Protocol):
+    """What libraries need of entries."""
+
+    def absent_name(self, module: PythonModule, name: str) -> Any: ...
+
+    def argument_as_tensor(self, receiver: Unknown, name: str) -> Tensor | None: ...
+
+    def as_graph_tensor(self, value: Any) -> Tensor | None: ...
+
+    def assumed_tensor(self, value: Unknown) -> Tensor | None: ...
+
+    def bind_waiting(self, names: Names, name: str) -> Any: ...
+
+    def find_module(self, name: str, level: int) -> PythonModule | None: ...
+
+    def give_graph(
+        self, result: Unknown, tensors: list[Tensor], name: str, node: Syntax, premise: str
+    ) -> None: ...
+
+    def graphs_in(self, args: list[Any], kwargs: dict[str, Any]) -> list[Tensor]: ...
+
+    def load_module(self, module: PythonModule) -> None: ...
+
+    def module_name(self) -> str: ...
+
+    def note_handed_out(self, args: list[Any]) -> None: ...
+
+    def prove_graph(self, loss: Unknown, node: Syntax) -> None: ...
+
+    def stand_in_for(self, value: Unknown, expression: Syntax | None, method: str = "") -> Any: ...
+
+    def tensor_of(self, value: Unknown) -> Tensor: ...
+
+
+class LibrariesFloor(metaclass=ABCMeta):
+    """The lowest room: holds the path, and the other floors once they are joined."""
+
+    language: Contexts
+    objects: Builtins
+    facts: CaseSelection
+    autograd: TensorApi
+    nn: Checkpoints
+    entry: EntryAboveLibraries
+
+    def __init__(self, path: PathState) -> None:
+        self.path = path
+
+    # What a room needs of one that stands above it on the same floor.
+
+    @abstractmethod
+    def make_distribution(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any: ...

@@ -1,0 +1,516 @@
+"""Names and libraries: imports, globals, the standard library, NumPy, and objects that are modelled by kind."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import math
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import Any
+
+from gradsight.interp.libraries.copying import Copying
+from gradsight.interp.path_constraints import RESIZES
+from gradsight.interp.path_state import RaisedError
+from gradsight.model.sites import Syntax
+from gradsight.model.tensors import Tensor
+from gradsight.model.trace import AttributeInvented, Read
+from gradsight.model.values import (
+    MISSING,
+    Array,
+    Bound,
+    ClassValue,
+    External,
+    Function,
+    Instance,
+    Mapping,
+    Method,
+    Number,
+    Opaque,
+    Partial,
+    Pending,
+    PythonModule,
+    Seq,
+    Stream,
+    Unknown,
+    cuts_of,
+    is_constant,
+)
+
+MATH = {name: getattr(math, name) for name in ("sqrt", "exp", "log", "sin", "cos", "tan", "floor", "ceil", "pow", "log2", "log10", "tanh", "fabs", "prod")}  # fmt: skip
+SHORT_PATHS = {
+    "torch.nn.modules.module.Module": "torch.nn.Module",
+    "torch.autograd.Variable": "torch.autograd.Variable",
+}
+TENSORLESS = frozenset("time datetime os os.path sys json logging warnings pathlib argparse re shutil tqdm typing gc pprint pickle subprocess uuid hashlib string platform abc glob io matplotlib.pyplot wandb".split())  # fmt: skip
+
+
+class Library(Copying):
+    """Everything that is not torch and not the analysed code."""
+
+    command_line: Unknown | None = None
+
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    def global_name(self, name: str, node: Syntax) -> Any:
+        if name == "__name__":
+            return self.entry.module_name()
+        if name == "__file__":
+            return Unknown("path of the file", "text")
+        found = self.objects.builtin_name(name)
+        if found is not MISSING:
+            return found
+        return self.path.gap(f"name {name} is not defined here", node)
+
+    def external_attribute(self, owner: External, name: str) -> Any:
+        path = f"{owner.path}.{name}"
+        if path in ("typing.TYPE_CHECKING", "TYPE_CHECKING"):
+            return False
+        if owner.path == "math" and name in ("pi", "e", "inf", "nan", "tau"):
+            return getattr(math, name)
+        if path in ("numpy.pi", "torch.pi"):
+            return math.pi
+        if path in ("numpy.inf", "torch.inf"):
+            return math.inf
+        if path == "sys.argv":
+            if self.command_line is None:
+                self.command_line = Unknown("the command line")
+                self.language.suppose(self.command_line, True)
+            return self.command_line
+        return External(SHORT_PATHS.get(path, path))
+
+    def do_import(self, node: ast.Import) -> Any:
+        for alias in node.names:
+            if alias.asname:
+                module = self.entry.find_module(alias.name, 0)
+                self.language.bind(alias.asname, module if module is not None else External(alias.name))
+            else:
+                first = alias.name.partition(".")[0]
+                root = self.entry.find_module(first, 0)
+                self.language.bind(first, root if root is not None else External(first))
+        return None
+
+    def do_import_from(self, node: ast.ImportFrom) -> Any:
+        name = node.module or ""
+        module = self.entry.find_module(name, node.level) if name or node.level else None
+        for alias in node.names:
+            target = alias.asname or alias.name
+            if alias.name == "*":
+                if module is not None:
+                    self.entry.load_module(module)
+                    for known in [*module.namespace, *module.namespace.waiting]:
+                        if not known.startswith("_"):
+                            self.language.bind(known, Pending(module, known))
+                else:
+                    self.star_import(name)
+            elif module is not None:
+                self.language.bind(target, Pending(module, alias.name))
+            elif node.level:
+                inner = self.entry.find_module(f"{name}.{alias.name}" if name else alias.name, node.level)
+                self.language.bind(
+                    target, inner if inner is not None else Unknown("imported from outside what is known")
+                )
+            else:
+                self.language.bind(
+                    target,
+                    self.external_attribute(External(name), alias.name)
+                    if name
+                    else Unknown("relative import"),
+                )
+        return None
+
+    def resolve_import(self, pending: Pending, node: Syntax) -> Any:
+        """The value of a name imported from a workspace module, which is executed now if it was not before."""
+        return self.module_attribute(pending.module, pending.name)
+
+    def star_import(self, name: str) -> None:
+        if name in ("torch", "torch.nn", "torch.nn.functional"):
+            room = {"torch": "torch.", "torch.nn": "nn.", "torch.nn.functional": "nn.functional."}[name]
+            for known in self.path.table.names():
+                if known.startswith(room) and "." not in known[len(room) :]:
+                    self.path.frame.namespace.setdefault(
+                        known[len(room) :], External(f"{name}.{known[len(room) :]}")
+                    )
+            if name == "torch":
+                for extra in ("nn", "optim", "autograd", "tensor", "no_grad", "Tensor"):
+                    self.path.frame.namespace.setdefault(extra, External(f"torch.{extra}"))
+
+    def module_attribute(self, module: PythonModule, name: str) -> Any:
+        self.entry.load_module(module)
+        names = module.namespace
+        if name not in names and name in names.waiting:
+            self.entry.bind_waiting(names, name)
+        if name in names:
+            value = names[name]
+            if type(value) is Pending and value.module is not module:
+                value = names[name] = self.resolve_import(value, self.path.node)
+            return self.language.private_value(names, name, value) if self.path.isolated else value
+        inner = self.entry.find_module(f"{module.name}.{name}", 0)
+        return inner if inner is not None else self.entry.absent_name(module, name)
+
+    # -- calls -------------------------------------------------------------------------------------------------------
+
+    def call_external(self, path: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        if path.startswith("torch.") or path == "torch":
+            return self.call_torch(path, args, kwargs, node)
+        if path.startswith("builtins."):
+            return self.objects.call_builtin(path[9:], args, kwargs, node)
+        if path.startswith("numpy"):
+            return self.call_numpy(path, args, kwargs, node)
+        action = STANDARD.get(path)
+        if action is not None:
+            return attrgetter(action)(self)(args, kwargs, node)
+        room, _, name = path.rpartition(".")
+        if room == "math":
+            return self.call_math(name, args, node)
+        if room == "random":
+            return self.call_random(name, args, kwargs, node)
+        if room in TENSORLESS:
+            if name in ("tqdm", "trange"):
+                if not args:
+                    return Unknown("a progress bar")
+                return args[0] if name == "tqdm" else self.objects.builtin_range(args, {}, node)
+            for value in args:
+                self.path.tell(Read(value, node))
+            return Unknown(f"result of {path}")
+        if path in ("tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.std.tqdm"):
+            return args[0] if args else Unknown("tqdm")
+        if room == "operator":
+            return self.call_operator(name, args, kwargs, node)
+        return self.nn.unknown_result(f"call of {path}", args, kwargs, node)
+
+    def call_math(self, name: str, args: list[Any], node: Syntax) -> Any:
+        if args and isinstance(args[0], Tensor):
+            return self.autograd.number_from(args[0], f"math.{name}", node)
+        if name in MATH and args and all(isinstance(arg, (int, float)) for arg in args):
+            try:
+                return MATH[name](*args)
+            except (ValueError, OverflowError, TypeError):
+                return Number()
+        cuts = frozenset(cut for arg in args for cut in cuts_of(arg))
+        return Number(cuts)
+
+    def call_random(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        if name in ("choice",) and args:
+            items, _ = self.objects.collect(args[0])
+            return items[0] if items else Unknown("random choice")
+        if name in ("sample", "choices") and args:
+            items, _ = self.objects.collect(args[0])
+            count = args[1] if len(args) > 1 else kwargs.get("k")
+            if isinstance(count, int) and items and name == "sample" and count <= len(items):
+                return Seq("list", items[:count])
+            return Seq("list", items, False)
+        if name in ("seed", "shuffle"):
+            return None
+        return Number()
+
+    def make_namedtuple(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        name = args[0] if args and isinstance(args[0], str) else "Tuple"
+        fields = args[1] if len(args) > 1 else kwargs.get("field_names")
+        names: list[str] = []
+        if isinstance(fields, str):
+            names = fields.replace(",", " ").split()
+        elif isinstance(fields, Seq):
+            names = [item for item in fields.items if isinstance(item, str)]
+        cls = ClassValue(name, [], {}, "tuple")
+        defaults = kwargs.get("defaults")
+        values = defaults.items if isinstance(defaults, Seq) else []
+        first = len(names) - len(values)
+        cls.fields = [(field, values[i - first] if i >= first else MISSING) for i, field in enumerate(names)]
+        return cls
+
+    def make_deque(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        result = self.objects.make_sequence("deque", args[:1], node)
+        limit = args[1] if len(args) > 1 else kwargs.get("maxlen")
+        result.maxlen = limit if isinstance(limit, int) else None
+        return result
+
+    def make_defaultdict(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        result = Mapping({}, True, "defaultdict")
+        if args:
+            result.keys["factory"] = args[0]
+        return result
+
+    def make_partial(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        return Partial(args[0], args[1:], kwargs, self.path.site(node)) if args else Unknown("partial")
+
+    def chain(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        items: list[Any] = []
+        exact = True
+        for arg in args:
+            inner, complete = self.objects.collect(arg)
+            items += inner
+            exact = exact and complete
+        return Seq("list", items, exact)
+
+    def chain_from(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        items, exact = self.objects.collect(args[0]) if args else ([], True)
+        result = self.chain(items, {}, node)
+        result.exact = result.exact and exact
+        return result
+
+    def product(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        columns = [self.objects.collect(arg) for arg in args]
+        rows: list[list[Any]] = [[]]
+        for items, _ in columns:
+            rows = [[*row, item] for row in rows for item in items][:64]
+        return Seq(
+            "list", [Seq("tuple", row) for row in rows], all(exact for _, exact in columns) and len(rows) < 64
+        )
+
+    def count_up(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        start = args[0] if args else kwargs.get("start", 0)
+        return Stream(
+            iter(range(start, start + 1000)) if isinstance(start, int) else iter([Number()] * 4), True
+        )
+
+    def cycle(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        items, _ = self.objects.collect(args[0]) if args else ([], True)
+        return Stream(iter(items * 4), False)
+
+    def islice(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        bounds = list(args[1:])
+        if (
+            args
+            and isinstance(args[0], Stream)
+            and all(bound is None or isinstance(bound, int) for bound in bounds)
+        ):
+            iterator, length = self.objects.iterate(args[0])
+            return Stream(itertools.islice(iterator, *bounds), length is not None)
+        items, exact = self.objects.collect(args[0]) if args else ([], True)
+        if all(bound is None or isinstance(bound, int) for bound in bounds):
+            return Seq("list", items[slice(*bounds)], exact)
+        return Seq("list", items, False)
+
+    def field(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        holder = Opaque("field", "dataclasses.field", self.path.site(node))
+        if "default_factory" in kwargs:
+            holder.state["factory"] = kwargs["default_factory"]
+        if "default" in kwargs:
+            holder.state["default"] = kwargs["default"]
+        return holder
+
+    def make_thread(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        thread = Opaque("thread", "threading.Thread", self.path.site(node))
+        thread.state.update(target=kwargs.get("target", args[1] if len(args) > 1 else None), args=kwargs.get("args"), kwargs=kwargs.get("kwargs"))  # fmt: skip
+        return thread
+
+    def make_pool(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        pool = Opaque("pool", "ThreadPoolExecutor", self.path.site(node))
+        pool.state["threads"] = []
+        return pool
+
+    def pool_method(self, pool: Opaque, name: str, args: list[Any], node: Syntax) -> Any:
+        if name == "submit" and args:
+            future = Opaque("thread", "future", self.path.site(node))
+            pool.state["threads"].append(future)
+            before, self.autograd.thread = self.autograd.thread, future
+            try:
+                future.state["value"] = self.language.call(args[0], args[1:], {}, node)
+            finally:
+                self.autograd.thread = before
+            return future
+        if name == "shutdown":
+            for thread in pool.state["threads"]:
+                thread.state["joined"] = True
+            return None
+        if name == "map" and args:
+            return self.objects.builtin_map(args, {}, node)
+        return Unknown(f"{name} of a pool")
+
+    def wait_for(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        items, _ = self.objects.collect(args[0]) if args else ([], True)
+        for item in items:
+            if isinstance(item, Opaque):
+                item.state["joined"] = True
+        return args[0] if args else None
+
+    def suppress(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        return Opaque("suppress", "contextlib.suppress", self.path.site(node))
+
+    def null_context(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        return Opaque("ambient", "contextlib.nullcontext", self.path.site(node))
+
+    def simple_namespace(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        instance = Instance(ClassValue("SimpleNamespace", [], {}, "plain"), self.path.site(node))
+        instance.attributes.update(kwargs)
+        return instance
+
+    def exit_program(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        raise RaisedError(Opaque("exception", "SystemExit", self.path.site(node)))
+
+    # -- NumPy -------------------------------------------------------------------------------------------------------
+
+    def call_numpy(self, path: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        name = path.rpartition(".")[2]
+        cuts = frozenset(cut for arg in [*args, *kwargs.values()] for cut in cuts_of(arg))
+        cuts |= self.autograd.made_an_array(name, args, node)
+        if name in ("seed",):
+            return None
+        out = kwargs.get("out")
+        if isinstance(out, Array):
+            self.autograd.write_array(out, node, name)
+            return out
+        if name in ("copyto", "put", "fill_diagonal") and args and isinstance(args[0], Array):
+            self.autograd.write_array(args[0], node, name)
+            return None
+        if name in ("asarray", "ascontiguousarray") and args and isinstance(args[0], Array):
+            return args[0]
+        if name in ("float32", "float64", "int64", "int32", "float", "int"):
+            return Number(cuts)
+        return Array(None, cuts)
+
+    # -- unknown values ----------------------------------------------------------------------------------------------
+
+    def call_unknown(self, function: Unknown, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        result: Any = self.nn.unknown_result("result of an unknown function", args, kwargs, node)
+        if isinstance(result, Unknown):
+            result.carries = result.carries or function.carries
+        return result
+
+    def unknown_method(
+        self, receiver: Unknown, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> Any:
+        if receiver.tensor is not None:
+            return self.autograd.tensor_method(receiver.tensor, name, args, kwargs, node)
+        if receiver.hint == "text":
+            return Unknown("text", "text")
+        stored = (receiver.answers or {}).get(("attr", name))
+        if stored is not None and not isinstance(stored, Unknown):
+            return self.language.call(stored, args, kwargs, node)
+        tensor = self.entry.argument_as_tensor(receiver, name)
+        if tensor is not None:
+            return self.autograd.tensor_method(tensor, name, args, kwargs, node)
+        self.protocol_of_unknown(receiver, name, args, kwargs, node)
+        if name in RESIZES:
+            self.path.resized(receiver, name)
+        result: Any = self.nn.unknown_result(
+            f"result of method {name} of an unknown value", args, kwargs, node
+        )
+        if not isinstance(result, Unknown):
+            return result
+        if name in ("item", "tolist"):
+            result.hint = "number"
+        result.cuts = result.cuts | receiver.cuts
+        result.carries = (result.carries or receiver.carries) and not result.hint
+        return receiver if name in ("to", "cuda", "cpu", "eval", "train") else result
+
+    def protocol_of_unknown(
+        self, receiver: Unknown, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> None:
+        """step, zero_grad or backward of an unknown object: what is known about gradients may no longer hold."""
+        # `accelerator.backward(loss)` and the like, and `loss.backward()` unless the loss is a bare argument.
+        if name == "backward" and (receiver.carries or args or not receiver.argument):
+            self.path.gradients_unknown = True
+
+    # -- modelled objects --------------------------------------------------------------------------------------------
+
+    def opaque_attribute(self, owner: Opaque, name: str, node: Syntax) -> Any:
+        if owner.kind == "optimizer":
+            return self.nn.optimizer_attribute(owner, name)
+        if owner.kind == "distribution":
+            return self.distribution_attribute(owner, name, node)
+        if name in owner.state and not name.startswith("<"):
+            return owner.state[name]
+        if owner.kind == "ctx":
+            return self.context_attribute(owner, name)
+        if owner.kind == "globals":
+            return self.objects.read_global(name, node)
+        return Bound(owner, name)
+
+    def set_opaque_attribute(self, owner: Opaque, name: str, value: Any, node: Syntax) -> None:
+        if owner.kind == "ctx":
+            self.set_context_attribute(owner, name, value, node)
+            return
+        if owner.kind == "globals":
+            self.objects.write_global(name, value, node)
+            return
+        owner.state[name] = value
+        if owner.kind == "optimizer" and name in ("lr", "learning_rate", "momentum", "weight_decay", "betas"):
+            self.path.tell(AttributeInvented(owner, name, self.path.site(node)))
+
+    def opaque_item(self, owner: Opaque, index: Any, node: Syntax) -> Any:
+        if owner.kind == "dataset" and owner.path == "TensorDataset":
+            return Seq(
+                "tuple",
+                [
+                    self.autograd.tensor_item(t, index, node) if isinstance(t, Tensor) else Unknown("item")
+                    for t in owner.state["args"]
+                ],
+            )
+        if owner.kind == "globals":
+            return self.objects.read_global(index, node)
+        return Unknown(f"item of {owner.path}")
+
+    def set_opaque_item(self, owner: Opaque, index: Any, value: Any, node: Syntax) -> None:
+        if owner.kind == "globals":
+            self.objects.write_global(index, value, node)
+
+    def iterate_opaque(self, value: Opaque, count: int) -> tuple[Iterator[Any], int | None]:
+        if value.kind == "loader":
+            return iter(self.loader_batches(value, count)), None
+        return iter([Unknown(f"element of {value.path}") for _ in range(count)]), None
+
+    def opaque_method(
+        self, receiver: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> Any:
+        kind = receiver.kind
+        if kind == "optimizer":
+            return self.nn.optimizer_method(receiver, name, args, kwargs, node)
+        if kind == "scheduler":
+            return self.nn.scheduler_method(receiver, name, args, kwargs, node)
+        if kind == "scaler":
+            return self.nn.scaler_method(receiver, name, args, kwargs, node)
+        if kind == "distribution":
+            return self.distribution_method(receiver, name, args, kwargs, node)
+        if kind == "thread":
+            return self.thread_method(receiver, name, node)
+        if kind == "pool":
+            return self.pool_method(receiver, name, args, node)
+        if kind == "globals":
+            return self.objects.globals_method(name, args, kwargs, node)
+        if kind == "ctx":
+            return self.context_method(receiver, name, args, kwargs, node)
+        entered = self.language.context_by_hand(receiver, name, args, kwargs, node)
+        if entered is not MISSING:
+            return entered
+        if name in receiver.state:
+            return self.language.call(receiver.state[name], args, kwargs, node)
+        self.nn.escape(args, kwargs)
+        return Unknown(f"{name} of {receiver.path}")
+
+    def thread_method(self, thread: Opaque, name: str, node: Syntax) -> Any:
+        if name == "start":
+            before, self.autograd.thread = self.autograd.thread, thread
+            try:
+                arguments = thread.state.get("args")
+                target = thread.state.get("target")
+                if isinstance(target, (Function, Method, Bound, Partial)):
+                    self.language.call(
+                        target, list(arguments.items) if isinstance(arguments, Seq) else [], {}, node
+                    )
+            finally:
+                self.autograd.thread = before
+        elif name in ("join", "result", "exception"):
+            thread.state["joined"] = True
+            if name == "result":
+                return thread.state.get("value")
+        return None if name in ("start", "join") else Unknown(f"{name} of a thread")
+
+
+STANDARD = {
+    "copy.deepcopy": "copy_deep", "copy.copy": "copy_shallow", "collections.namedtuple": "make_namedtuple",
+    "collections.deque": "make_deque", "collections.defaultdict": "make_defaultdict", "collections.OrderedDict": "objects.builtin_dict",
+    "functools.partial": "make_partial", "functools.reduce": "call_reduce", "weakref.ref": "weak_reference", "weakref.proxy": "weak_proxy",
+    "itertools.accumulate": "running_totals", "itertools.repeat": "repeat_value", "operator.methodcaller": "method_caller", "functools.wraps": "wrapping_decorator",
+    "functools.lru_cache": "cache_decorator", "functools.cache": "cache_decorator", "dataclasses.field": "field", "dataclasses.replace": "replace_fields",
+    "dataclasses.dataclass": "dataclass_decorator", "itertools.chain": "chain", "itertools.chain.from_iterable": "chain_from",
+    "itertools.product": "product", "itertools.count": "count_up", "itertools.cycle": "cycle", "itertools.islice": "islice",
+    "threading.Thread": "make_thread", "concurrent.futures.ThreadPoolExecutor": "make_pool",
+    "concurrent.futures.wait": "wait_for", "concurrent.futures.as_completed": "wait_for", "contextlib.suppress": "suppress", "contextlib.nullcontext": "null_context",
+    "functools.cached_property": "cached_property", "functools.singledispatch": "single_dispatch",
+    "contextlib.closing": "language.make_closing", "contextlib.ExitStack": "language.make_exit_stack", "contextlib.AsyncExitStack": "language.make_exit_stack", "contextlib.contextmanager": "make_context_manager",
+    "types.SimpleNamespace": "simple_namespace", "sys.exit": "exit_program", "os._exit": "exit_program",
+}  # fmt: skip
+
+__all__ = ["Library", "is_constant"]

@@ -1,0 +1,144 @@
+"""Functions of the standard library that are more than a result: decorators, copies with changed fields, operators."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from typing import Any
+
+from gradsight.interp.libraries.custom_functions import CustomFunctions
+from gradsight.interp.python.expressions import BINARY
+from gradsight.model.sites import Syntax
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import Function, Instance, Native, Opaque, Seq, Stream, Unknown
+
+
+class Standard(CustomFunctions):
+    """`functools`, `dataclasses` and `operator`."""
+
+    def wrapping_decorator(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """`functools.wraps(function)`: a decorator that leaves what it decorates as it is."""
+        return Opaque("decorator", "", self.path.site(node))
+
+    def dataclass_decorator(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """`dataclass(frozen=True)`; without an `__init__` of its own making it leaves the class as it is."""
+        path = "dataclasses.dataclass" if kwargs.get("init") is not False else ""
+        return Opaque("decorator", path, self.path.site(node))
+
+    def cache_decorator(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """`lru_cache(maxsize=8)`, or `lru_cache(function)`: the function with a memory."""
+        if args and isinstance(args[0], Function):
+            made = args[0].copy()
+            made.remembers = True
+            return made
+        decorator = Opaque("decorator", "functools.lru_cache", self.path.site(node))
+        most = args[0] if args else kwargs.get("maxsize", 128)
+        decorator.state["most"] = most if isinstance(most, int) else None
+        return decorator
+
+    def cached_property(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """`cached_property(function)`, called and not used as a decorator."""
+        if not args or not isinstance(args[0], Function):
+            return self.nn.unknown_result("a property of an unknown function", args, kwargs, node)
+        made = args[0].copy()
+        made.binding = "cached"
+        return made
+
+    def single_dispatch(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """`singledispatch(function)`, called and not used as a decorator."""
+        if not args or not isinstance(args[0], Function):
+            return self.nn.unknown_result("overloads of an unknown function", args, kwargs, node)
+        made = args[0].copy()
+        made.overloads = []
+        return made
+
+    def make_context_manager(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """`contextmanager(generator_function)`, called and not used as a decorator."""
+        if not args or not isinstance(args[0], Function):
+            return self.nn.unknown_result("a context manager of an unknown function", args, kwargs, node)
+        manager = args[0].copy()
+        manager.wraps_context = True
+        return manager
+
+    def replace_fields(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """`dataclasses.replace(instance, field=value)`: a copy of the instance that holds the same objects otherwise."""
+        if not args or not isinstance(args[0], Instance):
+            return self.nn.unknown_result("copy of an unknown object", args, kwargs, node)
+        copy = Instance(args[0].cls, self.path.site(node))
+        copy.attributes = {**args[0].attributes, **kwargs}
+        for value in kwargs.values():
+            if isinstance(value, Tensor):
+                value.kept_at = self.path.site(node)
+        return copy
+
+    def weak_reference(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """`weakref.ref(value)`: called, it gives the value back."""
+        held = args[0] if args else None
+        return Native("weakref.ref", lambda given, named, place: held)
+
+    def weak_proxy(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        return args[0] if args else self.path.gap("proxy of nothing", node)
+
+    def method_caller(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """`operator.methodcaller(name, …)`: a function that calls the method of its argument."""
+        if not args or not isinstance(args[0], str):
+            return self.nn.unknown_result("caller of an unknown method", args, kwargs, node)
+        name, given = args[0], args[1:]
+        return Native(
+            "operator.methodcaller",
+            lambda values, named, place: self.objects.call_method(
+                values[0], name, list(given), dict(kwargs), place
+            ),
+        )
+
+    def repeat_value(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """`itertools.repeat(value[, times])`."""
+        times = args[1] if len(args) > 1 else kwargs.get("times")
+        if isinstance(times, int):
+            return Stream(itertools.repeat(args[0], min(times, 64)), True)
+        return Stream(itertools.repeat(args[0] if args else None), True)
+
+    def running_totals(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """`itertools.accumulate(values, function, initial=…)`: each total is made when it is asked for."""
+        iterator, length = self.objects.iterate(args[0]) if args else (iter(()), 0)
+        function = args[1] if len(args) > 1 else kwargs.get("func")
+
+        def totals() -> Any:
+            total = kwargs.get("initial")
+            started = total is not None
+            if started:
+                yield total
+            for item in itertools.islice(iterator, 64):
+                if started and function is None:
+                    total = self.language.binary_values(ast.Add, total, item, node)
+                else:
+                    total = self.language.call(function, [total, item], {}, node) if started else item
+                started = True
+                yield total
+
+        return Stream(totals(), length is not None)
+
+    def call_reduce(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        if len(args) < 2:
+            return Unknown("reduce")
+        items, _ = self.objects.collect(args[1])
+        if len(args) > 2:
+            items.insert(0, args[2])
+        if not items:
+            return Unknown("reduce of nothing")
+        total = items[0]
+        for item in items[1:]:
+            total = self.language.call(args[0], [total, item], {}, node)
+        return total
+
+    def call_operator(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """`operator.add(a, b)`, and `operator.iadd(a, b)`, which writes into `a`."""
+        for kind, (operator_name, _) in BINARY.items() if len(args) == 2 else ():
+            if operator_name == name:
+                return self.language.binary_values(kind, args[0], args[1], node)
+            if name == f"i{operator_name}":
+                if isinstance(args[0], Tensor):
+                    return self.facts.apply_operator(f"Tensor.__{name}__", args, {}, node)
+                if not isinstance(args[0], Seq):
+                    return self.language.binary_values(kind, args[0], args[1], node)
+        return self.nn.unknown_result(f"call of operator.{name}", args, kwargs, node)

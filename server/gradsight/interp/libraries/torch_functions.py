@@ -1,0 +1,551 @@
+"""Functions of torch that are more than an operator: factories, tensor(), autograd, utilities."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any
+
+from gradsight.interp.libraries.libraries_floor import LibrariesFloor
+from gradsight.interp.tensors.fact_selection import dtype_name
+from gradsight.interp.tensors.layers import CONTAINERS
+from gradsight.interp.tensors.modes import MODES, SAVING_CONTEXTS, SETTERS
+from gradsight.interp.tensors.modules import MODULE_METHODS
+from gradsight.interp.tensors.shapes import sizes_of
+from gradsight.model.events import Step
+from gradsight.model.sites import Syntax
+from gradsight.model.tensors import INTEGRAL, Cut, Maybe, Node, Tensor, any_requires_grad
+from gradsight.model.trace import Applied, Declared, Read
+from gradsight.model.values import (
+    MISSING,
+    Array,
+    External,
+    Function,
+    Instance,
+    Layer,
+    Mapping,
+    Method,
+    Number,
+    Opaque,
+    Seq,
+    Unknown,
+    cuts_of,
+    tensors_in,
+)
+from gradsight.ops.table import Table
+from gradsight.ops.traits import having, layer_fact
+
+SIZED_BY_TUPLE = having("sized-by-tuple")
+SIZED_FACTORIES = having("sized") | SIZED_BY_TUPLE
+LIKE_FACTORIES = having("like")
+MATRIX_FACTORIES = having("matrix-of-numbers")
+RANGE_FACTORIES = having("row-of-numbers") | MATRIX_FACTORIES
+INTEGER_FACTORIES = having("whole-numbers")
+MACHINE_FACTS = {"is_available", "is_built", "is_bf16_supported"}
+"""Questions about the machine: whoever asks one twice is told the same."""
+NOT_TENSORS = {
+    "manual_seed", "device", "set_default_dtype", "is_tensor", "set_num_threads", "save", "load", "compile", "Generator", "Size",
+    "is_grad_enabled", "get_default_dtype", "use_deterministic_algorithms", "set_printoptions", "finfo", "iinfo", "dtype", "seed",
+    "initial_seed", "get_rng_state", "set_rng_state", "is_floating_point", "numel", "typename", "set_default_tensor_type",
+    "are_deterministic_algorithms_enabled", "set_float32_matmul_precision", "get_num_threads", "is_complex", "can_cast",
+    "promote_types", "result_type", "is_inference_mode_enabled", "is_storage", "set_deterministic_debug_mode",
+}  # fmt: skip
+
+
+KEEPS_NUMBERS = having("foreach-holds-nothing")
+"""Where `_foreach_` keeps a number as a number, and its node can be gone through twice."""
+
+
+def is_tensor(value: Any) -> bool:
+    return isinstance(value, Tensor)
+
+
+class TorchFunctions(LibrariesFloor):
+    """Calls of `torch.*`."""
+
+    def call_torch(self, path: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        if path in MODES or path in SETTERS:
+            return self.nn.call_mode(path, args, kwargs, node)
+        if path.endswith(".__init__") and args and isinstance(args[0], Instance):
+            self.nn.init_module(args[0], args[1:], kwargs, node)
+            return None
+        if path.startswith("torch.nn.") and path.endswith("__"):
+            found = self.objects.object_method(path.rpartition(".")[2], args, node, registers=True)
+            if found is not MISSING:
+                return found
+        special = TORCH_SPECIAL.get(path)
+        if special is not None:
+            return attrgetter(special)(self)(args, kwargs, node)
+        room, _, last = path.rpartition(".")
+        if room == "torch":
+            if last in SIZED_FACTORIES or last in RANGE_FACTORIES or last in LIKE_FACTORIES:
+                return self.factory(last, args, kwargs, node)
+            if last in NOT_TENSORS:
+                return self.plain_function(last, args, kwargs, node)
+        if room == "torch.nn.Module" and last in MODULE_METHODS and isinstance((args or [None])[0], Instance):
+            return self.nn.module_method(args[0], last, args[1:], kwargs, node)
+        if room == "torch.nn" or room.startswith("torch.nn.modules"):
+            if last[:1].isupper():
+                name = f"nn.{last}"
+                if (
+                    name in CONTAINERS
+                    or layer_fact(name) is not None
+                    or self.path.table.find(name) is not None
+                ):
+                    return self.nn.make_layer(name, args, kwargs, node)
+                return self.nn.unknown_result(f"no fact about {name}", args, kwargs, node)
+        if room == "torch.optim.lr_scheduler":
+            return self.nn.make_scheduler(path, args, kwargs, node)
+        if room.startswith("torch.optim") and last[:1].isupper():
+            return self.nn.make_optimizer(path, args, kwargs, node)
+        if room == "torch.nn.init":
+            return self.initialise(last, args, kwargs, node)
+        if room.startswith("torch.distributions"):
+            return self.make_distribution(last, args, kwargs, node)
+        if room == "torch.Tensor" and args and isinstance(args[0], Tensor):
+            return self.autograd.tensor_method(args[0], last, args[1:], kwargs, node)
+        if path.startswith(("torch.func.", "torch.autograd.functional.", "torch.vmap", "functorch.")):
+            return self.transform(last, args, kwargs, node)
+        if path in SAVING_CONTEXTS:
+            return Opaque("saved-hooks", path, self.path.site(node))
+        if path.startswith(("torch.cuda.amp.", "torch.cpu.amp.", "torch.amp.", "torch.autocast")):
+            if last == "GradScaler":
+                return self.nn.make_scaler(path, args, kwargs, node)
+            return Opaque("ambient", path, self.path.site(node))
+        if path.startswith("torch.utils.data."):
+            return self.make_data(last, args, kwargs, node)
+        if path.startswith("torch.nn.utils."):
+            return self.nn_utility(last, args, kwargs, node)
+        if last in MACHINE_FACTS:
+            return self.path.program.machine_facts.setdefault(path, Unknown(f"{path} of the machine", "bool"))
+        name = fact_name(path)
+        if last.startswith("_foreach_") and args and isinstance(args[0], Seq):
+            return self.call_foreach(last[9:], args, kwargs, node)
+        if (
+            self.path.table.find(name) is None
+            and self.path.table.find(f"Tensor.{last}") is not None
+            and room == "torch"
+        ):
+            name = f"Tensor.{last}"
+        if self.path.table.find(name) is not None:
+            inputs = [self.nn.assume_input(arg) for arg in args]
+            named = {key: self.nn.assume_input(value) for key, value in kwargs.items()}
+            result = self.facts.apply_operator(name, inputs, named, node)
+            given = [*inputs, *named.values()]
+            self.path.tell(Applied(last, inputs[0] if inputs else None, given, result, node))
+            return result
+        if room == "torch.nn.functional":
+            layer = self.layer_named(last)
+            if layer:
+                return self.facts.apply_operator(
+                    layer, [self.nn.assume_input(arg) for arg in args], kwargs, node, dict(kwargs)
+                )
+        return self.nn.unknown_result(f"no model of {path}", args, kwargs, node)
+
+    def layer_named(self, name: str) -> str:
+        """The layer class that does what a function of nn.functional does, if its fact is told under that name only."""
+        return layers_by_plain_name(self.path.table).get(name.replace("_", "").lower(), "")
+
+    def call_foreach(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """`torch._foreach_op(lists...)`: the operator on each position."""
+        rows = [arg.items if isinstance(arg, Seq) else None for arg in args]
+        results = []
+        for index in range(len(args[0].items)):
+            row = [
+                items[index] if items is not None and index < len(items) else arg
+                for items, arg in zip(rows, args)
+            ]
+            result = self.facts.apply_operator(f"Tensor.{name}", row, kwargs, node)
+            if name in KEEPS_NUMBERS and is_tensor(row[0]) and not any(map(is_tensor, row[1:])):
+                if row[0].node is not None:
+                    row[0].node.holds = "never"
+            results.append(result)
+        return None if name.endswith("_") else Seq("list", results, args[0].exact)
+
+    def plain_function(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        if name == "compile" and args:
+            return args[0]
+        if name == "compile":
+            return Opaque("decorator", "torch.compile", self.path.site(node))
+        if name == "is_tensor" and args:
+            return (
+                isinstance(args[0], Tensor)
+                if not isinstance(args[0], Unknown)
+                else Unknown("is_tensor", "bool")
+            )
+        if name == "is_grad_enabled":
+            return self.path.grad_mode
+        if name == "save" and args:
+            self.path.tell(Read(args[0], node))
+            return None
+        if name in ("load",):
+            return Unknown("loaded from a file")
+        if name == "Size":
+            return args[0] if args else Seq("tuple", [])
+        if name == "Generator":
+            return Opaque("ambient", "torch.Generator", self.path.site(node))
+        return Unknown(
+            f"result of torch.{name}", "text" if name in ("device",) else "number" if name == "numel" else ""
+        )
+
+    # -- factories ---------------------------------------------------------------------------------------------------
+
+    def new_leaf(self, node: Syntax, kwargs: dict[str, Any], dtype: str, shape: Any) -> Tensor:
+        site = self.path.site(node)
+        wanted = kwargs.get("requires_grad", False)
+        given = kwargs.get("dtype")
+        if given is not None:
+            dtype = dtype_name(given)
+        flag: Any = wanted if isinstance(wanted, bool) else Maybe("an option", weak=True)
+        tensor = Tensor(site, requires_grad=flag, dtype=dtype, shape=shape)
+        tensor.leaf_made = True
+        if self.path.inference:
+            tensor.inference_site = self.path.mode_site
+        if flag is True:
+            self.path.leaves.append(tensor)
+        return tensor
+
+    def factory(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        out = kwargs.get("out")
+        if isinstance(out, Tensor):
+            self.autograd.write_tensor(out, name, self.path.site(node), [], False)
+            return out
+        if name in LIKE_FACTORIES:
+            source = self.nn.assume_input(args[0] if args else kwargs.get("input"))
+            shape = source.shape if isinstance(source, Tensor) else None
+            dtype = source.dtype if isinstance(source, Tensor) else "?"
+            return self.new_leaf(node, kwargs, dtype, shape)
+        shape = None
+        if name in SIZED_BY_TUPLE:
+            sizes = [arg for arg in [*args, *kwargs.values()] if isinstance(arg, Seq)]
+            shape = sizes_of([sizes[0]]) if sizes else None
+            if name == "normal" and any(isinstance(arg, Tensor) for arg in args):
+                shape = next(arg.shape for arg in args if isinstance(arg, Tensor))
+        elif name in SIZED_FACTORIES:
+            given = args if args else [kwargs["size"]] if "size" in kwargs else []
+            shape = sizes_of(given) if given else None
+        elif name == "eye" and args:
+            second = args[1] if len(args) > 1 else args[0]
+            shape = tuple(size if isinstance(size, int) else None for size in (args[0], second))
+        elif name == "linspace":
+            steps = args[2] if len(args) > 2 else kwargs.get("steps", 100)
+            shape = (steps if isinstance(steps, int) else None,)
+        elif name == "arange" and args and all(isinstance(arg, (int, float)) for arg in args):
+            start, stop, step = (
+                (0, args[0], 1) if len(args) == 1 else (args[0], args[1], args[2] if len(args) > 2 else 1)
+            )
+            shape = (max(0, -int(-(stop - start) // step)),) if step else (None,)
+        else:
+            shape = (None, None) if name in MATRIX_FACTORIES else (None,)
+        dtype = "float"
+        if name in INTEGER_FACTORIES:
+            dtype = "int"
+        elif name == "arange":
+            dtype = (
+                "float"
+                if any(isinstance(arg, float) for arg in args)
+                else "int"
+                if all(isinstance(arg, int) for arg in args)
+                else "?"
+            )
+        elif name == "full":
+            fill = args[1] if len(args) > 1 else kwargs.get("fill_value")
+            dtype = "bool" if isinstance(fill, bool) else "int" if isinstance(fill, int) else "float"
+        result = self.new_leaf(node, kwargs, dtype, shape)
+        result.storage.zero = name in ("zeros", "zeros_like")
+        return result
+
+    def method_new_zeros(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        return self.new_leaf(node, kwargs, tensor.dtype, sizes_of(args) if args else None)
+
+    method_new_ones = method_new_empty = method_new_zeros
+
+    def method_new_full(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        return self.new_leaf(node, kwargs, tensor.dtype, sizes_of(args[:1]) if args else None)
+
+    def method_new_tensor(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        result = self.make_tensor(args, kwargs, node)
+        result.dtype = tensor.dtype if "dtype" not in kwargs else result.dtype
+        return result
+
+    def make_tensor(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """`torch.tensor(data)`: always a copy, never in the graph."""
+        data = args[0] if args else kwargs.get("data")
+        shape, dtype = literal_shape(data)
+        cuts = set(cuts_of(data))
+        site = self.path.site(node)
+        for source in tensors_in(data):
+            self.path.tell(Read(source, node))
+            if source.needs_grad() is not False:
+                cuts.add(Cut("copy", "torch.tensor", site, source, self.path.tick))
+        if isinstance(data, Tensor):
+            shape, dtype = data.shape, data.dtype
+        elif isinstance(data, Unknown):
+            inner = self.entry.assumed_tensor(data)
+            dtype = "?"
+            if inner is not None:
+                cuts.add(Cut("copy", "torch.tensor", site, inner, self.path.tick))
+        tensor = self.new_leaf(node, kwargs, dtype, shape)
+        tensor.cuts = frozenset(cuts)
+        if kwargs.get("requires_grad") is True:
+            self.path.tell(Declared(tensor, site))
+        return tensor
+
+    def as_tensor(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        data = args[0] if args else kwargs.get("data")
+        if isinstance(data, Tensor):
+            return self.autograd.method_to(data, [], {"dtype": kwargs.get("dtype")}, node)
+        if isinstance(data, Array):
+            return self.from_numpy([data], {}, node)
+        return self.make_tensor(args, kwargs, node)
+
+    def from_numpy(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        array = args[0] if args else None
+        site = self.path.site(node)
+        if isinstance(array, Array):
+            tensor = Tensor(site, array.tensor.storage if array.tensor is not None else None)
+            tensor.cuts = array.cuts
+        else:
+            tensor = Tensor(site, dtype="?")
+            tensor.cuts = cuts_of(array)
+            array_holder = Array(tensor)
+            array_holder.cuts = tensor.cuts
+        tensor.leaf_made = True
+        if isinstance(array, Array) and array.tensor is None:
+            array.tensor = tensor
+        return tensor
+
+    def legacy_tensor(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """`torch.Tensor(...)`, `torch.FloatTensor(...)`: sizes or data."""
+        if args and isinstance(args[0], (Seq, Array, Tensor)):
+            return self.make_tensor(args[:1], {}, node)
+        return self.new_leaf(node, {}, "float", sizes_of(args) if args else (0,))
+
+    def parameter(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        value = args[0] if args else kwargs.get("data")
+        flag = args[1] if len(args) > 1 else kwargs.get("requires_grad", True)
+        return self.nn.as_parameter(value, node, flag)
+
+    def variable(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """The old `Variable(tensor, requires_grad)`: the same memory, a new leaf if the flag is given."""
+        value = args[0] if args else kwargs.get("data")
+        flag = args[1] if len(args) > 1 else kwargs.get("requires_grad")
+        if isinstance(value, Tensor) and isinstance(flag, bool):
+            if value.needs_grad() is not False:
+                value = self.autograd.cut_alias(value, "detach", node)
+            self.autograd.set_requires_grad(value, flag, self.path.site(node))
+        return value
+
+    # -- autograd ----------------------------------------------------------------------------------------------------
+
+    def autograd_grad(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        return self.autograd.grad_call(args, kwargs, node)
+
+    def autograd_backward(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        roots = args[0] if args else kwargs.get("tensors")
+        losses = tensors_in(roots)
+        if not losses or (isinstance(roots, Seq) and not roots.exact):
+            self.path.gradients_unknown = True
+        given = dict(zip(("gradient", "retain_graph", "create_graph"), args[1:]))
+        if "grad_tensors" in kwargs:
+            given["gradient"] = kwargs["grad_tensors"]
+        given.update(
+            {key: value for key, value in kwargs.items() if key in ("retain_graph", "create_graph", "inputs")}
+        )
+        for index, loss in enumerate(losses):
+            final = index == len(losses) - 1
+            options = dict(given) if final else {**given, "retain_graph": True}
+            self.autograd.backward_call(loss, [], options, node)
+        if given.get("retain_graph") in (None, False) and given.get("create_graph") in (None, False):
+            self.autograd.free(
+                [edge for loss in losses if (edge := loss.edge()) is not None], self.path.site(node)
+            )
+        return None
+
+    def transform(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """torch.func and friends: not simulated; what goes in may be used in any way."""
+        return self.nn.unknown_result(f"torch.func.{name}", args, kwargs, node)
+
+    # -- utilities ---------------------------------------------------------------------------------------------------
+
+    def nn_utility(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        if name in ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"):
+            site = self.path.site(node)
+            listed = bool(args) and isinstance(args[0], (Seq, Tensor)) and not getattr(args[0], "once", False)
+            parameters = tensors_in(args[0]) if listed else []
+            if args and not listed:
+                parameters = [item for item in self.objects.collect(args[0])[0] if isinstance(item, Tensor)]
+            for tensor in parameters:
+                if isinstance(tensor.grad, Tensor):
+                    self.autograd.write_tensor(tensor.grad, name, site, [], False, mode="no_grad")
+            self.nn.act("clip", parameters, site)
+            return Tensor(site, shape=())
+        if name == "parameters_to_vector" and args:
+            items = [item for item in self.objects.collect(args[0])[0] if isinstance(item, Tensor)]
+            return self.facts.apply_operator("torch.cat", [Seq("list", list(items))], {}, node)
+        if name == "vector_to_parameters":
+            for item in self.objects.collect(args[1])[0] if len(args) > 1 else []:
+                if isinstance(item, Tensor):
+                    self.autograd.write_tensor(
+                        item, name, self.path.site(node), [], False, mode="silent", bumps=False
+                    )
+            return None
+        if name in ("weight_norm", "spectral_norm", "remove_weight_norm") and args:
+            if isinstance(args[0], Layer):
+                args[0].options["unknown"] = True
+            return args[0]
+        if name in ("pad_sequence", "pack_padded_sequence", "pad_packed_sequence", "pack_sequence"):
+            return self.opaque_tensor_result(name, args, node)
+        return self.nn.unknown_result(f"no model of torch.nn.utils.{name}", args, kwargs, node)
+
+    def opaque_tensor_result(self, name: str, args: list[Any], node: Syntax) -> Any:
+        site = self.path.site(node)
+        inputs = [tensor for arg in args for tensor in tensors_in(arg)]
+        flag = any_requires_grad([tensor.needs_grad() for tensor in inputs]) if self.path.grad_mode else False
+        result = Tensor(site, requires_grad=flag)
+        for tensor in inputs:
+            result.cuts = result.cuts | tensor.cuts
+        if flag is not False:
+            result.node = Node(
+                name, site, [edge for t in inputs if (edge := t.edge()) is not None], flag, self.path.tick
+            )
+            result.node.holds = "sometimes"
+        if name == "pad_packed_sequence":
+            return Seq("tuple", [result, Tensor(site, dtype="int")])
+        return result
+
+    def initialise(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """`nn.init.*_`: writes under no_grad."""
+        target = args[0] if args else kwargs.get("tensor")
+        if isinstance(target, Tensor) and name.endswith("_"):
+            self.path.tick += 1
+            if target.overlapping:
+                self.autograd.overlap_written(target, name, self.path.site(node))
+            self.autograd.write_tensor(target, name, self.path.site(node), [], False, mode="no_grad")
+            return target
+        return Number() if name == "calculate_gain" else target
+
+    # -- data --------------------------------------------------------------------------------------------------------
+
+    def make_data(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        holder = Opaque("dataset" if name != "DataLoader" else "loader", name, self.path.site(node))
+        holder.state["args"] = args
+        if name == "random_split" and args:
+            return Seq("list", [args[0], args[0]], False)
+        if name == "DataLoader":
+            holder.state["dataset"] = args[0] if args else kwargs.get("dataset")
+            holder.state["collate"] = kwargs.get("collate_fn")
+        return holder
+
+    def loader_batches(self, loader: Opaque, count: int) -> list[Any]:
+        dataset = loader.state.get("dataset")
+        site = loader.site
+        while (
+            isinstance(dataset, Opaque)
+            and dataset.path in ("Subset", "ConcatDataset")
+            and dataset.state["args"]
+        ):
+            dataset = dataset.state["args"][0]
+        if isinstance(dataset, Opaque) and dataset.path == "TensorDataset":
+            batches: list[Any] = []
+            for _ in range(count):
+                row: list[Any] = []
+                for tensor in dataset.state["args"]:
+                    if isinstance(tensor, Tensor):
+                        part = Tensor(site or tensor.site, dtype=tensor.dtype)
+                        part.shape = (None, *tensor.shape[1:]) if tensor.shape else None
+                        row.append(part)
+                    else:
+                        row.append(Unknown("batch of an unknown dataset"))
+                batches.append(Seq("list", row))
+            return batches
+        if isinstance(dataset, Instance) and loader.state.get("collate") is None:
+            getter, _ = dataset.cls.find("__getitem__")
+            if isinstance(getter, Function):
+                return [
+                    self.batched(self.language.call_function(getter, [dataset, index], {}, self.path.node))
+                    for index in range(count)
+                ]
+        return [self.data_from_elsewhere("batch of an unknown dataset") for _ in range(count)]
+
+    def data_from_elsewhere(self, reason: str) -> Unknown:
+        """What a loader yields carries no graph."""
+        data = Unknown(reason)
+        data.plain = True
+        return data
+
+    def batched(self, sample: Any) -> Any:
+        """A batch made of such samples."""
+        if isinstance(sample, Tensor):
+            result = Tensor(sample.site, dtype=sample.dtype)
+            result.shape = (None, *sample.shape) if sample.shape is not None else None
+            return result
+        if isinstance(sample, Seq):
+            return Seq("list", [self.batched(item) for item in sample.items], sample.exact)
+        if isinstance(sample, Mapping):
+            return Mapping({key: self.batched(value) for key, value in sample.items.items()}, sample.exact)
+        if isinstance(sample, (int, Number)):
+            return Tensor(self.path.site(), dtype="int", shape=(None,))
+        if isinstance(sample, float):
+            return Tensor(self.path.site(), shape=(None,))
+        return Unknown("batch of an unknown dataset")
+
+    def new_method(self, name: str) -> Any:
+        """What makes a tensor like the one it is called on: `new_zeros` and kin."""
+        return getattr(self, f"method_{name}", None)
+
+
+@lru_cache(maxsize=2)
+def layers_by_plain_name(table: Table) -> dict[str, str]:
+    """The layer classes with a fact, by their name in small letters."""
+    layers: dict[str, str] = {}
+    for known in table.names():
+        if known[:3] == "nn.":
+            layers.setdefault(known[3:].lower(), known)
+    return layers
+
+
+TORCH_SPECIAL = {
+    "torch.tensor": "make_tensor", "torch.as_tensor": "as_tensor", "torch.asarray": "as_tensor",
+    "torch.from_numpy": "from_numpy", "torch.Tensor": "legacy_tensor", "torch.FloatTensor": "legacy_tensor",
+    "torch.DoubleTensor": "legacy_tensor", "torch.nn.Parameter": "parameter", "torch.nn.parameter.Parameter": "parameter",
+    "torch.autograd.Variable": "variable", "torch.autograd.grad": "autograd_grad", "torch.autograd.backward": "autograd_backward",
+    "torch.utils.checkpoint.checkpoint": "nn.checkpoint",
+}  # fmt: skip
+
+
+def fact_name(path: str) -> str:
+    """How the fact table spells a torch function."""
+    inner = path[6:]
+    return inner if "." in inner else path
+
+
+def literal_shape(data: Any) -> tuple[Any, str]:
+    """Shape and dtype of `torch.tensor(data)` for numbers and nested sequences."""
+    if isinstance(data, bool):
+        return (), "bool"
+    if isinstance(data, int):
+        return (), "int"
+    if isinstance(data, (float, complex)):
+        return (), "float" if isinstance(data, float) else "complex"
+    if isinstance(data, Number):
+        return (), "?" if not data.cuts else "float"
+    if isinstance(data, Tensor):
+        return data.shape, data.dtype
+    if isinstance(data, range):
+        return (len(data),), "int"
+    if isinstance(data, Seq):
+        length = len(data.items) if data.exact else None
+        if not data.items:
+            return (length,), "float"
+        inner, dtype = literal_shape(data.items[0])
+        kinds = {literal_shape(item)[1] for item in data.items[:64]}
+        if "float" in kinds:
+            dtype = "float"
+        elif "?" in kinds:
+            dtype = "?"
+        return ((length, *inner) if inner is not None else None), dtype
+    return None, "?"
+
+
+__all__ = ["INTEGRAL", "External", "Method", "Step", "TorchFunctions", "fact_name"]

@@ -1,0 +1,487 @@
+"""The machine's state on one path: frames, grad mode, decisions, budget, and the events it reports.
+
+*Path*: one execution of an entry.  Where a condition is not known the machine goes one way and notes the other; the
+entry is then executed again with that choice changed.  Nothing is ever joined, so what an event says holds on a path.
+*Budget*: the number of syntax nodes a path may execute; when it is spent the path ends and its events stand.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Protocol
+
+from gradsight.interp.lazy_imports import divide
+from gradsight.interp.library_places import place_for_user
+from gradsight.interp.parsing import parse_text
+from gradsight.interp.path_constraints import FILLS, LENGTH, MORE, TRUTH, Assumed, Question
+from gradsight.interp.syntax import remembered
+from gradsight.model.events import Event
+from gradsight.model.sites import Frame, Numbering, Site, Unit
+from gradsight.model.source import Source
+from gradsight.model.tensors import Maybe, Tensor
+from gradsight.model.trace import Fact, Listener
+from gradsight.model.values import (
+    AbsentGrad,
+    Array,
+    External,
+    Instance,
+    Layer,
+    Mapping,
+    Native,
+    Negated,
+    Number,
+    Opaque,
+    PythonModule,
+    Scope,
+    Seq,
+    Stream,
+    Unknown,
+    is_constant,
+)
+from gradsight.ops.table import Table
+
+Arm = tuple[ast.AST, bool]
+"""A branch, and the way that was taken."""
+IMPORT_BUDGET = 60_000
+"""Syntax nodes that the imports of one analysis may cost; the file itself has a budget of its own."""
+
+
+class PathEnded(Exception):
+    """The path is over: its budget is spent or the program would have ended here."""
+
+
+class Unwanted(Exception):
+    """Nobody waits for the analysis any more; what was worked out so far is kept for the next."""
+
+
+class RaisedError(Exception):
+    """The analysed program raised; `value` is what it raised."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
+class Decision:
+    """An undecided condition and the way this path went."""
+
+    __slots__ = ("choice", "key", "later", "node", "outcome")
+
+    def __init__(self, key: Any, choice: bool, node: ast.AST, outcome: bool) -> None:
+        self.key = key
+        self.choice = choice
+        self.node = node
+        self.outcome = outcome
+        """What the condition was taken to be; its value may be the negation of what was decided."""
+        self.later = False
+        """The same condition was decided before on this path: a later round of a loop."""
+
+
+class Gathering(Protocol):
+    """What the listeners of an entry's paths claim, put together."""
+
+    def add(self, listener: Any, arms: set[Arm]) -> None:
+        """One more path was executed; `arms` are the branches that it took."""
+
+    def conclusions(self) -> list[Event]:
+        """What stands after all paths."""
+
+
+class Audience(Protocol):
+    """Who listens to paths."""
+
+    def listen(self, path: Any) -> Listener:
+        """The listener of a path that begins."""
+
+    def gather(self) -> Gathering:
+        """For the paths of one entry."""
+
+
+class Program:
+    """What all paths of one analysis share: the operator facts, the workspace, and what was asked of it."""
+
+    def __init__(self, table: Table, audience: Audience | None = None) -> None:
+        self.table = table
+        self.audience: Audience = audience if audience is not None else Deaf()
+        self.finder: Any = None
+        self.models: Callable[[str], Source | None] = lambda _: None
+        """Hands in our model of a library's module, by the name of the module."""
+        self.own_models = ""
+        """How the paths of the user's own models begin; empty if there are none."""
+        self.is_unwanted: Callable[[], bool] = lambda: False
+        """Asked between entries: whether nobody waits for the outcome any more."""
+        self.machine_facts: dict[str, Unknown] = {}
+        self.depends_on: set[str] = set()
+        self.import_budget = IMPORT_BUDGET
+        self.parsed: dict[str, list[Unit]] = {}
+        self.divisions: dict[str, tuple[list[Unit], dict[str, list[Unit]]]] = {}
+
+    def units_of(self, source: Source) -> list[Unit]:
+        """The units of a workspace module, parsed once."""
+        units = self.parsed.get(source.path)
+        if units is None:
+            units = self.parsed[source.path] = parsed_units(source.path, source.text, source.library)
+        return units
+
+    def divided(self, source: Source) -> tuple[list[Unit], dict[str, list[Unit]]]:
+        """The statements of a workspace module that are executed with it, and those that wait for a need."""
+        finder = self.finder
+        known = self.divisions.get(source.path)
+        if known is None:
+
+            def is_foreign(name: str, level: int) -> bool:
+                return level == 0 and (finder is None or finder(name, 0, source.path) is None)
+
+            known = self.divisions[source.path] = divide(self.units_of(source), is_foreign)
+        return known[0], dict(known[1])
+
+
+@lru_cache(maxsize=256)
+def parsed_units(path: str, text: str, library: str = "") -> list[Unit]:
+    """The units of a module's text; the same text is parsed once."""
+    units = parse_text(path, text).units
+    for unit in units:
+        unit.library = library
+    return units
+
+
+class Deaf:
+    """Whoever executes a path for its outcome alone hears nothing."""
+
+    def listen(self, path: Any) -> Listener:
+        return self
+
+    def gather(self) -> Gathering:
+        return self
+
+    def hear(self, fact: Fact) -> None:
+        """Nothing is made of it."""
+
+    def finish(self) -> None:
+        """There is nothing to look back at."""
+
+    def add(self, listener: Any, arms: Any) -> None:
+        """There is nothing to put together."""
+
+    def conclusions(self) -> list[Event]:
+        return []
+
+
+class PathState:
+    """Everything that changes while a path is executed."""
+
+    def __init__(self, program: Program, module: PythonModule, script: list[bool], budget: int) -> None:
+        self.program = program
+        self.numbering = Numbering()
+        self.table = program.table
+        self.module = module
+        self.script = script
+        self.decisions: list[Decision] = []
+        self.decided: dict[Any, bool] = {}
+        self.branches: dict[Any, tuple[int, bool]] = {}
+        """For undecided conditions that may hold in many rounds: the branch, and the way that was taken."""
+        self.assumed: dict[int, Assumed] = {}
+        """What the decisions say about the values they asked about."""
+        self.flags: dict[str, Unknown] = {}
+        """Names of libraries that were asked for their truth: each is the same throughout a path."""
+        self.last_choice: dict[int, bool] = {}
+        self.visited: set[int] = set()
+        self.covered: set[tuple[int, bool]] = set()
+        self.budget = budget
+        self.tick = 0
+        self.grad_mode = True
+        self.inference = False
+        self.mode_site: Site | None = None
+        self.autocast = False
+        self.premises: dict[str, None] = {}
+        """What this path takes unknown values for: whatever is concluded on it is assumed."""
+        self.unheard = False
+        """While an imported module is executed, nothing of it is claimed."""
+        self.frame: Frame = None  # type: ignore[assignment]
+        self.context = "script"
+        self.executed: set[ast.AST] = set()
+        self.optimizers: list[Opaque] = []
+        self.leaves: list[Tensor] = []
+        self.backwards: list[Any] = []
+        self.log: list[Any] = []
+        self.modules_made: list[Any] = []
+        self.node: ast.AST = ast.Pass()
+        self.ended_early = False
+        self.kept_alive: list[Any] = []
+        self.gaps: dict[tuple[str, Unit, int], int] = {}
+        self.asked: set[str] = set()
+        """The global names that this path looked up."""
+        self.isolated = False
+        """Whether values of the module are copied before use, so that entries cannot disturb each other."""
+        self.private: dict[tuple[int, str], Any] = {}
+        self.arms: set[Arm] = set()
+        """The branches that were taken."""
+        self.waiting: set[Arm] = set()
+        """Branches not taken in loops that were left before their end, and that may be taken in a later round."""
+        self.truncated: bool = False
+        """A loop over distinct tensors or modules was left before all of them had their round."""
+        self.named_methods: list[Any] = []
+        """Statements that name a method and do not call it: `optimizer.zero_grad`."""
+        self.entry_epochs: dict[tuple[int, Any], int] = {}
+        """For dicts, by key: the epoch of a tensor's memory when it was put there."""
+        self.stored_somewhere: set[Any] = set()
+        """Places that put a tensor into a dict under a key that is not known."""
+        self.gradients_unknown: bool = False
+        self.gradient_ticks: dict[Tensor, int] = {}
+        self.live_gradient_ticks: dict[Tensor, int] = {}
+        self.cleared_ticks: dict[Tensor, int] = {}
+        self.last_inference = -1
+        """When a layer was last applied without grad mode."""
+        self.graph_escaped = False
+        """A tensor with a graph was given to code that is not known, which may have run its backward."""
+        self.assuming = False
+        """Whether arguments that are used as tensors are taken to carry a graph."""
+        self.told_premises: set[str] = set()
+        """What is assumed of unknown code that tensors of a graph were given to."""
+        self.listener: Listener = program.audience.listen(self)
+        self.tell = self.listener.hear
+
+    # -- places and events -------------------------------------------------------------------------------------------
+
+    def site(self, node: ast.AST | None = None) -> Site:
+        """The place of a syntax node in the running frame; what a library does happens where the user's code has it do that."""
+        if self.frame.unit.library:
+            return place_for_user(node if node is not None else self.node, self.frame)
+        return Site(node if node is not None else self.node, self.frame)
+
+    def refuse(self, fact: Fact, assumption: str = "") -> None:
+        """torch refuses: a program that waits for the error gets it, and nobody else hears of it."""
+        if not self.frame.expecting:
+            self.tell(fact)
+        elif not assumption and not self.premises:
+            raise RaisedError(Unknown("what torch raises"))
+
+    def gap(self, reason: str, node: ast.AST | None = None) -> Unknown:
+        """Not knowing, with its reason, counted."""
+        unit = self.frame.unit
+        line = int(getattr(node if node is not None else self.node, "lineno", 0))
+        if unit.library:
+            if reason.startswith(f"call of {unit.library}."):
+                # What a model leaves open of its own library is meant to be unknown.
+                return Unknown(reason)
+            place = self.site(node)
+            reason = f"model of {unit.library}, line {line + unit.offset}: {reason}"
+            unit, line = place.unit, int(getattr(place.node, "lineno", 0))
+        key = (reason, unit, line)
+        self.gaps[key] = self.gaps.get(key, 0) + 1
+        return Unknown(reason)
+
+    def spend(self, amount: int = 1) -> None:
+        """Count work; a spent budget ends the path."""
+        self.budget -= amount
+        if self.budget < 0:
+            self.ended_early = True
+            raise PathEnded
+
+    # -- conditions --------------------------------------------------------------------------------------------------
+
+    def truth(self, value: Any) -> bool | None:
+        """The truth of a value, or None where it is not known."""
+        if is_constant(value):
+            return bool(value)
+        if isinstance(value, Negated):
+            inner = self.truth(value.value)
+            return None if inner is None else not inner
+        if isinstance(value, Unknown):
+            condition = value if value.condition is None else value.condition
+            known = self.decided.get(id(condition))
+            return self.implied(condition) if known is None and self.assumed else known
+        if isinstance(value, Number):
+            known = self.decided.get(id(value))
+            return self.implied(value) if known is None and self.assumed else known
+        if isinstance(value, (Tensor, Array)):
+            return self.decided.get(id(value))
+        if isinstance(value, AbsentGrad):
+            return False
+        if isinstance(value, Seq):
+            if value.items:
+                return True
+            return False if value.exact else None
+        if isinstance(value, Mapping):
+            if value.items:
+                return True
+            return False if value.exact else None
+        if isinstance(value, (Instance, Layer)):
+            return True
+        if isinstance(value, Stream):
+            return True
+        if isinstance(value, External):
+            return self.truth_of_external(value.path)
+        return True
+
+    def truth_of_external(self, path: str) -> bool | None:
+        """Functions, classes and modules are true; a name of a library that nobody has seen can be a flag."""
+        last = path.rpartition(".")[2]
+        if "." not in path or not is_flag_name(last) or path.startswith(("torch.", "builtins.")):
+            return True
+        flag = self.flags.get(path)
+        if flag is None:
+            flag = self.flags[path] = Unknown(f"{path} of a library")
+        return self.truth(flag)
+
+    def decide(self, value: Any, node: ast.AST, default: bool = True) -> bool:
+        """The way this path goes at a condition; the same unknown is always decided the same way."""
+        known = self.truth(value)
+        if known is not None:
+            return known
+        negated = False
+        while isinstance(value, Negated):
+            negated = not negated
+            value = value.value
+        if isinstance(value, External):
+            value = self.flags[value.path]
+        if isinstance(value, Unknown) and value.condition is not None:
+            value = value.condition
+        key = id(value)
+        if key in self.decided:
+            return self.decided[key] != negated
+        position = len(self.decisions)
+        if position < len(self.script):
+            choice = self.script[position]
+        else:
+            choice = self.last_choice.get(id(node), default != negated)
+        self.last_choice[id(node)] = choice
+        decision = Decision(value, choice, node, choice != negated)
+        decision.later = id(node) in self.visited
+        self.visited.add(id(node))
+        self.decisions.append(decision)
+        self.decided[key] = choice
+        if isinstance(node, ast.If) and remembered(node.test, "may_recur", may_recur):
+            self.branches[key] = (id(node), choice != negated)
+        self.learn(value, choice)
+        return choice != negated
+
+    def learn(self, condition: Any, choice: bool) -> None:
+        """What a decision says about the value that its condition asks about."""
+        if not isinstance(condition, (Unknown, Number)):
+            return
+        kind, value, constant = question_of(condition)
+        known = self.assumed.get(id(value))
+        if known is None:
+            known = self.assumed[id(value)] = self.nothing_assumed(value)
+        known.assume(kind, constant, choice)
+        known.origin = id(condition)
+        size = self.assumed.get(id(size_of(value))) if kind == TRUTH else None
+        if size is not None:
+            size.assume(MORE, 0, choice)
+            size.origin = known.origin
+
+    def nothing_assumed(self, value: Unknown | Number) -> Assumed:
+        """A fresh account of a value; a length knows whether its container was found empty."""
+        if isinstance(value, Number):
+            return Assumed(value, numeric=True, whole=False)
+        if value.asks is None or value.asks[0] != LENGTH:
+            return Assumed(value, numeric=value.hint == "number", whole=False)
+        fresh = Assumed(value, numeric=True, whole=True)
+        container = value.asks[1]
+        found = self.decided.get(id(container))
+        if found is not None:
+            fresh.assume(MORE, 0, found)
+            fresh.origin = id(container)
+        return fresh
+
+    def implied(self, condition: Unknown | Number) -> bool | None:
+        """What earlier decisions about the same value say of a condition."""
+        kind, value, constant = question_of(condition)
+        known = self.assumed.get(id(value))
+        if known is None and isinstance(value, Unknown) and value.asks is not None:
+            known = self.nothing_assumed(value)
+        outcome = known.answer(kind, constant) if known is not None else None
+        if outcome is None and kind == TRUTH:
+            known = self.assumed.get(id(size_of(value)))
+            outcome = known.answer(MORE, 0) if known is not None else None
+        if known is not None and outcome is not None and known.origin is not None:
+            self.decided[id(condition)] = outcome
+            self.branches[id(condition)] = self.branches.get(known.origin, known.origin)
+            self.kept_alive.append(condition)
+        return outcome
+
+    def counted_from(self, first: int) -> Number:
+        """An unknown whole number that is not below `first`, which is not below zero."""
+        number = Number()
+        known = self.assumed[id(number)] = Assumed(number, numeric=True, whole=True)
+        known.low = first
+        return number
+
+    def resized(self, container: Unknown, method: str) -> None:
+        """An unknown container was changed: what was found out about its length is about the one before."""
+        answers = container.answers
+        if answers is not None:
+            for key in [key for key in answers if key == LENGTH or (type(key) is tuple and key[0] == "from")]:
+                self.kept_alive.append(answers.pop(key))
+        self.decided.pop(id(container), None)
+        self.assumed.pop(id(container), None)
+        if method in FILLS or method == "clear":
+            self.decided[id(container)] = method != "clear"
+            self.kept_alive.append(container)
+
+    def guarded_by(self, value: Any) -> Any:
+        """The decision a branch on `value` rests on, or None when its outcome is known by itself."""
+        while isinstance(value, Negated):
+            value = value.value
+        if isinstance(value, External):
+            value = self.flags.get(value.path)
+        if isinstance(value, Unknown) and value.condition is not None:
+            value = value.condition
+        return id(value) if id(value) in self.decided else None
+
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    def lookup(self, name: str) -> Any:
+        """The value of a name, or an unknown with a reason."""
+        raise PathEnded
+
+    def enter(self, frame: Frame) -> Frame:
+        """Make `frame` the running one; returns the one that was."""
+        previous = self.frame
+        self.frame = frame
+        return previous
+
+    def top_frame(self, unit: Unit, scope: Scope) -> Frame:
+        """The frame of a module's top level."""
+        return Frame("<module>", unit, scope.names, scope, 0, self.numbering)
+
+
+def is_flag_name(name: str) -> bool:
+    """Whether a name reads like a flag: `HAS_APEX`, `is_available`, `use_cuda`."""
+    return name.isupper() or name.startswith(("has_", "is_", "use_", "_has_", "_is_", "enable", "HAS", "USE"))
+
+
+def may_recur(test: ast.expr) -> bool:
+    """Whether a condition can hold in many rounds: `step == 10` and `state is None` hold in one, `step % 10 == 0` in many."""
+    parts = list(ast.walk(test))
+    return any(isinstance(part, ast.Mod) for part in parts) or not any(
+        isinstance(part, (ast.Eq, ast.Is)) for part in parts
+    )
+
+
+def question_of(condition: Unknown | Number) -> Question:
+    """What a condition asks; a value that is used as a condition asks for its own truth."""
+    asks = condition.asks if isinstance(condition, Unknown) else None
+    return asks if asks is not None and asks[0] != LENGTH else (TRUTH, condition, None)
+
+
+def size_of(value: Any) -> Any:
+    """The length of an unknown value, if anybody asked for it."""
+    return value.answers.get(LENGTH) if value.answers is not None else None
+
+
+def native(name: str) -> Any:
+    """Decorator: a Python function of ours that stands for a library function."""
+
+    def wrap(function: Any) -> Native:
+        return Native(name, function)
+
+    return wrap
+
+
+def assumption_of(flag: Any) -> str:
+    """The sentence behind a `requires_grad`, empty when it is certain."""
+    return flag.reason if isinstance(flag, Maybe) else ""

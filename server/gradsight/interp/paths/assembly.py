@@ -1,0 +1,135 @@
+"""The whole machine: builds the floors of a path and joins them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from typing import Any
+
+from gradsight.interp.path_state import PathState, Program
+from gradsight.interp.paths.entry import Entry
+from gradsight.interp.paths.evidence import (
+    EvidenceAutograd,
+    EvidenceLibraries,
+    EvidenceModules,
+    EvidenceObjects,
+)
+from gradsight.interp.paths.unknown_graphs import UnknownGraphsLanguage
+from gradsight.interp.python.loops import Loops
+from gradsight.interp.tensors.fact_selection import CaseSelection
+from gradsight.model.events import Step
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Node, Tensor
+from gradsight.model.values import Mapping, Opaque, PythonModule
+
+
+class Machine(PathState):
+    """One path through one entry: its state, and the floors that execute it."""
+
+    loops_class: type[Loops] = Loops
+    language_class: type[UnknownGraphsLanguage] = UnknownGraphsLanguage
+    objects_class: type[EvidenceObjects] = EvidenceObjects
+    facts_class: type[CaseSelection] = CaseSelection
+    autograd_class: type[EvidenceAutograd] = EvidenceAutograd
+    nn_class: type[EvidenceModules] = EvidenceModules
+    libraries_class: type[EvidenceLibraries] = EvidenceLibraries
+    entry_class: type[Entry] = Entry
+
+    def __init__(self, program: Program, module: PythonModule, script: list[bool], budget: int) -> None:
+        super().__init__(program, module, script, budget)
+        self.loops = loops = self.loops_class(self)
+        self.language = language = self.language_class(self)
+        self.objects = objects = self.objects_class(self)
+        self.facts = facts = self.facts_class(self)
+        self.autograd = autograd = self.autograd_class(self)
+        self.nn = nn = self.nn_class(self)
+        self.libraries = libraries = self.libraries_class(self)
+        self.entry = entry = self.entry_class(self)
+        loops.language = language
+        loops.objects = objects
+        language.loops = loops
+        language.objects = objects
+        language.autograd = autograd
+        language.nn = nn
+        language.libraries = libraries
+        language.entry = entry
+        objects.loops = loops
+        objects.language = language
+        objects.autograd = autograd
+        objects.nn = nn
+        objects.libraries = libraries
+        objects.entry = entry
+        facts.autograd = autograd
+        facts.nn = nn
+        autograd.language = language
+        autograd.objects = objects
+        autograd.facts = facts
+        autograd.nn = nn
+        autograd.libraries = libraries
+        autograd.entry = entry
+        nn.language = language
+        nn.objects = objects
+        nn.facts = facts
+        nn.autograd = autograd
+        nn.entry = entry
+        libraries.language = language
+        libraries.objects = objects
+        libraries.facts = facts
+        libraries.autograd = autograd
+        libraries.nn = nn
+        libraries.entry = entry
+        entry.language = language
+        entry.autograd = autograd
+        entry.nn = nn
+        entry.libraries = libraries
+
+    # -- what detectors ask of a path --------------------------------------------------------------------------------
+
+    def call_steps(self, site: Site) -> list[Step]:
+        return self.autograd.call_steps(site)
+
+    def text_of_target(self, site: Site) -> str:
+        return self.autograd.text_of_target(site)
+
+    def outermost(self, inner: Site, outer: Site) -> Site:
+        return self.autograd.outermost(inner, outer)
+
+    def parameters_of(self, optimizer: Opaque) -> list[Tensor]:
+        return self.nn.parameters_of(optimizer)
+
+    def ever_held_by(self, optimizer: Opaque) -> set[Tensor]:
+        return self.nn.ever_held_by(optimizer)
+
+    def groups_of(self, optimizer: Opaque) -> list[Mapping]:
+        return self.nn.groups_of(optimizer)
+
+    def knows_all_parameters(self, optimizer: Opaque) -> bool:
+        return self.nn.knows_all_parameters(optimizer)
+
+    def tensors_of(self, module: Any, kind: str) -> Iterable[tuple[str, Tensor]]:
+        return self.nn.tensors_of(module, kind)
+
+    def modules_in(self, module: Any) -> list[tuple[str, Any]]:
+        return self.nn.modules_in(module)
+
+    def mapping_key(self, key: Any) -> Any:
+        return self.objects.mapping_key(key)
+
+    def mapping_item(self, owner: Mapping, index: Any) -> Any:
+        return self.objects.mapping_item(owner, index)
+
+    def escaped_between(self, tensors: set[Tensor], start: int, end: int) -> bool:
+        return self.nn.escaped_between(tensors, start, end)
+
+    def from_earlier_round(self, node: Node, site: Site) -> bool:
+        return self.autograd.from_earlier_round(node, site)
+
+    def backward_passed_by(self) -> bool:
+        return self.autograd.backward_passed_by()
+
+    def place_in(self, function: Any, node: ast.AST) -> Site:
+        return self.entry.place_in(function, node)
+
+    def finish(self) -> None:
+        """The path is over: look back at the whole of it."""
+        self.entry.finish()

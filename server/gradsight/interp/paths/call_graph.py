@@ -1,0 +1,201 @@
+"""Which functions of a file can write, cut, step or differentiate, themselves or by what they call.
+
+A question to the syntax tree, worked out once per function; over the file it is one walk along the calls, which are told
+apart by the name that is called.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from gradsight.interp.paths.roles import BY_NAME, MODULE, deeds_of
+from gradsight.interp.python.loops import leaves_block
+from gradsight.interp.syntax import remembered
+
+WRITE, CUT, TRAIN, REGISTER = "write", "cut", "train", "register"
+CUTTING = frozenset({
+    "detach", "detach_", "item", "numpy", "tolist", "data", "tensor", "as_tensor", "from_numpy", "array", "asarray", "no_grad",
+    "inference_mode", "set_grad_enabled", "argmax", "argmin", "round", "sign", "floor", "ceil", "trunc", "Parameter", "softmax",
+    "log_softmax", "sigmoid", "logsigmoid", "checkpoint", "float", "one_hot", "multinomial",
+})  # fmt: skip
+"""Names of what keeps data and drops the graph, or changes what a loss gets."""
+TRAINING = frozenset({
+    "backward", "zero_grad", "grad", "autograd", "requires_grad", "requires_grad_", "set_grad_enabled", "register_hook",
+    "is_grad_enabled", "apply", "retain_grad", "step",
+})  # fmt: skip
+STEPS = frozenset({"backward", "zero_grad", "step", "manual_backward"})
+"""What only a text that trains calls."""
+
+
+class Summary:
+    """What one function does itself, and the names that it calls."""
+
+    __slots__ = ("calls", "reasons", "steps")
+
+    def __init__(self, reasons: frozenset[str], calls: frozenset[str], steps: bool) -> None:
+        self.reasons = reasons
+        self.calls = calls
+        self.steps = steps
+        """Whether it differentiates or steps itself."""
+
+
+def summary_of(function: ast.AST) -> Summary:
+    """What a function's own text does; functions nested in it are part of it."""
+    found: Summary = remembered(function, "summary", _summary_of)
+    return found
+
+
+def _summary_of(function: ast.AST) -> Summary:
+    reasons: set[str] = set()
+    calls: set[str] = set()
+    steps = False
+    if makes_layers_oddly(function):
+        reasons.add(REGISTER)
+    for node in ast.walk(function):
+        if isinstance(node, ast.AugAssign):
+            reasons.add(WRITE)
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Subscript):
+                    reasons.add(WRITE)
+                elif isinstance(target, ast.Attribute) and makes_several(node.value):
+                    reasons.add(REGISTER)
+        elif isinstance(node, ast.Call):
+            name = called_name(node)
+            if name:
+                calls.add(name)
+                if name.endswith("_") and not name.startswith("_") and name[:1].islower():
+                    reasons.add(WRITE)
+                if name in ("append", "insert") and any(is_made(argument) for argument in node.args):
+                    reasons.add(REGISTER)
+                steps = steps or name in STEPS
+            for keyword in node.keywords:
+                if keyword.arg in ("inplace", "out"):
+                    reasons.add(WRITE)
+        elif isinstance(node, ast.Attribute):
+            if node.attr in CUTTING:
+                reasons.add(CUT)
+            if node.attr in TRAINING:
+                reasons.add(TRAIN)
+            if node.attr == "data":
+                reasons.add(WRITE)
+        elif isinstance(node, ast.Name) and node.id in CUTTING:
+            reasons.add(CUT)
+    return Summary(frozenset(reasons), frozenset(calls), steps)
+
+
+def makes_layers_oddly(function: ast.AST) -> bool:
+    """Whether layers are made outside `__init__`, or in it before that of the base is called."""
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
+    made = [
+        node.lineno
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr[:1].isupper()
+        and getattr(node.func.value, "id", getattr(node.func.value, "attr", "")) == "nn"
+    ]
+    if function.name != "__init__" or not made:
+        return bool(made)
+    initialised = [
+        node.lineno
+        for node in ast.walk(function)
+        if isinstance(node, ast.Attribute) and node.attr == "__init__"
+    ]
+    return not initialised or min(made) <= min(initialised)
+
+
+def called_name(node: ast.Call) -> str:
+    target = node.func
+    return target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
+
+
+def is_made(node: ast.expr) -> bool:
+    """Whether an expression makes an object: `nn.Linear(…)`, `Block(…)`."""
+    return isinstance(node, ast.Call) and called_name(node)[:1].isupper()
+
+
+def makes_several(node: ast.expr) -> bool:
+    """Whether an expression is a plain container of objects made in it."""
+    if isinstance(node, ast.Call) and called_name(node) in ("list", "tuple", "dict", "set"):
+        return any(makes_several(argument) for argument in node.args)
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return any(is_made(element) for element in node.elts)
+    if isinstance(node, ast.ListComp):
+        return is_made(node.elt)
+    if isinstance(node, ast.Dict):
+        return any(is_made(value) for value in node.values)
+    return isinstance(node, ast.DictComp) and is_made(node.value)
+
+
+class CallGraph:
+    """The functions of one file by name, and what each of them leads to."""
+
+    def __init__(self, functions: Iterable[ast.AST]) -> None:
+        self.by_name: dict[str, list[ast.AST]] = {}
+        for function in functions:
+            self.by_name.setdefault(getattr(function, "name", ""), []).append(function)
+        self._reasons = self._propagated()
+
+    def reasons_for(self, function: ast.AST) -> frozenset[str]:
+        """What a function does itself or by what it calls, as far as names tell."""
+        known = self._reasons.get(function)
+        return known if known is not None else summary_of(function).reasons
+
+    def _propagated(self) -> dict[ast.AST, frozenset[str]]:
+        """Reasons handed from each function to those that call its name, until nothing is new."""
+        functions = [function for named in self.by_name.values() for function in named]
+        callers: dict[str, list[ast.AST]] = {}
+        for function in functions:
+            for name in summary_of(function).calls:
+                if name in self.by_name:
+                    callers.setdefault(name, []).append(function)
+        reasons = {function: summary_of(function).reasons for function in functions}
+        todo = list(functions)
+        while todo:
+            function = todo.pop()
+            for caller in callers.get(getattr(function, "name", ""), ()):
+                if not reasons[function] <= reasons[caller]:
+                    reasons[caller] |= reasons[function]
+                    todo.append(caller)
+        return reasons
+
+    def reached_from(self, start: Iterable[ast.AST]) -> list[ast.AST]:
+        """The functions and all that they may call, each once."""
+        seen: dict[ast.AST, None] = dict.fromkeys(start)
+        todo = list(seen)
+        while todo:
+            for name in summary_of(todo.pop()).calls:
+                for callee in self.by_name.get(name, ()):
+                    if callee not in seen:
+                        seen[callee] = None
+                        todo.append(callee)
+        return list(seen)
+
+
+def leads_somewhere(node: ast.AST, outcome: bool) -> bool:
+    """Whether the arm of a condition that is taken on this outcome writes, cuts or trains, or is all that follows a return."""
+    if isinstance(node, ast.If):
+        arm = node.body if outcome else node.orelse
+        if not arm:
+            return leaves_block(node.body)
+        return any(summary_of(statement).reasons for statement in arm)
+    if isinstance(node, ast.IfExp):
+        return bool(summary_of(node.body if outcome else node.orelse).reasons)
+    return False
+
+
+def applies_a_module(function: ast.AST) -> bool:
+    """Whether a function applies the layers of a module that it is given: `attn.to_q(hidden)`."""
+    arguments = getattr(function, "args", None)
+    if arguments is None:
+        return False
+    called = deeds_of(function).called
+    names = [argument.arg for argument in [*arguments.posonlyargs, *arguments.args] if argument.arg != "self"]
+    return any(
+        BY_NAME[MODULE].search(name) or BY_NAME["layer"].search(name)
+        for name in names
+        if any(key.startswith(f"{name}.") for key in called) or name in called
+    )

@@ -1,0 +1,55 @@
+"""Which functions can be entries, and of what kind: parts of a forward, losses, methods of modules."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.paths.call_graph import applies_a_module
+from gradsight.interp.paths.roles import annotation_text, is_tensor_annotation
+from gradsight.model.sites import Unit
+from gradsight.model.values import ClassValue, Function
+
+LOSS_NAMES = ("loss", "criterion", "objective", "penalty")
+
+
+def is_loss_name(name: str) -> bool:
+    return any(word in name.lower() for word in LOSS_NAMES)
+
+
+def takes_tensors(function: Any) -> bool:
+    """Whether a function declares that it works on tensors."""
+    return any(
+        is_tensor_annotation(annotation_text(parameter))
+        for parameter in [*function.args.posonlyargs, *function.args.args]
+    )
+
+
+def is_module_class(cls: ClassValue) -> bool:
+    """A class that derives from nn.Module, or, with a base that is not known, one that has a forward."""
+    if cls.kind == "module":
+        return True
+    return cls.kind == "plain" and cls.has_unknown_base() and "forward" in cls.namespace
+
+
+def is_differentiable(method: Function, cls: ClassValue) -> bool:
+    """Whether what a method returns is part of what is differentiated."""
+    if isinstance(method.node, ast.Lambda):
+        return False
+    if is_module_class(cls):
+        return not method.name.startswith("__") or method.name == "__call__"
+    return is_loss_name(method.name) or applies_a_module(method.node)
+
+
+def functions_in(unit: Unit) -> list[ast.AST]:
+    """The functions and methods of a top-level statement, without those nested in functions."""
+    found: list[ast.AST] = []
+    todo: list[Any] = list(unit.tree)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            found.append(node)
+        elif isinstance(node, (ast.ClassDef, ast.If, ast.Try, ast.With)):
+            todo.extend(node.body)
+            todo.extend(getattr(node, "orelse", ()))
+    return found[::-1]

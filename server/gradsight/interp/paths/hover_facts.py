@@ -1,0 +1,356 @@
+"""Cards on demand: the entries that execute some lines are run once more, by a machine that notes what it sees.
+
+An ordinary analysis pays nothing for this.  What an entry saw is kept with its record and lives as long: what a card says
+is what a fresh analysis of the same text would say.  Where moments disagree a card says less, and why.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from gradsight.interp.memory import Memory, Record
+from gradsight.interp.path_state import Program
+from gradsight.interp.paths.assembly import Machine
+from gradsight.interp.paths.entries import Explorer
+from gradsight.interp.paths.grad_fns import grad_fn_name, name_of
+from gradsight.interp.paths.name_observer import ObservedMachine, Sighting
+from gradsight.model.card import Saved, TensorCard
+from gradsight.model.sites import Site, Unit, span_of
+from gradsight.model.source import Span
+from gradsight.model.tensors import Maybe, Node, Tensor
+
+Functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+Body = Callable[[Machine], None]
+BRANCH = "it depends on which branch is taken"
+CALL = "it differs from call to call"
+ROUND = "it differs from round to round of the loop"
+LONGEST_NAME = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one sighting says, in terms that stay true when the code moves."""
+
+    is_leaf: bool | None
+    requires_grad: bool | None
+    made_by: str
+    grad_fn: str
+    made_at: Site | None
+    view_of: str
+    version: int | None
+    doubt: str
+
+
+@dataclass(slots=True)
+class Seen:
+    """All sightings of one name at one place, over all paths."""
+
+    unit: Unit
+    is_assigned: bool
+    looks: list[tuple[Look, int, int]]
+    """Each with the number of its path and of the activation it belongs to."""
+    saved: dict[tuple[str, tuple[str, int, int]], Site] | None
+    """Who keeps it for backward, at every sighting."""
+    writes: dict[tuple[str, int, int], Site]
+
+
+Gathered = dict[ast.AST, Seen]
+
+
+def cards_between(program: Program, path: str, memory: Memory, first: int, last: int) -> list[TensorCard]:
+    """The cards of the names on some lines of the text that `memory` is about, in reading order."""
+    script = memory.script
+    if script is None:
+        return []
+    found: list[Gathered] = []
+    units = [unit for unit in memory.units if unit.start <= last and unit.end >= first]
+    functions = {node for unit in units for node in functions_around(unit, first, last)}
+    outside = any(
+        not isinstance(statement, (*Functions, ast.ClassDef)) for unit in units for statement in unit.tree
+    )
+    if outside or script.executed & functions:
+        if script.cards is None:
+            script.cards = _run_script(program, path, memory)
+        found.append(script.cards)
+    rest = functions - script.executed
+    for key, record in memory.records.items():
+        if record.executed & rest:
+            if record.cards is None:
+                record.cards = _run_entry(program, path, memory, key)
+            found.append(record.cards)
+            rest = rest - record.executed
+    if rest:
+        found.append(_run_alone(program, path, memory, rest))
+    cards: dict[Span, TensorCard] = {}
+    for gathered in found:
+        for syntax, seen in gathered.items():
+            line = int(getattr(syntax, "lineno", 0)) + seen.unit.offset
+            if first <= line <= last and seen.unit in units:
+                card = card_of(syntax, seen, path)
+                if not _stands_there(card, seen.unit):
+                    continue
+                known = cards.get(card.span)
+                cards[card.span] = card if known is None else agreed(known, card)
+    return sorted(cards.values(), key=lambda card: (card.span.line, card.span.column))
+
+
+def functions_around(unit: Unit, first: int, last: int) -> Iterable[ast.AST]:
+    """The functions of a unit, methods and inner ones too, that have a line in the range."""
+    todo: list[ast.AST] = list(unit.tree)
+    while todo:
+        node = todo.pop()
+        start, end = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
+        if start is not None and end is not None:
+            if start + unit.offset > last or end + unit.offset < first:
+                continue
+            if isinstance(node, Functions):
+                yield node
+        todo.extend(ast.iter_child_nodes(node))
+
+
+# -- running an entry once more --------------------------------------------------------------------------------------
+
+
+class Onlooker(Explorer):
+    """Executes chosen entries and gathers what was seen on their paths."""
+
+    machine = ObservedMachine
+
+    def __init__(self, program: Program, path: str, memory: Memory, units: list[Unit]) -> None:
+        super().__init__(program, path, memory, units)
+        self.gathered: Gathered = {}
+        self.paths = 0
+        self.chosen: Callable[[tuple[Unit, str], Any], bool] = lambda key, node: True
+        self.candidate: Any = None
+
+    def path_ended(self, machine: Machine) -> None:
+        assert isinstance(machine, ObservedMachine)
+        self.paths += 1
+        for syntax, sightings in machine.observer.sightings.items():
+            if sightings[0].unit not in self.alive:
+                continue
+            assigned = [sighting for sighting in sightings if sighting.is_assigned]
+            seen = self.gathered.get(syntax)
+            if seen is None:
+                seen = self.gathered[syntax] = Seen(sightings[0].unit, bool(assigned), [], None, {})
+            for sighting in assigned or sightings:
+                _note(seen, machine, sighting, self.paths)
+
+    def wants(self, node: Any, context: str) -> bool:
+        self.candidate = node
+        return True
+
+    def run_entry(
+        self,
+        key: tuple[Unit, str],
+        previous: Any,
+        body: Body,
+        budget: int,
+        context: str,
+        most_paths: int = 4,
+    ) -> None:
+        if self.chosen(key, self.candidate):
+            self.explore(Record(), body, budget, most_paths, context)
+
+    def run_chosen(self) -> None:
+        """Execute the chosen functions and methods, each by itself."""
+        classes, functions = self.definitions()
+        self.note_differentiated(classes, functions)
+        for cls in classes:
+            self.candidate = None
+            self.drive(cls, {})
+        for cls in classes:
+            self.run_class(cls, {})
+        for function in functions:
+            self.run_function(function, {})
+
+
+def _run_script(program: Program, path: str, memory: Memory) -> Gathered:
+    onlooker = Onlooker(program, path, Memory(), memory.units)
+    onlooker.execute_script()
+    return onlooker.gathered
+
+
+def _run_entry(program: Program, path: str, memory: Memory, wanted: tuple[Unit, str]) -> Gathered:
+    onlooker = Onlooker(program, path, memory, memory.units)
+    onlooker.chosen = lambda key, node: key == wanted
+    onlooker.run_chosen()
+    return onlooker.gathered
+
+
+def _run_alone(program: Program, path: str, memory: Memory, functions: set[ast.AST]) -> Gathered:
+    onlooker = Onlooker(program, path, memory, memory.units)
+    onlooker.chosen = lambda key, node: node in functions
+    onlooker.run_chosen()
+    return onlooker.gathered
+
+
+# -- from sightings to cards -----------------------------------------------------------------------------------------
+
+
+def _note(seen: Seen, machine: ObservedMachine, sighting: Sighting, path: int) -> None:
+    entry = (_look(machine, sighting), path, id(sighting.frame))
+    if entry not in seen.looks:
+        seen.looks.append(entry)
+    storage = sighting.tensor.storage
+    kept = {(node.op, node.site.key): node.site for node in machine.observer.keepers.get(storage, ())}
+    if seen.saved is None:
+        seen.saved = kept
+    else:
+        seen.saved = {key: site for key, site in seen.saved.items() if key in kept}
+    for write in storage.writes[: sighting.writes]:
+        seen.writes.setdefault(write.site.key, write.site)
+
+
+def _look(machine: ObservedMachine, sighting: Sighting) -> Look:
+    tensor, node, requires = sighting.tensor, sighting.node, sighting.requires
+    doubt = sighting.escaped
+    is_leaf: bool | None = node is None
+    known: bool | None
+    if node is not None and node.op == "torch.func.grad":
+        # A derivative may be constant; then torch records nothing.
+        known, is_leaf = None, None
+    elif isinstance(requires, Maybe):
+        known, is_leaf = None, None
+        doubt = doubt or _premise(requires)
+    else:
+        known = requires
+        if not requires:
+            is_leaf, node = True, None
+    version: int | None = sighting.version
+    writes = tensor.storage.writes[: sighting.writes]
+    if (
+        sighting.escaped
+        or tensor.counter not in machine.observer.counted
+        or tensor.inference_site is not None
+        or not all(machine.observer.is_counted(write, sighting) for write in writes)
+    ):
+        version = None
+    made_by = machine.observer.makers.get(tensor, "") if node is None else node.op
+    made_at: Site | None = tensor.site if node is None else node.site
+    if made_by in ("argument", "item"):
+        made_by, made_at = "", None
+    return Look(
+        is_leaf,
+        known,
+        made_by,
+        _recorded_as(machine, tensor, node) if node is not None and known else "",
+        made_at,
+        _window_on(tensor),
+        version,
+        doubt,
+    )
+
+
+def _recorded_as(machine: ObservedMachine, tensor: Tensor, node: Node) -> str:
+    """What torch calls the operation; of what some composites hand out it is not known whether it is a view of theirs."""
+    if node in machine.observer.functions:
+        return node.op
+    if node.op.endswith("_") and tensor.base is None:
+        maker = machine.observer.makers.get(tensor, "")
+        is_matrix = maker == "Linear" and tensor.shape is not None and len(tensor.shape) == 2
+        if maker and not name_of(maker) and not is_matrix:
+            return ""
+    return grad_fn_name(node, tensor.base is not None)
+
+
+def _premise(requires: Maybe) -> str:
+    return "whether it requires grad" if requires.weak else f"whether {requires.reason.partition(' and ')[0]}"
+
+
+def _window_on(tensor: Tensor) -> str:
+    """The name of the tensor whose memory this one shows."""
+    if tensor.base is not None:
+        return tensor.base.label
+    source = tensor.source
+    if source is not None and source.storage is tensor.storage and tensor.snapshot in ("detach", "data"):
+        return source.label
+    return ""
+
+
+def card_of(syntax: Any, seen: Seen, path: str) -> TensorCard:
+    """What all sightings of one name agree on."""
+    name, span = _name_and_span(syntax, seen.unit)
+    looks = [look for look, _, _ in seen.looks]
+    first = looks[0]
+    values: dict[str, Any] = {}
+    differs = False
+    for field in fields(Look):
+        if field.name in ("doubt", "made_at"):
+            continue
+        value = getattr(first, field.name)
+        if any(getattr(look, field.name) != value for look in looks[1:]):
+            value, differs = ("" if isinstance(value, str) else None), True
+        values[field.name] = value
+    places = {look.made_at.key for look in looks if look.made_at is not None}
+    made_at = first.made_at
+    is_here = made_at is not None and len(places) == 1 and made_at.path == path
+    doubt = next((look.doubt for look in looks if look.doubt), "")
+    if differs:
+        doubt = _why(seen.looks)
+    return TensorCard(
+        name,
+        span,
+        made_line=made_at.line if is_here and made_at is not None else 0,
+        saved=tuple(
+            sorted(
+                {Saved(site.line, op) for (op, _), site in (seen.saved or {}).items() if site.path == path}
+            )
+        ),
+        writes=tuple(sorted({site.line for site in seen.writes.values() if site.path == path})),
+        is_assigned=seen.is_assigned,
+        doubt=doubt,
+        **values,
+    )
+
+
+def _why(looks: list[tuple[Look, int, int]]) -> str:
+    """Why sightings disagree: other branches, other calls, or other rounds."""
+    by_path: dict[int, set[Look]] = {}
+    by_call: dict[tuple[int, int], set[Look]] = {}
+    for look, path, frame in looks:
+        by_path.setdefault(path, set()).add(look)
+        by_call.setdefault((path, frame), set()).add(look)
+    if all(len(group) == 1 for group in by_path.values()):
+        return BRANCH
+    return CALL if all(len(group) == 1 for group in by_call.values()) else ROUND
+
+
+def agreed(one: TensorCard, other: TensorCard) -> TensorCard:
+    """What two entries that executed the same line both say."""
+    from dataclasses import replace
+
+    changes: dict[str, Any] = {}
+    for name in ("is_leaf", "requires_grad", "made_by", "grad_fn", "made_line", "view_of", "version"):
+        value = getattr(one, name)
+        if value != getattr(other, name):
+            changes[name] = {str: "", int: 0}.get(type(value)) if name != "version" else None
+            changes["doubt"] = CALL
+    return replace(
+        one,
+        saved=tuple(sorted({*one.saved} & {*other.saved})),
+        writes=tuple(sorted({*one.writes, *other.writes})),
+        **changes,
+    )
+
+
+def _stands_there(card: TensorCard, unit: Unit) -> bool:
+    """Whether the text has the name at its place; in formatted text, Python before 3.12 counts lines and columns anew."""
+    span = card.span
+    text = unit.line(span.line - unit.offset)[span.column : span.end_column]
+    return card.name.endswith(text) and text.isidentifier()
+
+
+def _name_and_span(syntax: Any, unit: Unit) -> tuple[str, Span]:
+    whole = span_of(syntax, unit)
+    if isinstance(syntax, ast.arg):
+        return syntax.arg, Span(whole.line, whole.column, whole.line, whole.column + len(syntax.arg))
+    if isinstance(syntax, ast.Attribute):
+        text = ast.unparse(syntax)
+        name = text if len(text) <= LONGEST_NAME else f"....{syntax.attr}"
+        start = whole.end_column - len(syntax.attr)
+        return name, Span(whole.end_line, start, whole.end_line, whole.end_column)
+    return syntax.id, whole

@@ -1,0 +1,37 @@
+"""The whole machine, and the entries through which it is started.
+
+*Entry*: something that is executed by itself: a module's top level, or a function that nothing else executed.
+*Paths* of an entry: first the plain one, then one for each branch arm that has not been seen yet, within a budget.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.paths.entry_floor import EntryFloor
+from gradsight.model.sites import Frame, Site, Unit
+from gradsight.model.values import Function, Scope
+
+
+class UnitRunner(EntryFloor):
+    """One path through one entry."""
+
+    def run_units(self, units: list[Unit], namespace: dict[str, Any]) -> None:
+        """Execute a module's top level."""
+        scope = Scope(namespace, None)
+        frame: Frame | None = None
+        for unit in units:
+            if frame is None:
+                frame = Frame("<module>", unit, namespace, scope, 0, self.path.numbering)
+            frame.unit = unit
+            self.path.frame = frame
+            self.language.execute(unit.tree)
+
+    def finish(self) -> None:
+        """The path is over: look back at the whole of it."""
+        self.path.listener.finish()
+
+    def place_in(self, function: Function, node: ast.AST) -> Site:
+        """A place inside a function that is not running."""
+        return Site(node, Frame(function.name, function.unit, {}, function.scope, 1, self.path.numbering))

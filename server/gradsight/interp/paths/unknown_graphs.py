@@ -1,0 +1,214 @@
+"""Unknown values that bring a graph along, and those that are known to bring none.
+
+Code that is not known returns a value that depends on the tensors it was given; whoever uses the value, or an item or
+attribute of it, as a tensor has one with that graph.  What a loader yields is *plain*: if it is a tensor, it has no graph.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from gradsight.interp.path_state import PathState
+from gradsight.interp.paths.importing import Importing
+from gradsight.interp.paths.roles import deeds_of, is_source_name, key_of
+from gradsight.interp.python.builtins import Builtins
+from gradsight.interp.python.contexts import Contexts
+from gradsight.interp.tensors.tensor_api import TensorApi
+from gradsight.model.tensors import Edge, Maybe, Node, Tensor, any_requires_grad
+from gradsight.model.values import (
+    Instance,
+    Mapping,
+    Number,
+    Seq,
+    Slice,
+    Unknown,
+)
+
+PYTHON_METHODS = {"items", "keys", "values", "get", "pop", "append", "update", "copy", "split", "index", "count", "sort", "format", "type", "size", "extend", "insert", "remove", "clear", "join", "replace", "strip", "add", "train", "eval", "apply", "to"}  # fmt: skip
+"""Methods that other objects than tensors have, too."""
+
+
+class UnknownGraphs(Importing):
+    """A machine that follows graphs through code that is not known."""
+
+    def __init__(self, path: PathState) -> None:
+        super().__init__(path)
+
+    def assumed_tensor(self, value: Unknown) -> Tensor | None:
+        """The tensor that an unknown argument is taken for, if assumptions about it are allowed."""
+        if value.tensor is not None or value.hint:
+            return value.tensor
+        if value.graph is not None:
+            return self.tensor_of(value)
+        if value.plain:
+            value.tensor = Tensor(self.path.site(), dtype="?")
+            value.tensor.cuts = value.cuts
+            return value.tensor
+        if value.argument and self.path.assuming:
+            tensor = Tensor(self.path.site())
+            tensor.label = value.argument
+            premise = Maybe(f"`{value.argument}` carries a graph and backward is called on the result")
+            tensor.requires_grad = premise
+            tensor.node = Node("argument", tensor.site, [], premise, self.path.tick)
+            value.tensor = tensor
+        return value.tensor
+
+    def tensor_of(self, value: Unknown) -> Tensor:
+        """The tensor that an unknown value with a graph is, once it is used as one."""
+        if value.tensor is None:
+            assert value.graph is not None
+            value.tensor = Tensor(value.graph.site, node=value.graph, requires_grad=value.graph.requires)
+            value.tensor.cuts = value.cuts
+        return value.tensor
+
+    def as_graph_tensor(self, value: Any) -> Tensor | None:
+        if isinstance(value, Tensor):
+            return value
+        return self.tensor_of(value) if isinstance(value, Unknown) and value.graph is not None else None
+
+    def graphs_in(self, args: list[Any], kwargs: dict[str, Any]) -> list[Tensor]:
+        """The tensors of a graph among arguments, also where they are unknown values that bring one."""
+        found: list[Tensor] = []
+        todo = [(value, 0) for value in [*args, *kwargs.values()]]
+        while todo:
+            value, depth = todo.pop()
+            if isinstance(value, Tensor):
+                if value.needs_grad() is not False:
+                    found.append(value)
+            elif isinstance(value, Unknown):
+                tensor = value.tensor if value.tensor is not None else None
+                if tensor is None and (value.graph is not None or (value.argument and self.path.assuming)):
+                    tensor = self.assumed_tensor(value)
+                if tensor is not None and tensor.needs_grad() is not False:
+                    found.append(tensor)
+            elif isinstance(value, (Seq, Mapping)) and depth < 3:
+                items = value.items if isinstance(value, Seq) else [*value.items.values(), *value.rest]
+                todo.extend((item, depth + 1) for item in items[:16])
+            elif isinstance(value, Instance) and value.cls.kind in ("tuple", "data") and depth < 3:
+                todo.extend((item, depth + 1) for item in value.attributes.values())
+        return found
+
+    def give_graph(
+        self, result: Unknown, tensors: list[Tensor], name: str, node: ast.AST, premise: str
+    ) -> None:
+        """Make an unknown value depend on tensors, as far as the grad mode lets it."""
+        site = self.path.site(node)
+        for tensor in tensors:
+            result.cuts = result.cuts | tensor.cuts
+        flag = any_requires_grad([tensor.needs_grad() for tensor in tensors])
+        if flag is False or not tensors:
+            return
+        if not self.path.grad_mode or self.path.inference:
+            result.plain = True
+            result.cuts = result.cuts | self.autograd.mode_cut(
+                name, [("", tensor) for tensor in tensors], site
+            )
+            return
+        edges: list[Edge] = [edge for tensor in tensors if (edge := tensor.edge()) is not None]
+        made = Node(name.rpartition(".")[2], site, edges, flag, self.path.tick)
+        made.holds = "sometimes"
+        made.operands = list(tensors)
+        made.premise = premise
+        self.path.told_premises.add(premise)
+        for tensor in tensors:
+            counter = tensor.counter
+            if counter.kept is None:
+                counter.kept = counter.version
+        result.graph, result.plain = made, False
+
+    def argument_as_tensor(self, receiver: Unknown, name: str) -> Tensor | None:
+        """An unknown argument on which a tensor method is called."""
+        if name in PYTHON_METHODS or self.path.table.find(f"Tensor.{name}") is None:
+            return None
+        if receiver.graph is not None or receiver.plain or (receiver.argument and self.path.assuming):
+            return self.assumed_tensor(receiver)
+        return None
+
+    def is_spoken_of_as_tensor(self, name: str) -> bool:
+        scopes = self.scopes_of(name)
+        return any(remembered_losses(scope, name) for scope in scopes)
+
+    def comes_from_source(self, value: Unknown) -> bool:
+        """Whether a loop goes over what is named after data: `for x, y in enumerate(self.train_loader)`."""
+        node = self.path.node
+        over = node.iter if isinstance(node, (ast.For, ast.AsyncFor)) else node
+        while isinstance(over, ast.Call) and over.args:
+            over = over.args[0]
+        key = key_of(over)
+        return bool(key) and is_source_name(key)
+
+    def are_all_plain(self, values: list[Any]) -> bool:
+        """Whether all of these are known to carry no graph, and one is a tensor."""
+        tensors = [
+            value
+            for value in values
+            if isinstance(value, Tensor) or (isinstance(value, Unknown) and value.plain)
+        ]
+        return bool(tensors) and all(
+            isinstance(value, (Tensor, Number, int, float, str))
+            or (isinstance(value, Unknown) and value.plain)
+            for value in values
+        )
+
+
+class UnknownGraphsLanguage(Contexts):
+    """What UnknownGraphs adds to the language."""
+
+    def bind(self, name: str, value: Any) -> None:
+        if type(value) is Unknown and value.graph is not None and self.entry.is_spoken_of_as_tensor(name):
+            value = self.entry.tensor_of(value)
+        super().bind(name, value)
+
+    def private_value(self, names: dict[str, Any], name: str, value: Any) -> Any:
+        if type(value) is Unknown and (value.graph is not None or value.tensor is not None):
+            found = self.path.private.get((id(names), name))
+            if found is None:
+                found = self.path.private[id(names), name] = Unknown(value.reason, value.hint)
+                found.carries = True
+            return found
+        return super().private_value(names, name, value)
+
+
+class UnknownGraphsObjects(Builtins):
+    """What UnknownGraphs adds to objects."""
+
+    def set_item(self, owner: Any, index: Any, value: Any, node: ast.AST) -> None:
+        if type(owner) is Unknown and owner.tensor is None and indexes_tensor(index):
+            if owner.graph is not None or (owner.argument and self.path.assuming):
+                self.entry.assumed_tensor(owner)
+        super().set_item(owner, index, value, node)
+
+    def iterate(self, value: Any, at_least: int = 0) -> tuple[Iterator[Any], int | None]:
+        if type(value) is Unknown and not value.plain and value.graph is None and value.tensor is None:
+            if self.entry.comes_from_source(value):
+                value.plain = True
+        found: tuple[Iterator[Any], int | None] = super().iterate(value, at_least)
+        return found
+
+
+class UnknownGraphsAutograd(TensorApi):
+    """What UnknownGraphs adds to autograd."""
+
+    def augment(self, node: ast.AugAssign, current: Any, operand: Any) -> Any:
+        if type(current) is Unknown and current.graph is not None:
+            current = self.entry.tensor_of(current)
+        if type(operand) is Unknown and operand.graph is not None:
+            operand = self.entry.tensor_of(operand)
+        return super().augment(node, current, operand)
+
+
+def indexes_tensor(index: Any) -> bool:
+    """Whether only a tensor (or an array) is indexed like this: `x[:, 0]`, `x[..., None]`, `x[mask]`."""
+    if isinstance(index, Seq):
+        return index.kind == "tuple" and any(
+            isinstance(part, (Slice, Tensor)) or part is Ellipsis or part is None for part in index.items
+        )
+    return index is Ellipsis or index is None or isinstance(index, Tensor)
+
+
+def remembered_losses(scope: ast.AST, name: str) -> bool:
+    """Whether a text differentiates a name, or reads a number from it: it is a tensor."""
+    done = deeds_of(scope).done_to(name)
+    return "backward" in done or "item" in done or "detach" in done

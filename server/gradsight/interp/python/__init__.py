@@ -1,0 +1,1 @@
+"""The language: executes Python source symbolically, and knows nothing of tensors but that they are values."""

@@ -1,0 +1,105 @@
+"""Binding values to names, attributes, items and patterns of them."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.python.language_floor import LanguageFloor
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import Seq
+
+
+class Assignment(LanguageFloor):
+    """Assignment in all its forms."""
+
+    def assign(self, target: Any, value: Any) -> None:
+        """Bind a value to a name, attribute, item or pattern of them."""
+        kind = type(target)
+        if kind is ast.Name:
+            self.bind(target.id, value)
+        elif kind is ast.Tuple or kind is ast.List:
+            self.unpack(target.elts, value)
+        elif kind is ast.Attribute:
+            owner = self.owner_of(target)
+            self.objects.set_attribute(owner, target.attr, value, target)
+        elif kind is ast.Subscript:
+            owner = self.evaluate(target.value)
+            self.objects.set_item(owner, self.evaluate_index(target.slice), value, target)
+        elif kind is ast.Starred:
+            self.assign(target.value, value)
+
+    def bind(self, name: str, value: Any) -> None:
+        """Bind a name in the running frame."""
+        frame = self.path.frame
+        if isinstance(value, Tensor) and not value.label and not frame.unit.library:
+            value.label = name
+        if frame.watched is not None:
+            frame.watched.pop(name, None)
+        if frame.global_names is not None and name in frame.global_names:
+            self.bind_global(name, value)
+            return
+        nonlocals = getattr(frame.function, "attributes", None)
+        if nonlocals and name in nonlocals.get("nonlocal", ()):
+            scope = frame.scope.outer
+            while scope is not None:
+                if name in scope.names:
+                    scope.names[name] = value
+                    return
+                scope = scope.outer
+        frame.namespace[name] = value
+
+    def namespace_of(self, name: str) -> dict[str, Any]:
+        """The names among which a name is bound that the running frame assigns to."""
+        names: dict[str, Any] = self.path.frame.namespace
+        scope = self.path.frame.scope
+        while name not in names and scope is not None:
+            names, scope = scope.names, scope.outer
+        return names
+
+    def bind_global(self, name: str, value: Any) -> None:
+        """Bind a name of the module that the running code belongs to."""
+        outermost = self.path.frame.scope
+        while outermost.outer is not None:
+            outermost = outermost.outer
+        if self.path.isolated:
+            self.path.private[id(outermost.names), name] = value
+        else:
+            outermost.names[name] = value
+
+    def unpack(self, targets: list[ast.expr], value: Any) -> None:
+        """Spread a value over several targets."""
+        starred = next((i for i, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
+        if isinstance(value, Seq) and value.exact:
+            items = value.items
+            if starred is None:
+                if len(items) == len(targets):
+                    for target, item in zip(targets, items):
+                        self.assign(target, item)
+                    return
+            elif len(items) >= len(targets) - 1:
+                after = len(targets) - starred - 1
+                middle = items[starred : len(items) - after]
+                for target, item in zip(targets[:starred], items):
+                    self.assign(target, item)
+                self.assign(targets[starred], Seq("list", list(middle)))
+                for target, item in zip(targets[starred + 1 :], items[len(items) - after :] if after else []):
+                    self.assign(target, item)
+                return
+        elements = self.spread(value, len(targets), starred)
+        for target, item in zip(targets, elements):
+            self.assign(target, item)
+
+    def spread(self, value: Any, count: int, starred: int | None) -> list[Any]:
+        """As many items as there are targets, from a value whose length is not known to fit."""
+        items: list[Any] = []
+        iterator, _ = self.objects.iterate(value, at_least=count)
+        for item in iterator:
+            items.append(item)
+            if len(items) >= count:
+                break
+        while len(items) < count:
+            items.append(self.path.gap("unpacked from a value of unknown length"))
+        if starred is not None:
+            items[starred] = Seq("list", [items[starred]], exact=False)
+        return items

@@ -1,0 +1,554 @@
+"""Python's built-in functions and names."""
+
+from __future__ import annotations
+
+import ast
+import builtins as python_builtins
+from typing import Any
+
+from gradsight.interp.path_state import RaisedError
+from gradsight.interp.python.loops import ROUNDS_OF_A_LOOP
+from gradsight.interp.python.objects import Objects
+from gradsight.model.tensors import NO_CUTS, Tensor
+from gradsight.model.trace import Read
+from gradsight.model.values import (
+    MISSING,
+    AbsentGrad,
+    Array,
+    ClassValue,
+    External,
+    Function,
+    Instance,
+    Layer,
+    Mapping,
+    Method,
+    Negated,
+    Number,
+    Opaque,
+    Seq,
+    Slice,
+    Stream,
+    Super,
+    Unknown,
+    Version,
+    cuts_of,
+    is_constant,
+    sum_of_versions,
+)
+
+MOST_RANGE = 10**6
+TYPE_NAMES: dict[str, Any] = {
+    "builtins.int": int, "builtins.float": float, "builtins.str": str, "builtins.bool": bool,
+    "builtins.list": "list", "builtins.tuple": "tuple", "builtins.dict": "dict", "builtins.set": "set",
+}  # fmt: skip
+BUILTIN_NAMES = frozenset(dir(python_builtins))
+
+
+class Builtins(Objects):
+    """Built-in functions, by name."""
+
+    def builtin_name(self, name: str) -> Any:
+        return External(f"builtins.{name}") if name in BUILTIN_NAMES else MISSING
+
+    def call_builtin(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if name.startswith("object."):
+            found = self.object_method(name[7:], args, node)
+            if found is not MISSING:
+                return found
+        action = getattr(self, f"builtin_{name}", None) if name != "dict.fromkeys" else self.dict_from_keys
+        if action is not None:
+            return action(args, kwargs, node)
+        if name.endswith(("Error", "Exception", "Warning", "Exit", "Interrupt", "StopIteration")):
+            return Opaque("exception", name, self.path.site(node))
+        self.nn.escape(args, kwargs)
+        return Unknown(f"result of {name}")
+
+    def builtin_exec(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """Text that is executed may set anything on the object whose method runs it, and any name of the module."""
+        if isinstance(self.path.frame.receiver, Instance):
+            self.path.frame.receiver.open = True
+        if len(args) == 1 and not kwargs and self.path.frame.function is None:
+            self.names_executed(args[0], node)
+        return None
+
+    def builtin_print(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        for value in args:
+            self.path.tell(Read(value, node))
+        return None
+
+    def builtin_repr(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if args and isinstance(args[0], (str, int)):
+            return repr(args[0])
+        return Unknown("text", "text")
+
+    def builtin_str(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if args and isinstance(args[0], (str, int)):
+            return str(args[0])
+        if args and isinstance(args[0], Version):
+            return args[0]
+        return Unknown("text", "text") if args else ""
+
+    builtin_format = builtin_repr
+
+    def builtin_len(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return self.length_of(args[0]) if args else Number()
+
+    def builtin_range(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if args and all(isinstance(arg, int) for arg in args):
+            try:
+                result = range(*args)
+                return result if len(result) <= MOST_RANGE else range(MOST_RANGE)
+            except (ValueError, TypeError):
+                pass
+        first = args[0] if len(args) > 1 and isinstance(args[0], int) else 0
+        if (len(args) == 1 or (len(args) == 2 and isinstance(args[0], int))) and first >= 0:
+            later = [self.path.counted_from(first + 1), self.path.counted_from(first + 2)]
+            return Seq("range", [first, *later], exact=False)
+        if len(args) == 1 or isinstance(args[0], int):
+            return Seq("range", [first, Number(), Number()], exact=False)
+        return Seq("range", [Number(), Number()], exact=False)
+
+    def builtin_enumerate(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        iterator, length = self.iterate(args[0], ROUNDS_OF_A_LOOP) if args else (iter(()), 0)
+        start = kwargs.get("start", args[1] if len(args) > 1 else 0)
+        first = start if isinstance(start, int) else None
+
+        def pairs() -> Any:
+            for index, item in enumerate(iterator):
+                yield Seq("tuple", [index + first if first is not None else Number(), item])
+
+        return self.sized(pairs(), length)
+
+    def builtin_zip(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        sources = [self.iterate(arg, ROUNDS_OF_A_LOOP) for arg in args]
+        lengths = [length for _, length in sources if length is not None]
+
+        def rows() -> Any:
+            for row in zip(*(iterator for iterator, _ in sources)):
+                yield Seq("tuple", list(row))
+
+        return self.sized(rows(), min(lengths) if lengths else None)
+
+    def sized(self, iterator: Any, length: int | None) -> Any:
+        """A stream that remembers how long it is, so that a loop over it is unrolled as the real one."""
+        if length is not None and length <= 64:
+            return SizedStream(iterator, length)
+        return Stream(iterator, length is not None)
+
+    def builtin_map(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if len(args) < 2:
+            return Unknown("map without arguments")
+        sources = [self.iterate(arg) for arg in args[1:]]
+        exact = all(length is not None for _, length in sources)
+
+        def results() -> Any:
+            for count, row in enumerate(zip(*(iterator for iterator, _ in sources))):
+                if count > 64:
+                    return
+                yield self.language.call(args[0], list(row), {}, node)
+
+        return Stream(results(), exact)
+
+    def builtin_filter(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if len(args) < 2:
+            return Unknown("filter without arguments")
+        kept: list[Any] = []
+        iterator, length = self.iterate(args[1])
+        exact = length is not None
+        for count, item in enumerate(iterator):
+            if count > 64:
+                exact = False
+                break
+            outcome = self.path.truth(
+                item if args[0] is None else self.language.call(args[0], [item], {}, node)
+            )
+            if outcome is None:
+                exact = False
+            if outcome is not False:
+                kept.append(item)
+        result = Seq("list", kept, exact, self.path.site(node))
+        result.once = True
+        return result
+
+    def builtin_sum(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if not args:
+            return 0
+        total: Any = args[1] if len(args) > 1 else kwargs.get("start", 0)
+        iterator, length = self.iterate(args[0])
+        for count, item in enumerate(iterator):
+            if count > 64:
+                break
+            total = self.language.binary_values(ast.Add, total, item, node)
+        if length is None and is_constant(total):
+            return Number()
+        if length is None and isinstance(total, Tensor) and total.requires_grad is False:
+            return Unknown("sum of more than is listed")
+        return total
+
+    def extreme(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        values = args
+        if len(args) == 1:
+            iterator, length = self.iterate(args[0])
+            values = [item for _, item in zip(range(64), iterator)]
+            if length is None or len(values) >= 64:
+                values = [*values, Number()]
+        if "key" in kwargs:
+            return values[0] if values else Unknown(f"{name} of nothing")
+        if values and all(isinstance(value, (int, float, str)) for value in values):
+            if (
+                self.path.frame.loops
+                and len(args) == 2
+                and isinstance(node, ast.Call)
+                and len(node.args) == 2
+            ):
+                self.loops.note_comparison(ast.Lt, node.args[0], node.args[1], *args)
+            try:
+                return (min if name == "min" else max)(values)
+            except TypeError:
+                return Unknown(f"{name} of mixed values")
+        if values and all(isinstance(value, Version) for value in values):
+            # Numbers of writes only grow: one stands for all, and changes when any of them does.
+            return sum_of_versions(values)
+        cuts = NO_CUTS
+        for value in values:
+            cuts = cuts | cuts_of(value)
+        if any(isinstance(value, Tensor) for value in values):
+            return next(value for value in values if isinstance(value, Tensor))
+        if all(isinstance(value, (int, float, Number)) for value in values):
+            return Number(cuts)
+        unknown = Unknown(f"{name} of unknown values")
+        unknown.cuts = cuts
+        return unknown
+
+    def builtin_max(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return self.extreme("max", args, kwargs, node)
+
+    def builtin_min(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return self.extreme("min", args, kwargs, node)
+
+    def builtin_abs(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if args and isinstance(args[0], Tensor):
+            return self.autograd.tensor_method(args[0], "abs", [], {}, node)
+        if args and isinstance(args[0], (int, float)):
+            return abs(args[0])
+        return Number(cuts_of(args[0])) if args else Number()
+
+    def builtin_round(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if args and isinstance(args[0], Tensor):
+            return self.autograd.tensor_method(args[0], "round", [], {}, node)
+        if args and isinstance(args[0], (int, float)) and all(isinstance(arg, int) for arg in args[1:]):
+            return round(*args)
+        return Number(cuts_of(args[0])) if args else Number()
+
+    def builtin_pow(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return self.language.binary_values(ast.Pow, args[0], args[1], node) if len(args) > 1 else Number()
+
+    def builtin_divmod(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if len(args) == 2 and all(isinstance(arg, int) for arg in args) and args[1]:
+            return Seq("tuple", list(divmod(args[0], args[1])))
+        return Seq("tuple", [Number(), Number()])
+
+    def builtin_sorted(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if not args:
+            return Seq("list", [])
+        items, exact = self.collect(args[0])
+        if exact and not kwargs:
+            try:
+                return (
+                    Seq("list", sorted(items))
+                    if all(isinstance(i, (int, float, str)) for i in items)
+                    else Seq("list", items)
+                )
+            except TypeError:
+                return Seq("list", items)
+        return Seq("list", items, exact)
+
+    def collect(self, value: Any) -> tuple[list[Any], bool]:
+        """Up to 64 items and whether they are all."""
+        iterator, length = self.iterate(value)
+        items = [item for _, item in zip(range(65), iterator)]
+        if len(items) > 64:
+            return items[:64], False
+        return items, length is not None
+
+    def builtin_reversed(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if args and isinstance(args[0], range):
+            return args[0][::-1]
+        items, exact = self.collect(args[0]) if args else ([], True)
+        return Seq("list", items[::-1], exact)
+
+    def make_sequence(self, kind: str, args: list[Any], node: ast.AST) -> Any:
+        if not args:
+            return Seq(kind, [], True, self.path.site(node))
+        if isinstance(args[0], Seq) and args[0].exact and kind != "set" and not args[0].once:
+            return Seq(kind, list(args[0].items), True, self.path.site(node))
+        if isinstance(args[0], Stream):
+            result = Seq(kind, [], True, self.path.site(node))
+            iterator, length = self.iterate(args[0])
+            cut_short = self.loops.cut_short
+            for count, item in enumerate(iterator):
+                if count >= 64:
+                    break
+                self.store_in_list(result, item, node)
+            result.exact = length is not None and len(result.items) < 64
+            result.partial = self.loops.cut_short != cut_short
+            result.unlisted = None
+            return result
+        items, exact = self.collect(args[0])
+        if kind == "set" and all(is_constant(item) for item in items):
+            items = list(dict.fromkeys(items))
+        return Seq(kind, items, exact, self.path.site(node))
+
+    def builtin_list(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return self.make_sequence("list", args, node)
+
+    def builtin_tuple(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return self.make_sequence("tuple", args, node)
+
+    def builtin_set(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return self.make_sequence("set", args, node)
+
+    builtin_frozenset = builtin_set
+
+    def builtin_dict(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        result = Mapping()
+        result.site = self.path.site(node)
+        for source in args:
+            if isinstance(source, Mapping):
+                result.items.update(source.items)
+                result.keys.update(source.keys)
+                result.exact = source.exact
+                result.rest.extend(source.rest)
+            else:
+                items, result.exact = self.collect(source)
+                for item in items:
+                    if isinstance(item, Seq) and len(item.items) == 2:
+                        self.store_key(result, item.items[0], item.items[1])
+                    else:
+                        result.exact = False
+        for key, value in kwargs.items():
+            result.items[key] = value
+        return result
+
+    def to_number(self, name: str, args: list[Any], node: ast.AST) -> Any:
+        if not args:
+            return 0
+        value = args[0]
+        if isinstance(value, Tensor):
+            return self.autograd.number_from(value, name, node)
+        if isinstance(value, (int, float, str)):
+            try:
+                return {"int": int, "float": float, "bool": bool}[name](value)
+            except ValueError:
+                raise RaisedError(Opaque("exception", "ValueError", self.path.site(node))) from None
+            except OverflowError:
+                return Number()
+        if name == "bool":
+            known = self.path.truth(value)
+            if isinstance(value, Negated):
+                return value
+            if not isinstance(value, (Unknown, Number)) or (
+                known is not None and self.path.guarded_by(value) is None
+            ):
+                return known if known is not None else Unknown("truth of an unknown value", "bool")
+            outcome = Unknown("truth of an unknown value", "bool")
+            inner = value.condition if isinstance(value, Unknown) else None
+            outcome.condition = value if inner is None else inner
+            return outcome
+        if isinstance(value, (Unknown, Number)):
+            return self.language.same_number(value, name, cuts_of(value))
+        return Number(cuts_of(value))
+
+    def builtin_int(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return self.to_number("int", args, node)
+
+    def builtin_float(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return self.to_number("float", args, node)
+
+    def builtin_bool(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return self.to_number("bool", args, node)
+
+    def builtin_isinstance(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if len(args) != 2:
+            return Unknown("isinstance", "bool")
+        value, kinds = args
+        options = kinds.items if isinstance(kinds, Seq) else [kinds]
+        outcomes = [self.is_instance(value, option) for option in options]
+        if True in outcomes:
+            return True
+        if all(outcome is False for outcome in outcomes):
+            return False
+        if isinstance(value, Unknown):
+            return value.derived(
+                ("isinstance", repr(kinds) if isinstance(kinds, External) else id(node)), "its type", "bool"
+            )
+        return Unknown("isinstance", "bool")
+
+    def is_instance(self, value: Any, kind: Any) -> bool | None:
+        if isinstance(kind, ClassValue):
+            if isinstance(value, Instance):
+                return kind in value.cls.lineage() or (None if value.open else False)
+            return None if isinstance(value, Unknown) else False
+        if not isinstance(kind, External):
+            return None
+        path = kind.path
+        if isinstance(value, Unknown):
+            return None
+        if path in ("torch.Tensor", "torch.FloatTensor"):
+            return isinstance(value, Tensor)
+        if path == "torch.nn.Parameter":
+            return value.is_parameter if isinstance(value, Tensor) else False
+        if path == "torch.nn.Module":
+            return isinstance(value, Layer) or (isinstance(value, Instance) and value.module is not None)
+        if path.startswith("torch.nn."):
+            if isinstance(value, Layer):
+                outcome: bool | None = self.nn.layer_is(value, path[6:])
+                return outcome
+            if isinstance(value, Instance):
+                return any(isinstance(base, External) and base.path == path for base in value.cls.lineage())
+            return False
+        if path in TYPE_NAMES:
+            wanted = TYPE_NAMES[path]
+            if isinstance(wanted, str):
+                if isinstance(value, Mapping):
+                    return wanted == "dict"
+                return isinstance(value, Seq) and value.kind == wanted
+            if isinstance(value, Number):
+                return None if wanted in (int, float) else False
+            return isinstance(value, wanted) if is_constant(value) else False
+        return None if isinstance(value, (Instance, Opaque, Number)) else False
+
+    def builtin_issubclass(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return Unknown("issubclass", "bool")
+
+    def builtin_callable(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if args and isinstance(args[0], (Function, Method, ClassValue, Layer, External)):
+            return True
+        if args and (is_constant(args[0]) or isinstance(args[0], (Tensor, Seq, Mapping))):
+            return False
+        return Unknown("callable", "bool")
+
+    def builtin_hasattr(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if len(args) == 2 and isinstance(args[1], str):
+            owner, name = args
+            if isinstance(owner, Instance):
+                if name in owner.attributes or owner.cls.find(name)[0] is not MISSING:
+                    return True
+                open_ended = owner.open or self.has_dynamic_attributes(owner)
+                return Unknown("hasattr", "bool") if open_ended else False
+            if isinstance(owner, Unknown):
+                return owner.derived(("hasattr", name), "whether it has an attribute", "bool")
+            if isinstance(owner, Layer):
+                return True if name in owner.attributes else Unknown("hasattr", "bool")
+        return Unknown("hasattr", "bool")
+
+    def builtin_getattr(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if len(args) >= 2 and isinstance(args[1], str):
+            if len(args) > 2 and isinstance(args[0], Instance) and not args[0].open:
+                if args[1] not in args[0].attributes and args[0].cls.find(args[1])[0] is MISSING:
+                    if not self.has_dynamic_attributes(args[0]):
+                        return args[2]
+                    return Unknown("attribute or its default")
+            return self.get_attribute(args[0], args[1], node)
+        return Unknown("getattr with an unknown name")
+
+    def builtin_setattr(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if len(args) == 3:
+            if isinstance(args[1], str):
+                self.set_attribute(args[0], args[1], args[2], node)
+            elif isinstance(args[0], (Instance, Layer)):
+                self.set_attribute(args[0], f"<{id(args[2])}>", args[2], node)
+                if isinstance(args[0], Instance):
+                    args[0].open = True
+        return None
+
+    def builtin_delattr(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if len(args) == 2 and isinstance(args[0], (Instance, Layer)):
+            if isinstance(args[1], str):
+                self.delete_attribute(args[0], args[1], node)
+            elif isinstance(args[0], Instance):
+                args[0].open = True
+        return None
+
+    def builtin_type(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if len(args) == 1 and isinstance(args[0], Instance):
+            return args[0].cls
+        if len(args) == 1 and isinstance(args[0], Layer):
+            return External(f"torch.{args[0].name}")
+        if len(args) == 1 and isinstance(args[0], Tensor):
+            return External("torch.Tensor")
+        return Unknown("type of a value")
+
+    def builtin_super(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if len(args) == 2 and isinstance(args[0], ClassValue):
+            return Super(args[0], args[1])
+        return self.language.make_super()
+
+    def builtin_iter(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if args:
+            if isinstance(args[0], Stream):
+                return args[0]
+            iterator, length = self.iterate(args[0])
+            return self.sized(iterator, length)
+        return Unknown("iter without arguments")
+
+    def builtin_next(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if args and isinstance(args[0], Stream):
+            default = args[1] if len(args) > 1 else Unknown("end of an iterator")
+            return next(args[0].iterator, default)
+        if args:
+            items, _ = self.iterate(args[0])
+            return next(items, Unknown("end of an iterator"))
+        return Unknown("next")
+
+    def builtin_any(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        items, exact = self.collect(args[0]) if args else ([], True)
+        outcomes = [self.path.truth(item) for item in items]
+        if True in outcomes:
+            return True
+        return False if exact and all(outcome is False for outcome in outcomes) else Unknown("any", "bool")
+
+    def builtin_all(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        items, exact = self.collect(args[0]) if args else ([], True)
+        outcomes = [self.path.truth(item) for item in items]
+        if False in outcomes:
+            return False
+        return True if exact and all(outcome is True for outcome in outcomes) else Unknown("all", "bool")
+
+    def builtin_slice(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        parts = [*args, None, None, None]
+        return Slice(None, parts[0], None) if len(args) == 1 else Slice(parts[0], parts[1], parts[2])
+
+    def builtin_id(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return args[0] if args and isinstance(args[0], (Tensor, Instance, Layer)) else Number()
+
+    def builtin_vars(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        if not args:
+            return self.builtin_locals(args, kwargs, node)
+        return self.attributes_dict(args[0]) if isinstance(args[0], (Instance, Layer)) else Mapping({}, False)
+
+    def builtin_hash(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """Equal for what is equal: the value stands for its hash."""
+        return args[0] if args and isinstance(args[0], (Seq, Version, Tensor, Instance, Layer)) else Number()
+
+    def builtin_input(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return Unknown("text typed by the user", "text")
+
+    def builtin_open(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return Unknown("a file")
+
+    def builtin_object(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        return Unknown("a bare object")
+
+
+class SizedStream(Stream):
+    """A stream of known length."""
+
+    __slots__ = ("length",)
+
+    def __init__(self, iterator: Any, length: int) -> None:
+        super().__init__(iterator, True)
+        self.length = length
+
+
+__all__ = ["AbsentGrad", "Array", "Builtins", "SizedStream"]

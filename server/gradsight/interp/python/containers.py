@@ -1,0 +1,323 @@
+"""Lists, tuples, sets, queues and dicts: their items, their methods, and what is put into them or taken out."""
+
+from __future__ import annotations
+
+import ast
+from itertools import islice
+from typing import Any
+
+from gradsight.interp.python.iteration import Iteration
+from gradsight.model.tensors import Tensor
+from gradsight.model.trace import ContainerMade, ItemRead, Iterated, Stored
+from gradsight.model.values import (
+    MISSING,
+    ClassValue,
+    External,
+    Function,
+    Instance,
+    Layer,
+    Mapping,
+    Number,
+    Opaque,
+    Seq,
+    Slice,
+    Unknown,
+    Version,
+    is_constant,
+    tensors_in,
+)
+
+MOST_KEYS = 64
+
+
+class Containers(Iteration):
+    """Python's own containers."""
+
+    def sequence_item(self, owner: Seq, index: Any, node: ast.AST) -> Any:
+        value = self.item_at(owner, index, node)
+        self.path.tell(ItemRead(owner, index, value, node))
+        return value
+
+    def item_at(self, owner: Seq, index: Any, node: ast.AST) -> Any:
+        items = owner.items
+        if isinstance(index, bool):
+            index = int(index)
+        if isinstance(index, int):
+            if owner.exact:
+                if -len(items) <= index < len(items):
+                    return items[index]
+                if owner.partial and items:
+                    return items[-1]
+                return self.path.gap("index out of range", node)
+            if items:
+                return items[index % len(items)] if -len(items) <= index < len(items) else items[-1]
+            return Unknown("element of an unknown sequence")
+        if isinstance(index, Slice):
+            parts = (index.start, index.stop, index.step)
+            if owner.partial and index.step is not None:
+                # There are more items than listed: any of those may be among the chosen.
+                return Seq(owner.kind, list(items), False, owner.site)
+            if owner.exact and all(part is None or isinstance(part, int) for part in parts):
+                try:
+                    return Seq(owner.kind, items[slice(*parts)], True, owner.site)
+                except ValueError:
+                    return Seq(owner.kind, list(items), False)
+            return Seq(owner.kind, list(items), False, owner.site)
+        if items and isinstance(index, (Number, Unknown)):
+            if len(items) == 1 or not isinstance(items[0], (Tensor, Layer, Instance)):
+                return items[0]
+            return items[0]
+        return Unknown("element of a sequence at an unknown index")
+
+    def mapping_key(self, key: Any) -> Any:
+        """How a key is stored, or MISSING when it is not known."""
+        if is_constant(key):
+            return key
+        if isinstance(key, Seq) and key.exact:
+            parts = [self.mapping_key(item) for item in key.items]
+            return MISSING if MISSING in parts else ("tuple", *parts)
+        if isinstance(key, Version):
+            return ("version", *(id(counter) for counter in key.counters), key.total)
+        if isinstance(key, External):
+            return ("external", key.path)
+        if isinstance(key, (Tensor, Instance, Layer, Function, ClassValue, Opaque)):
+            return ("object", id(key))
+        return MISSING
+
+    def store_key(self, mapping: Mapping, key: Any, value: Any) -> None:
+        stored = self.mapping_key(key)
+        if stored is MISSING:
+            mapping.exact = False
+            mapping.rest.append(value)
+            return
+        mapping.items[stored] = value
+        if not is_constant(key):
+            mapping.keys[stored] = key
+
+    def mapping_item(self, owner: Mapping, index: Any) -> Any:
+        value = self.item_under(owner, index)
+        self.path.tell(ItemRead(owner, index, value, self.path.node))
+        return value
+
+    def item_under(self, owner: Mapping, index: Any) -> Any:
+        key = self.mapping_key(index)
+        if key is not MISSING and key in owner.items:
+            return owner.items[key]
+        if owner.kind == "defaultdict" and owner.rest == [] and key is not MISSING:
+            value = (
+                self.language.call(owner.keys["factory"], [], {}, self.path.node)
+                if "factory" in owner.keys
+                else None
+            )
+            owner.items[key] = value
+            return value
+        if owner.rest and (key is MISSING or not owner.items):
+            # What was put there last under a key that is not known either.
+            return owner.rest[-1]
+        if key is MISSING and owner.items:
+            return next(iter(owner.items.values()), None)
+        if owner.rest:
+            return owner.rest[-1]
+        return Unknown("item of a dict under an unknown key")
+
+    def delete_key(self, owner: Mapping, index: Any) -> None:
+        """`del mapping[index]`; what goes under an unknown key may be what was put under another."""
+        key = self.mapping_key(index)
+        if key is MISSING:
+            owner.exact = False
+            owner.rest.clear()
+            return
+        owner.items.pop(key, None)
+        owner.keys.pop(key, None)
+
+    def delete_items(self, owner: Seq, index: Any) -> None:
+        """`del items[index]`; what goes at an unknown place may be any item, and one is gone."""
+        place = index if isinstance(index, int) else known_slice(index)
+        if place is None or (isinstance(place, int) and not -len(owner.items) <= place < len(owner.items)):
+            owner.exact = False
+            del owner.items[:1]
+            return
+        del owner.items[place]
+        if place == slice(None, None, None):
+            owner.exact, owner.partial, owner.unlisted = True, False, 0
+
+    def sequence_method(
+        self, receiver: Seq, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        items = receiver.items
+        if name in ("append", "add"):
+            value = args[0] if args else None
+            self.store_in_list(receiver, value, node)
+            return None
+        if name == "appendleft":
+            items.insert(0, args[0] if args else None)
+            return None
+        if name == "insert":
+            if len(args) == 2:
+                position = args[0] if isinstance(args[0], int) else len(items)
+                items.insert(position, args[1])
+                for tensor in tensors_in(args[1], 3):
+                    self.stored(tensor, receiver, node)
+            return None
+        if name in ("extend", "update"):
+            for source in args:
+                iterator, length = self.iterate(source)
+                for count, item in enumerate(iterator):
+                    if count >= 64:
+                        receiver.exact = False
+                        break
+                    self.store_in_list(receiver, item, node)
+                if length is None:
+                    receiver.exact = False
+            return None
+        if name in ("pop", "popleft"):
+            if not items:
+                return Unknown("element of an unknown sequence")
+            position = args[0] if args and isinstance(args[0], int) else (0 if name == "popleft" else -1)
+            if receiver.exact or len(items) > 1:
+                return items.pop(position if -len(items) <= position < len(items) else -1)
+            return items[-1]
+        if name == "clear":
+            receiver.items = []
+            receiver.exact, receiver.partial, receiver.unlisted = True, False, 0
+            return None
+        if name == "copy":
+            return Seq(receiver.kind, list(items), receiver.exact, self.path.site(node))
+        if name in ("reverse", "rotate"):
+            items.reverse()
+            return None
+        if name == "sort":
+            return None
+        if name in ("index", "count", "__len__"):
+            return Number()
+        if name in ("remove", "discard"):
+            found = [index for index, item in enumerate(items) if args and item is args[0]]
+            self.delete_items(receiver, found[0] if found else Unknown("place of an item"))
+            return None
+        if name == "__getitem__" and args:
+            return self.sequence_item(receiver, args[0], node)
+        if name in ("intersection", "union", "difference"):
+            return Seq(receiver.kind, list(items), False)
+        if name in ("to", "cuda", "cpu") and receiver.kind != "list":
+            return receiver
+        if name == "_replace" and receiver.fields is not None:
+            copy = Seq(receiver.kind, list(items), receiver.exact, self.path.site(node))
+            copy.fields = receiver.fields
+            for key, value in kwargs.items():
+                if key in receiver.fields and receiver.fields.index(key) < len(copy.items):
+                    copy.items[receiver.fields.index(key)] = value
+            return copy
+        return self.path.gap(f"method {name} of a sequence", node)
+
+    def store_in_list(self, receiver: Seq, value: Any, node: ast.AST) -> None:
+        """Append; what each tensor held at that moment is remembered."""
+        for tensor in tensors_in(value, 3):
+            self.stored(tensor, receiver, node)
+        receiver.items.append(value)
+        if self.path.frame.loops:
+            self.loops.note_growth(receiver)
+        if receiver.maxlen is not None and len(receiver.items) > receiver.maxlen:
+            receiver.items.pop(0)
+        if len(receiver.items) > 256:
+            receiver.items = receiver.items[-128:]
+            receiver.exact = False
+
+    def stored(self, tensor: Tensor, container: Any, node: ast.AST) -> None:
+        """A tensor is put into a container: its place, and the epoch of its memory then."""
+        site = self.path.site(node)
+        tensor.kept_at = site
+        stores = tensor.storage.stores
+        if stores is None:
+            stores = tensor.storage.stores = []
+        stores.append((id(container), tensor.storage.epoch, site))
+        self.path.kept_alive.append(container)
+        self.path.tell(Stored(tensor, site))
+
+    def dict_from_keys(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """`dict.fromkeys(names, value)`: one value under all keys."""
+        value = args[1] if len(args) > 1 else None
+        result = Mapping({}, True)
+        iterator, length = self.iterate(args[0]) if args else (iter(()), 0)
+        for key in islice(iterator, MOST_KEYS):
+            self.store_key(result, key, value)
+        result.exact = result.exact and length is not None
+        if type(value) is Tensor:
+            self.path.tell(ContainerMade(result, "fromkeys", node))
+            self.stored(value, result, node)
+            self.stored(value, result, node)
+        return result
+
+    def mapping_method(
+        self, receiver: Mapping, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        result = self.mapping_result(receiver, name, args, kwargs, node)
+        if name in ("values", "items") and len(result.items) > 1:
+            self.path.tell(Iterated(result, node))
+        return result
+
+    def mapping_result(
+        self, receiver: Mapping, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        items = receiver.items
+        if name in ("items", "values", "keys"):
+            keys = [receiver.keys.get(key, key) for key in items]
+            values = list(items.values())
+            if name == "keys":
+                result = Seq("list", keys, receiver.exact)
+            elif name == "values":
+                result = Seq("list", values + receiver.rest, receiver.exact)
+            else:
+                pairs: list[Any] = [Seq("tuple", [key, value]) for key, value in zip(keys, values)]
+                pairs += [Seq("tuple", [Unknown("key of a dict"), value]) for value in receiver.rest]
+                result = Seq("list", pairs, receiver.exact)
+            return result
+        if name in ("get", "pop", "setdefault", "__getitem__"):
+            key = self.mapping_key(args[0]) if args else MISSING
+            if type(key) is int and self.path.frame.loops:
+                self.loops.note_comparison(ast.In, node, node, key, receiver)
+            if key is not MISSING and key in items:
+                return items.pop(key) if name == "pop" else items[key]
+            default = args[1] if len(args) > 1 else kwargs.get("default")
+            if receiver.exact and key is not MISSING:
+                if name == "setdefault":
+                    self.store_key(receiver, args[0], default)
+                return default
+            return self.mapping_item(receiver, args[0]) if args else Unknown("item of a dict")
+        if name == "update":
+            for source in args:
+                if isinstance(source, Mapping):
+                    items.update(source.items)
+                    receiver.keys.update(source.keys)
+                    receiver.rest.extend(source.rest)
+                    receiver.exact = receiver.exact and source.exact
+                else:
+                    receiver.exact = False
+            items.update(kwargs)
+            return None
+        if name == "copy":
+            copy = Mapping(dict(items), receiver.exact, receiver.kind)
+            copy.keys = dict(receiver.keys)
+            copy.rest = list(receiver.rest)
+            return copy
+        if name == "clear":
+            items.clear()
+            receiver.rest.clear()
+            receiver.exact = True
+            return None
+        if name in ("popitem",):
+            if receiver.exact and items and not args and not kwargs:
+                last = next(reversed(items))
+                return Seq("tuple", [receiver.keys.pop(last, last), items.pop(last)])
+            receiver.exact = False
+            return Seq(
+                "tuple", [Unknown("key of a dict"), next(iter(items.values()), Unknown("item of a dict"))]
+            )
+        return self.path.gap(f"method {name} of a dict", node)
+
+
+def known_slice(index: Any) -> slice | None:
+    """A slice of whole numbers, or None."""
+    if not isinstance(index, Slice):
+        return None
+    parts = (index.start, index.stop, index.step)
+    return slice(*parts) if all(part is None or isinstance(part, int) for part in parts) else None

@@ -1,0 +1,469 @@
+"""Expressions: from a syntax node to a value."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from typing import Any
+
+from gradsight.interp.path_state import PathState
+from gradsight.interp.python.comparisons import Comparisons
+from gradsight.interp.python.loops import MANY
+from gradsight.model.tensors import Tensor
+from gradsight.model.trace import ContainerMade, Read
+from gradsight.model.values import (
+    MISSING,
+    AbsentGrad,
+    Array,
+    ClassValue,
+    External,
+    Function,
+    Instance,
+    Layer,
+    Mapping,
+    Method,
+    Negated,
+    Number,
+    Seq,
+    Slice,
+    Stream,
+    Unknown,
+    Version,
+    cuts_of,
+    is_constant,
+)
+
+BINARY: dict[type, tuple[str, Any]] = {
+    ast.Add: ("add", operator.add),
+    ast.Sub: ("sub", operator.sub),
+    ast.Mult: ("mul", operator.mul),
+    ast.Div: ("truediv", operator.truediv),
+    ast.FloorDiv: ("floordiv", operator.floordiv),
+    ast.Mod: ("mod", operator.mod),
+    ast.Pow: ("pow", operator.pow),
+    ast.MatMult: ("matmul", operator.matmul),
+    ast.BitAnd: ("and", operator.and_),
+    ast.BitOr: ("or", operator.or_),
+    ast.BitXor: ("xor", operator.xor),
+    ast.LShift: ("lshift", operator.lshift),
+    ast.RShift: ("rshift", operator.rshift),
+}
+UNARY: dict[type, tuple[str, Any]] = {
+    ast.USub: ("neg", operator.neg),
+    ast.UAdd: ("pos", operator.pos),
+    ast.Invert: ("invert", operator.invert),
+}
+LONGEST_CONSTANT = 4096
+MOST_ITEMS = 64
+
+
+class Expressions(Comparisons):
+    """Evaluation of expressions."""
+
+    def __init__(self, path: PathState) -> None:
+        super().__init__(path)
+        self.expressions: dict[type, Any] = self.expression_table()
+
+    def evaluate(self, node: Any) -> Any:
+        """The value of an expression."""
+        self.path.budget -= 1
+        if self.path.budget < 0:
+            self.path.spend(0)
+        return self.expressions[type(node)](node)
+
+    def expression_table(self) -> dict[type, Any]:
+        table: dict[type, Any] = {
+            ast.Constant: self.constant,
+            ast.Name: self.load_name,
+            ast.Attribute: self.attribute,
+            ast.Call: self.evaluate_call,
+            ast.BinOp: self.binary,
+            ast.UnaryOp: self.unary,
+            ast.BoolOp: self.boolean,
+            ast.Compare: self.compare,
+            ast.Subscript: self.subscript,
+            ast.Tuple: self.display,
+            ast.List: self.display,
+            ast.Set: self.display,
+            ast.Dict: self.mapping,
+            ast.IfExp: self.conditional,
+            ast.Lambda: self.make_function,
+            ast.ListComp: self.comprehension,
+            ast.SetComp: self.comprehension,
+            ast.GeneratorExp: self.comprehension,
+            ast.DictComp: self.dict_comprehension,
+            ast.JoinedStr: self.formatted,
+            ast.FormattedValue: self.formatted_value,
+            ast.NamedExpr: self.named,
+            ast.Starred: self.starred,
+            ast.Slice: self.slice_of,
+            ast.Await: self.awaited,
+            ast.Yield: self.inner_yield,
+            ast.YieldFrom: self.inner_yield,
+        }
+        for name in ("TemplateStr", "Interpolation"):
+            kind = getattr(ast, name, None)
+            if kind is not None:
+                table[kind] = self.template
+        return table
+
+    def constant(self, node: ast.Constant) -> Any:
+        return node.value
+
+    def template(self, node: ast.AST) -> Any:
+        return Unknown("template string", "text")
+
+    def named(self, node: ast.NamedExpr) -> Any:
+        value = self.evaluate(node.value)
+        self.assign(node.target, value)
+        return value
+
+    def starred(self, node: ast.Starred) -> Any:
+        return self.evaluate(node.value)
+
+    def awaited(self, node: ast.Await) -> Any:
+        return self.evaluate(node.value)
+
+    def inner_yield(self, node: Any) -> Any:
+        if node.value is not None:
+            self.evaluate(node.value)
+        return self.path.gap("value sent into a generator", node)
+
+    def formatted(self, node: ast.JoinedStr) -> Any:
+        parts = [self.evaluate(part) for part in node.values]
+        if all(isinstance(part, (str, int)) for part in parts):
+            return "".join(str(part) for part in parts)
+        if all(isinstance(part, (str, int, Version)) for part in parts):
+            # As good as its parts for telling one text from another.
+            return Seq("tuple", parts)
+        return Unknown("formatted text", "text")
+
+    def formatted_value(self, node: ast.FormattedValue) -> Any:
+        value = self.evaluate(node.value)
+        self.path.tell(Read(value, node))
+        if isinstance(value, (str, int, Version)) and node.format_spec is None:
+            return value
+        return Unknown("formatted text", "text")
+
+    # -- names and attributes ----------------------------------------------------------------------------------------
+
+    def attribute(self, node: ast.Attribute) -> Any:
+        return self.objects.get_attribute(self.owner_of(node), node.attr, node)
+
+    def owner_of(self, node: ast.Attribute) -> Any:
+        """What an attribute is taken from.  To ask a function for its description is not to ask what it does."""
+        inner = node.value
+        if node.attr != "__doc__" or type(inner) is not ast.Name or inner.id in self.path.asked:
+            return self.evaluate(inner)
+        value = self.evaluate(inner)
+        if isinstance(value, Function):
+            self.path.asked.discard(inner.id)
+        return value
+
+    # -- operators ---------------------------------------------------------------------------------------------------
+
+    def binary(self, node: ast.BinOp) -> Any:
+        left = self.evaluate(node.left)
+        right = self.evaluate(node.right)
+        kind = type(node.op)
+        if kind is ast.Mod and self.path.frame.loops:
+            self.loops.note_remainder(node, left, right)
+        return self.binary_values(kind, left, right, node)
+
+    def binary_values(self, kind: type, left: Any, right: Any, node: ast.AST) -> Any:
+        name, function = BINARY[kind]
+        if isinstance(left, Tensor):
+            if isinstance(right, AbsentGrad):
+                self.autograd.absent_grad_used(right, node)
+                return Unknown("arithmetic with None")
+            return self.autograd.tensor_operator(f"__{name}__", left, right, node)
+        if isinstance(right, Tensor):
+            if isinstance(left, AbsentGrad):
+                self.autograd.absent_grad_used(left, node)
+                return Unknown("arithmetic with None")
+            if isinstance(left, Instance) and isinstance(left.cls.find(f"__{name}__")[0], Function):
+                return self.instance_operator(name, left, right, node)
+            return self.autograd.tensor_operator(f"__r{name}__", right, left, node)
+        if is_constant(left) and is_constant(right):
+            try:
+                if name in ("mul", "pow", "lshift") and _too_big(name, left, right):
+                    return Unknown("a large constant")
+                return function(left, right)
+            except Exception:
+                return Unknown("constant arithmetic that fails")
+        if isinstance(left, AbsentGrad) or isinstance(right, AbsentGrad):
+            absent = left if isinstance(left, AbsentGrad) else right
+            self.autograd.absent_grad_used(absent, node)
+            return Unknown("arithmetic with None")
+        if isinstance(left, Seq) or isinstance(right, Seq):
+            return self.sequence_operator(name, left, right)
+        if isinstance(left, Mapping) and isinstance(right, Mapping):
+            merged = Mapping({**left.items, **right.items}, left.exact and right.exact)
+            merged.keys = {**left.keys, **right.keys}
+            return merged
+        if isinstance(left, (Instance, ClassValue)) or isinstance(right, Instance):
+            return self.instance_operator(name, left, right, node)
+        cuts = cuts_of(left) | cuts_of(right)
+        if isinstance(left, Array) or isinstance(right, Array):
+            return Array(None, cuts)
+        if isinstance(left, Unknown) and isinstance(right, Unknown) and not left.hint and not right.hint:
+            result = self.autograd.unknown_arithmetic(name, left, right, node)
+            if result is not None:
+                return result
+        if name == "add" and (isinstance(left, Version) or isinstance(right, Version)):
+            total = left.plus(right) if isinstance(left, Version) else right.plus(left)
+            if total is not None:
+                return total
+        if _numeric(left) and _numeric(right):
+            return self.unknown_sum(name, left, right, cuts)
+        if isinstance(left, Unknown) or isinstance(right, Unknown):
+            result = self.autograd.unknown_arithmetic(name, left, right, node)
+            if result is not None:
+                return result
+            if name in ("mod", "floordiv", "and") and isinstance(left, Unknown) and isinstance(right, int):
+                return left.derived((name, right), "arithmetic on unknown values")
+        unknown = Unknown("arithmetic on unknown values")
+        unknown.cuts = cuts
+        return unknown
+
+    def unknown_sum(self, name: str, left: Any, right: Any, cuts: frozenset[Any]) -> Number:
+        """Arithmetic on an unknown number; with a constant it is the same number whenever it is worked out."""
+        value, constant = (left, right) if isinstance(left, (Unknown, Number)) else (right, left)
+        if not is_constant(constant):
+            return Number(cuts)
+        result = self.same_number(value, (name, constant, value is left), cuts)
+        if type(constant) is int and (name == "add" or (name == "sub" and value is left)):
+            base, offset = value, constant if name == "add" else -constant
+            if isinstance(value, Number) and value.shifted is not None:
+                base, offset = value.shifted[0], offset + value.shifted[1]
+            result.shifted = (base, offset)
+        return result
+
+    def same_number(self, value: Unknown | Number, key: Any, cuts: frozenset[Any]) -> Number:
+        """A number that follows from an unknown value: the same one for the same `key`."""
+        answers = value.answers
+        if answers is None:
+            answers = value.answers = {}
+        known: Number | None = answers.get(key)
+        if known is None:
+            known = answers[key] = Number(cuts)
+        return known
+
+    def sequence_operator(self, name: str, left: Any, right: Any) -> Any:
+        if name == "add" and isinstance(left, Seq) and isinstance(right, Seq):
+            return Seq(left.kind, left.items + right.items, left.exact and right.exact)
+        if name == "mul":
+            seq, count = (left, right) if isinstance(left, Seq) else (right, left)
+            if isinstance(seq, Seq) and isinstance(count, int) and len(seq.items) * count <= MOST_ITEMS:
+                repeated = Seq(seq.kind, seq.items * count, seq.exact)
+                if count > 1:
+                    for item in seq.items:
+                        if isinstance(item, Tensor):
+                            for _ in range(count):
+                                self.objects.stored(item, repeated, self.path.node)
+                self.path.tell(ContainerMade(repeated, "repeat", self.path.node))
+                return repeated
+            if isinstance(seq, Seq):
+                return Seq(seq.kind, list(seq.items), False)
+        if name in ("sub", "or", "and", "xor") and isinstance(left, Seq):
+            return Seq(left.kind, list(left.items), False)
+        if isinstance(left, (Array, Unknown)) or isinstance(right, (Array, Unknown)):
+            unknown = Unknown("arithmetic on a sequence")
+            unknown.cuts = cuts_of(left) | cuts_of(right)
+            return unknown
+        return Unknown("arithmetic on a sequence")
+
+    def unary(self, node: ast.UnaryOp) -> Any:
+        value = self.evaluate(node.operand)
+        kind = type(node.op)
+        if kind is ast.Not:
+            known = self.path.truth(value)
+            if known is not None and self.path.guarded_by(value) is None:
+                return not known
+            if isinstance(value, Negated):
+                return value.value
+            return Negated(value)
+        name, function = UNARY[kind]
+        if isinstance(value, Tensor):
+            return self.autograd.tensor_operator(f"__{name}__", value, MISSING, node)
+        if is_constant(value):
+            try:
+                return function(value)
+            except Exception:
+                return Unknown("constant arithmetic that fails")
+        if isinstance(value, Number):
+            return Number(value.cuts)
+        if isinstance(value, Array):
+            return Array(None, value.cuts)
+        unknown = Unknown("arithmetic on an unknown value")
+        unknown.cuts = cuts_of(value)
+        return unknown
+
+    def boolean(self, node: ast.BoolOp) -> Any:
+        is_and = isinstance(node.op, ast.And)
+        value: Any = None
+        pending: Any = MISSING
+        for position, part in enumerate(node.values):
+            value = self.evaluate(part)
+            known = self.path.truth(value)
+            if known is None and position < len(node.values) - 1:
+                known = self.path.decide(value, part, is_and)
+                pending = value
+            if known is not None and known is not is_and:
+                return value
+        if pending is not MISSING and is_constant(value) and bool(value) is is_and:
+            return pending
+        return value
+
+    def conditional(self, node: ast.IfExp) -> Any:
+        condition = self.evaluate(node.test)
+        is_known = self.path.truth(condition) is not None and self.path.guarded_by(condition) is None
+        choice = self.path.decide(condition, node)
+        if is_known:
+            self.loops.arm_chosen(node, choice)
+        else:
+            self.path.arms.add((node, choice))
+        return self.evaluate(node.body if choice else node.orelse)
+
+    # -- items -------------------------------------------------------------------------------------------------------
+
+    def subscript(self, node: ast.Subscript) -> Any:
+        owner = self.evaluate(node.value)
+        if isinstance(owner, (External, ClassValue)) and owner != External("sys.modules"):
+            return owner
+        return self.objects.get_item(owner, self.evaluate_index(node.slice), node)
+
+    def evaluate_index(self, node: ast.expr) -> Any:
+        return self.evaluate(node)
+
+    def slice_of(self, node: ast.Slice) -> Any:
+        return Slice(
+            self.evaluate(node.lower) if node.lower is not None else None,
+            self.evaluate(node.upper) if node.upper is not None else None,
+            self.evaluate(node.step) if node.step is not None else None,
+        )
+
+    # -- displays and comprehensions ---------------------------------------------------------------------------------
+
+    def display(self, node: Any) -> Any:
+        kind = "tuple" if isinstance(node, ast.Tuple) else "list" if isinstance(node, ast.List) else "set"
+        items: list[Any] = []
+        exact = True
+        for element in node.elts:
+            if isinstance(element, ast.Starred):
+                iterator, length = self.objects.iterate(self.evaluate(element.value))
+                exact = exact and length is not None and length <= MOST_ITEMS
+                for item in iterator:
+                    items.append(item)
+                    if len(items) > MOST_ITEMS:
+                        exact = False
+                        break
+            else:
+                items.append(self.evaluate(element))
+        result = Seq(kind, items, exact, self.path.site(node))
+        self.path.tell(ContainerMade(result, "display", node))
+        return result
+
+    def mapping(self, node: ast.Dict) -> Any:
+        result = Mapping()
+        result.site = self.path.site(node)
+        for key_node, value_node in zip(node.keys, node.values):
+            value = self.evaluate(value_node)
+            if key_node is None:
+                if isinstance(value, Mapping):
+                    result.items.update(value.items)
+                    result.keys.update(value.keys)
+                    result.rest.extend(value.rest)
+                    result.exact = result.exact and value.exact
+                else:
+                    result.exact = False
+                continue
+            self.objects.store_key(result, self.evaluate(key_node), value)
+        self.path.tell(ContainerMade(result, "dict", node))
+        return result
+
+    def comprehension(self, node: Any) -> Any:
+        items: list[Any] = []
+        epochs: list[int] = []
+
+        def add() -> None:
+            item = self.evaluate(node.elt)
+            items.append(item)
+            epochs.append(item.storage.epoch if isinstance(item, Tensor) else -1)
+
+        exact = self.generate(node.generators, 0, add)
+        if isinstance(node, ast.GeneratorExp):
+            stream = Stream(iter(items), exact)
+            stream.site = self.path.site(node)
+            return stream
+        result = Seq("list" if isinstance(node, ast.ListComp) else "set", items, exact, self.path.site(node))
+        self.path.tell(ContainerMade(result, "comprehension", node, epochs))
+        return result
+
+    def dict_comprehension(self, node: ast.DictComp) -> Any:
+        result = Mapping()
+
+        def add() -> None:
+            key = self.evaluate(node.key)
+            self.objects.store_key(result, key, self.evaluate(node.value))
+
+        result.exact = self.generate(node.generators, 0, add) and result.exact
+        self.path.tell(ContainerMade(result, "dict", node))
+        return result
+
+    def generate(self, generators: list[ast.comprehension], depth: int, action: Any) -> bool:
+        """Run the clauses of a comprehension; true if every element was produced."""
+        if depth == len(generators):
+            action()
+            return True
+        clause = generators[depth]
+        iterator, length = self.objects.iterate(self.evaluate(clause.iter))
+        exact = length is not None
+        namespace = self.path.frame.namespace
+        names = [inner.id for inner in ast.walk(clause.target) if isinstance(inner, ast.Name)]
+        before = {name: namespace.get(name, MISSING) for name in names}
+        produced = 0
+        try:
+            for item in iterator:
+                if produced >= MOST_ITEMS:
+                    exact = False
+                    break
+                produced += 1
+                self.assign(clause.target, item)
+                wanted = True
+                for test in clause.ifs:
+                    condition = self.evaluate(test)
+                    known = self.path.truth(condition)
+                    if known is None:
+                        exact = False
+                        known = True
+                    if not known:
+                        wanted = False
+                        break
+                if wanted:
+                    exact = self.generate(generators, depth + 1, action) and exact
+        finally:
+            for name, value in before.items():
+                if value is MISSING:
+                    namespace.pop(name, None)
+                else:
+                    namespace[name] = value
+        return exact and (length == MANY or produced == length)
+
+
+def _numeric(value: Any) -> bool:
+    if isinstance(value, (bool, int, float, complex, Number)):
+        return True
+    return isinstance(value, Unknown) and value.hint in ("number", "bool")
+
+
+def _too_big(name: str, left: Any, right: Any) -> bool:
+    if name == "mul":
+        for text, count in ((left, right), (right, left)):
+            if isinstance(text, (str, bytes)) and isinstance(count, int):
+                return len(text) * count > LONGEST_CONSTANT
+        return False
+    return isinstance(right, int) and isinstance(left, int) and (abs(right) > 64 or abs(left) > 1 << 32)
+
+
+__all__ = ["Expressions", "Function", "Layer", "Method"]

@@ -1,0 +1,230 @@
+"""Loops: how many rounds are executed, and what is no longer known of a loop that goes on after them.
+
+A long loop, or one whose length is not known, is executed for its first rounds only.  What it counts and what it
+collects would then look smaller than it is: a branch that waits for a full memory would never be taken.  If such a
+branch was passed by, two more rounds follow in which counters are unknown and collections are longer than listed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Generator, Iterator
+from typing import Any
+
+from gradsight.interp.python.loop_sampling import (
+    FULL_UNROLL,
+    MANY,
+    ROUNDS_OF_A_LOOP,
+    UNKNOWN_ROUNDS,
+    LaterRounds,
+    LoopRun,
+    leaves_block,
+)
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import Instance, Layer, Number, Seq
+
+__all__ = ["BREAK", "CONTINUE", "MANY", "ROUNDS_OF_A_LOOP", "Flow", "LoopRun", "Loops", "leaves_block"]
+
+BREAK = "break"
+CONTINUE = "continue"
+NO_MORE = object()
+Flow = Generator[Any, Any, Any]
+
+
+class Loops(LaterRounds):
+    """Loops, round by round."""
+
+    def do_for(self, node: Any) -> Flow:
+        iterable = self.language.evaluate(node.iter)
+        items, length = self.objects.iterate(iterable, ROUNDS_OF_A_LOOP)
+        frame = self.path.frame
+        outer = frame.loops
+        run = LoopRun(node, self.path.site(node), length)
+        limit = self.rounds_allowed(length)
+        status: Any = None
+        ended_by_break = False
+        spent_before = self.path.budget
+        end = limit
+        """The round that is not executed any more."""
+        foreseeing = limit >= UNKNOWN_ROUNDS
+        rows = Rows(items, length, goes_on(iterable))
+        cut_short = self.cut_short
+        try:
+            while True:
+                item = self.take_row(rows, run, cut_short)
+                if item is NO_MORE:
+                    break
+                number = run.number
+                if number >= limit:
+                    if holds_objects(item):
+                        self.path.truncated = True
+                    target = self.next_round(run) if foreseeing else None
+                    if target is not None:
+                        if target > number:
+                            self.skip(run, target - number)
+                            item = self.take_row(rows, run, cut_short, target - number)
+                            number = target
+                            if item is NO_MORE:
+                                break
+                        end = number + 1
+                    elif foreseeing:
+                        foreseeing = False
+                        end = number + self.later_rounds(run)
+                    if number >= end:
+                        self.cut_off(run)
+                        break
+                    if not foreseeing:
+                        item = self.some_item(iterable, item)
+                run.number += 1
+                frame.loops = (*outer, (run, number))
+                self.language.assign(node.target, item)
+                status = yield from self.language.block(node.body)
+                if status is CONTINUE:
+                    status = None
+                elif status is BREAK:
+                    ended_by_break = True
+                    status = None
+                    break
+                elif status is not None:
+                    return status
+                if number == 0 and length is not None and limit > UNKNOWN_ROUNDS:
+                    cost = max(1, spent_before - self.path.budget)
+                    end = limit = max(UNKNOWN_ROUNDS, min(limit, self.path.budget // (3 * cost)))
+        finally:
+            frame.loops = outer
+            self.loop_ended(run)
+        if not ended_by_break and type(iterable) is Seq and iterable.once and iterable.exact and run.number:
+            iterable.spent = iterable.spent or self.path.site(node.iter)
+        if not ended_by_break and node.orelse:
+            return (yield from self.language.block(node.orelse))
+        return None
+
+    def take_row(self, rows: Rows, run: LoopRun, cut_short: int, count: int = 1) -> Any:
+        """The next item; a generator that was left before its end has more to give than it gave."""
+        item = rows.take(count)
+        if item is NO_MORE and rows.is_generator and self.cut_short != cut_short:
+            item = rows.go_on()
+            run.length = self.cut_length
+        return item
+
+    def rounds_allowed(self, length: int | None) -> int:
+        """How often the body is executed: all rounds of a short loop, the first ones of a long or unknown one."""
+        if length is None:
+            return UNKNOWN_ROUNDS
+        return length if length <= FULL_UNROLL else UNKNOWN_ROUNDS + 1
+
+    def some_item(self, iterable: Any, item: Any) -> Any:
+        """What a later round of a long loop gets: like `item`, its value no longer known."""
+        if isinstance(item, (int, float)) and not isinstance(item, bool):
+            return Number()
+        if isinstance(item, Seq) and item.kind == "tuple":
+            return Seq("tuple", [self.some_item(iterable, inner) for inner in item.items])
+        return item
+
+    def do_while(self, node: ast.While) -> Flow:
+        frame = self.path.frame
+        outer = frame.loops
+        run = LoopRun(node, self.path.site(node))
+        ended_by_break = False
+        end = limit = FULL_UNROLL
+        foreseeing = True
+        try:
+            while True:
+                number = run.number
+                frame.loops = (*outer, (run, number))
+                known = self.path.truth(self.language.evaluate(node.test))
+                if known is False:
+                    break
+                if not known or isinstance(node.test, ast.Constant):
+                    limit = UNKNOWN_ROUNDS + 1
+                if number >= limit:
+                    target = self.next_round(run) if foreseeing else None
+                    if target is not None:
+                        self.skip(run, target - number)
+                        number = target
+                        end = number + 1
+                        frame.loops = (*outer, (run, number))
+                    elif foreseeing:
+                        foreseeing = False
+                        end = number + self.later_rounds(run)
+                    if number >= end:
+                        self.cut_off(run)
+                        break
+                run.number = number + 1
+                status = yield from self.language.block(node.body)
+                if status is BREAK:
+                    ended_by_break = True
+                    break
+                if status is not None and status is not CONTINUE:
+                    return status
+        finally:
+            frame.loops = outer
+            self.loop_ended(run)
+        if not ended_by_break and node.orelse:
+            return (yield from self.language.block(node.orelse))
+        return None
+
+    def loop_ended(self, run: LoopRun) -> None:
+        """Hook: a loop is over."""
+
+
+class Rows:
+    """The items of a loop; where only the first of them are listed, the others are like the last one."""
+
+    def __init__(self, items: Iterator[Any], length: int | None, goes_on: bool) -> None:
+        self.items = items
+        self.left = MANY if length is None else length
+        self.is_generator = length == MANY
+        self.goes_on = goes_on if length is None else length != MANY
+        self.listed: list[Any] = []
+        self.beyond = 0
+
+    def take(self, count: int = 1) -> Any:
+        """The next item, or the one `count` further on; what is skipped is gone."""
+        item: Any = NO_MORE
+        self.left -= count
+        for _ in range(count):
+            item = next(self.items, NO_MORE)
+            if item is NO_MORE or (self.listed and is_blurred(self.listed[-1], item)):
+                self.beyond += 1
+            else:
+                self.listed = [*self.listed[-1:], item]
+        if not self.beyond or (item is NO_MORE and (self.left < 0 or not self.goes_on)) or not self.listed:
+            return item
+        return continued(self.listed[0], self.listed[-1], self.beyond)
+
+    def go_on(self) -> Any:
+        """There are more items after all."""
+        self.goes_on = True
+        return continued(self.listed[0], self.listed[-1], self.beyond) if self.listed else NO_MORE
+
+
+def is_blurred(before: Any, item: Any) -> bool:
+    """Whether a number is no longer known that was known in the item before."""
+    if isinstance(before, Seq) and isinstance(item, Seq):
+        return any(is_blurred(one, other) for one, other in zip(before.items, item.items))
+    return type(before) is int and isinstance(item, Number)
+
+
+def continued(before: Any, last: Any, distance: int) -> Any:
+    """The item some places after the last one: whole numbers go on counting."""
+    if type(before) is int and type(last) is int:
+        return last + (last - before) * distance
+    if isinstance(last, Seq) and last.kind == "tuple" and isinstance(before, Seq):
+        pairs = zip(before.items, last.items)
+        return Seq("tuple", [continued(one, other, distance) for one, other in pairs])
+    return last
+
+
+def goes_on(iterable: Any) -> bool:
+    """Whether a row of unknown length may have more items than are listed: modules list their parts."""
+    return not isinstance(iterable, (Instance, Layer))
+
+
+def holds_objects(item: Any) -> bool:
+    """Whether a loop variable stands for a parameter or module of its own."""
+    if isinstance(item, Seq):
+        return any(holds_objects(inner) for inner in item.items[:8])
+    if isinstance(item, Tensor):
+        return item.is_leaf and item.requires_grad is not False
+    return isinstance(item, (Layer, Instance))

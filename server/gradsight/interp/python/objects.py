@@ -1,0 +1,450 @@
+"""Attributes, items and methods of Python's own objects: instances, classes, modules, text, numbers."""
+
+from __future__ import annotations
+
+import ast
+from itertools import islice
+from typing import Any
+
+from gradsight.interp.python.containers import known_slice
+from gradsight.interp.python.definitions import nonlocal_names
+from gradsight.interp.python.function_objects import FunctionObjects
+from gradsight.interp.python.statements import contains_yield
+from gradsight.model.tensors import Tensor
+from gradsight.model.trace import ClassTensorRead, ForwardCalled, ItemStoring
+from gradsight.model.values import (
+    MISSING,
+    AbsentGrad,
+    Array,
+    Bound,
+    ClassValue,
+    External,
+    Function,
+    Instance,
+    Layer,
+    Mapping,
+    Method,
+    Number,
+    Opaque,
+    Partial,
+    PythonModule,
+    Seq,
+    Slice,
+    Stream,
+    Super,
+    Unknown,
+    cuts_of,
+    is_constant,
+)
+
+TEXT_RESULTS = {
+    "split": "list", "rsplit": "list", "splitlines": "list", "partition": "tuple", "rpartition": "tuple",
+}  # fmt: skip
+SAFE_TEXT = {"lower", "upper", "strip", "lstrip", "rstrip", "startswith", "endswith", "replace", "split", "join", "title",
+             "format", "count", "find", "index", "isdigit", "isalpha", "capitalize", "zfill", "rsplit", "partition"}  # fmt: skip
+
+
+class Objects(FunctionObjects):
+    """Attribute and item access, and method calls on built-in containers."""
+
+    # -- attributes --------------------------------------------------------------------------------------------------
+
+    def get_attribute(self, owner: Any, name: str, node: ast.AST) -> Any:
+        kind = type(owner)
+        if kind is External:
+            return self.libraries.external_attribute(owner, name)
+        if kind is Tensor:
+            return self.autograd.tensor_attribute(owner, name, node)
+        if kind is Instance:
+            return self.instance_attribute(owner, name, node)
+        if kind is Layer:
+            return self.nn.layer_attribute(owner, name, node)
+        if kind is Unknown:
+            return self.unknown_attribute(owner, name, node)
+        if kind is PythonModule:
+            return self.libraries.module_attribute(owner, name)
+        if kind is ClassValue:
+            value, _ = owner.find(name)
+            if value is MISSING:
+                return self.class_attribute(owner, name)
+            if isinstance(value, Function) and value.binding == "class":
+                return Method(value, owner)
+            return value
+        if kind is AbsentGrad:
+            self.autograd.absent_grad_used(owner, node)
+            return Unknown("attribute of None")
+        if kind is Opaque:
+            return self.libraries.opaque_attribute(owner, name, node)
+        if kind is Seq and name == "maxlen" and owner.maxlen is not None:
+            return owner.maxlen
+        if kind is Seq and owner.fields is not None and name in owner.fields:
+            position = owner.fields.index(name)
+            if position < len(owner.items):
+                return owner.items[position]
+        if kind is Super:
+            return self.super_attribute(owner, name, node)
+        if kind is Function or kind is Method:
+            function = owner if kind is Function else owner.function
+            if isinstance(function, Function):
+                return self.function_attribute(function, name)
+            return Unknown("attribute of a function", "text" if name == "__name__" else "")
+        if kind is Array:
+            if name == "shape":
+                return owner.shape if owner.shape is not None else Unknown("shape of an array")
+            if name == "T":
+                return Array(owner.tensor, owner.cuts)
+        if kind is Slice:
+            return getattr(owner, name, None)
+        if isinstance(owner, (int, float)) and name in ("real", "imag"):
+            return getattr(owner, name)
+        return Bound(owner, name)
+
+    def instance_attribute(self, owner: Instance, name: str, node: ast.AST) -> Any:
+        if owner.cls.intercepts:
+            found = self.intercepted_read(owner, name, node)
+            if found is not MISSING:
+                return found
+        return self.stored_attribute(owner, name, node)
+
+    def stored_attribute(self, owner: Instance, name: str, node: ast.AST) -> Any:
+        """What an object holds, or its class, or nn.Module, or what `__getattr__` makes of the name."""
+        attributes = owner.attributes
+        if name in attributes:
+            return attributes[name]
+        value, _ = owner.cls.find(name)
+        if value is not MISSING:
+            if type(value) is Tensor:
+                self.path.tell(ClassTensorRead(value, owner, name, node))
+            return self.language.bind_method(value, owner, owner.cls)
+        if name == "__class__":
+            return owner.cls
+        if name == "__dict__":
+            return self.attributes_dict(owner)
+        if owner.module is not None:
+            found = self.nn.module_member(owner, name, node)
+            if found is not MISSING:
+                return found
+        dynamic = self.missing_read(owner, name, node)
+        if dynamic is not MISSING:
+            return dynamic
+        if owner.open or self.has_dynamic_attributes(owner):
+            unknown = Unknown(f"attribute {name} set outside what is known")
+            attributes[name] = unknown
+            return unknown
+        if owner.cls.kind == "tuple" and name in ("_replace", "_asdict", "_fields"):
+            return Bound(owner, name)
+        unknown = self.path.gap(f"attribute {name} was never seen being set", node)
+        attributes[name] = unknown
+        return unknown
+
+    def has_dynamic_attributes(self, owner: Instance) -> bool:
+        return owner.cls.find("__getattr__")[0] is not MISSING
+
+    def super_attribute(self, owner: Super, name: str, node: ast.AST) -> Any:
+        receiver = owner.receiver
+        cls = receiver.cls if isinstance(receiver, Instance) else owner.owner
+        lineage = cls.lineage() if isinstance(cls, ClassValue) else []
+        after = lineage[lineage.index(owner.owner) + 1 :] if owner.owner in lineage else lineage
+        for position, ancestor in enumerate(after):
+            if isinstance(ancestor, ClassValue) and name in ancestor.namespace:
+                return self.language.bind_method(ancestor.namespace[name], receiver, cls)
+            if (
+                name == "__init__"
+                and isinstance(ancestor, External)
+                and ancestor.path.startswith("torch.nn.")
+            ):
+                # nn.Module comes before a mixin that does not derive from it, and calls no further.
+                later = [other for other in after[position + 1 :] if isinstance(other, ClassValue)]
+                if not any(ancestor in other.lineage() for other in later):
+                    break
+        return Bound(owner, name)
+
+    def class_attribute(self, owner: ClassValue, name: str) -> Any:
+        if name == "__name__":
+            return owner.name
+        if owner.kind == "enum":
+            return Unknown("enumeration member")
+        return Bound(owner, name)
+
+    def unknown_attribute(self, owner: Unknown, name: str, node: ast.AST) -> Any:
+        if owner.tensor is not None:
+            return self.autograd.tensor_attribute(owner.tensor, name, node)
+        return owner.derived(("attr", name), f"attribute {name} of an unknown value")
+
+    def set_attribute(
+        self, owner: Any, name: str, value: Any, node: ast.AST, augmented: bool = False
+    ) -> None:
+        kind = type(owner)
+        if kind is Instance:
+            self.set_instance_attribute(owner, name, value, node)
+        elif kind is Layer:
+            self.nn.set_module_attribute(owner, name, value, node)
+            owner.attributes[name] = value
+        elif kind is Tensor:
+            self.autograd.set_tensor_attribute(owner, name, value, node, augmented)
+        elif kind is ClassValue:
+            if has_metaclass(owner):
+                value = self.path.gap("attribute of a class whose metaclass may change it", node)
+            owner.namespace[name] = value
+            owner.note_intercepted()
+        elif kind is Unknown:
+            if owner.tensor is not None:
+                self.autograd.set_tensor_attribute(owner.tensor, name, value, node, augmented)
+                return
+            if owner.answers is None:
+                owner.answers = {}
+            owner.answers[("attr", name)] = value
+        elif kind is Opaque:
+            self.libraries.set_opaque_attribute(owner, name, value, node)
+        elif kind is PythonModule:
+            owner.namespace[name] = value
+        elif kind is Function:
+            owner.attributes = {**(owner.attributes or {}), ("attr", name): value}
+            if "yields" not in owner.attributes:
+                owner.attributes["yields"] = contains_yield(owner.node)
+                owner.attributes["nonlocal"] = nonlocal_names(owner.node)
+        elif kind is AbsentGrad:
+            self.autograd.absent_grad_used(owner, node)
+
+    # -- items -------------------------------------------------------------------------------------------------------
+
+    def get_item(self, owner: Any, index: Any, node: ast.AST) -> Any:
+        kind = type(owner)
+        if kind is Tensor:
+            return self.autograd.tensor_item(owner, index, node)
+        if kind is Seq:
+            return self.sequence_item(owner, index, node)
+        if kind is Mapping:
+            return self.mapping_item(owner, index)
+        if kind is Layer:
+            return self.nn.layer_item(owner, index)
+        if kind is Instance:
+            method, _ = owner.cls.find("__getitem__")
+            if isinstance(method, Function):
+                return self.language.call_function(method, [owner, index], {}, node)
+            if owner.cls.kind == "tuple" and isinstance(index, int):
+                values = list(owner.attributes.values())
+                return values[index] if -len(values) <= index < len(values) else Unknown("index out of range")
+            if owner.module is not None and isinstance(index, int):
+                return owner.attributes.get(str(index), Unknown("item of a module"))
+            if owner.held is not None:
+                return self.get_item(owner.held, index, node)
+            return self.path.gap("item of an object", node)
+        if kind is Unknown:
+            if owner.tensor is not None:
+                return self.autograd.tensor_item(owner.tensor, index, node)
+            if (
+                isinstance(index, Slice)
+                and isinstance(index.start, int)
+                and index.stop is None
+                and index.start >= 0
+            ):
+                rest = owner.derived(("from", index.start), "the rest of an unknown value")
+                rest.condition = self.language.compare_values(">", self.length_of(owner), index.start, node)
+                return rest
+            key = ("item", index if is_constant(index) else id(index))
+            if not is_constant(index):
+                self.path.kept_alive.append(index)
+            return owner.derived(key, "item of an unknown value")
+        if isinstance(owner, (str, bytes, range)):
+            if isinstance(index, int) and -len(owner) <= index < len(owner):
+                return owner[index]
+            if isinstance(index, Slice) and all(
+                part is None or isinstance(part, int) for part in (index.start, index.stop, index.step)
+            ):
+                return owner[slice(index.start, index.stop, index.step)]
+            return Unknown("item of a text", "text") if isinstance(owner, str) else Number()
+        if kind is Array:
+            return Array(owner.tensor, owner.cuts)
+        if kind is Opaque:
+            return self.libraries.opaque_item(owner, index, node)
+        if kind is External and owner.path == "sys.modules" and index == self.entry.module_name():
+            return self.globals_dict(node)
+        if kind is AbsentGrad:
+            self.autograd.absent_grad_used(owner, node)
+            return Unknown("item of None")
+        return self.path.gap("item of an unknown value", node)
+
+    def set_item(self, owner: Any, index: Any, value: Any, node: ast.AST) -> None:
+        self.path.tell(ItemStoring(owner, index, value))
+        self.store_item(owner, index, value, node)
+        if isinstance(owner, Mapping) and isinstance(value, Tensor):
+            self.note_entry(owner, index, value, node)
+
+    def note_entry(self, owner: Mapping, index: Any, value: Tensor, node: ast.AST) -> None:
+        storage = value.storage
+        site = value.kept_at = self.path.site(node)
+        key = self.mapping_key(index)
+        self.path.entry_epochs[id(owner), key] = storage.epoch
+        storage.stores = [*(storage.stores or []), (id(owner), storage.epoch, site)]
+        self.path.kept_alive.append(owner)
+        if key is MISSING:
+            self.path.stored_somewhere.add(site.key)
+
+    def store_item(self, owner: Any, index: Any, value: Any, node: ast.AST) -> None:
+        kind = type(owner)
+        if kind is Tensor:
+            self.autograd.write_item(owner, index, value, node)
+        elif kind is Seq:
+            if isinstance(index, int) and owner.exact and -len(owner.items) <= index < len(owner.items):
+                owner.items[index] = value
+            elif (place := known_slice(index)) is not None:
+                iterator, length = self.iterate(value)
+                owner.items[place] = list(iterator) if length is None else list(islice(iterator, 256))
+                whole = place == slice(None, None, None)
+                owner.exact = (owner.exact or whole) and length is not None and length <= 256
+            else:
+                if len(owner.items) < 8:
+                    owner.items.append(value)
+                owner.exact = False
+        elif kind is Mapping:
+            self.store_key(owner, index, value)
+        elif kind is Array:
+            self.autograd.write_array(owner, node, "item assignment")
+        elif kind is Layer:
+            key = str(index) if isinstance(index, (int, str)) else f"<{id(value)}>"
+            self.nn.set_module_attribute(owner, key, value, node)
+            owner.attributes[key] = value
+            if not isinstance(index, (int, str)):
+                owner.options["inexact"] = True
+        elif kind is Instance:
+            method, _ = owner.cls.find("__setitem__")
+            if isinstance(method, Function):
+                self.language.call_function(method, [owner, index, value], {}, node)
+            elif owner.held is not None:
+                self.set_item(owner.held, index, value, node)
+        elif kind is Unknown:
+            if owner.tensor is not None:
+                self.autograd.write_item(owner.tensor, index, value, node)
+            elif owner.answers is not None:
+                owner.answers.pop(("item", index if is_constant(index) else id(index)), None)
+        elif kind is Opaque:
+            self.libraries.set_opaque_item(owner, index, value, node)
+
+    # -- methods -----------------------------------------------------------------------------------------------------
+
+    def call_method(
+        self, receiver: Any, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        """`receiver.name(*args, **kwargs)`."""
+        kind = type(receiver)
+        if name == "forward" and (kind is Instance or kind is Layer) and receiver.module is not None:
+            self.path.tell(ForwardCalled(receiver, node))
+        if kind is Tensor:
+            return self.autograd.tensor_method(receiver, name, args, kwargs, node)
+        if kind is External:
+            return self.language.call(self.libraries.external_attribute(receiver, name), args, kwargs, node)
+        if kind is Instance:
+            return self.instance_method(receiver, name, args, kwargs, node)
+        if kind is Layer:
+            return self.nn.layer_method(receiver, name, args, kwargs, node)
+        if kind is Seq:
+            return self.sequence_method(receiver, name, args, kwargs, node)
+        if kind is Mapping:
+            return self.mapping_method(receiver, name, args, kwargs, node)
+        if kind is Unknown:
+            return self.libraries.unknown_method(receiver, name, args, kwargs, node)
+        if kind is Opaque:
+            return self.libraries.opaque_method(receiver, name, args, kwargs, node)
+        if kind is str:
+            return self.text_method(receiver, name, args, kwargs)
+        if kind is Super:
+            return self.nn.super_method(receiver, name, args, kwargs, node)
+        if kind is Array:
+            return self.autograd.array_method(receiver, name, args, kwargs, node)
+        if kind is AbsentGrad:
+            self.autograd.absent_grad_used(receiver, node)
+            return Unknown("method of None")
+        if kind is ClassValue:
+            return self.class_method(receiver, name, args, kwargs, node)
+        if kind is PythonModule:
+            return self.language.call(self.get_attribute(receiver, name, node), args, kwargs, node)
+        if kind is Number and name == "backward" and receiver.cuts:
+            # Python refuses what a tensor without a graph would refuse, for the same reason.
+            plain = Tensor(self.path.site(node), shape=())
+            plain.cuts = receiver.cuts
+            return self.autograd.tensor_method(plain, name, args, kwargs, node)
+        if kind is Number or isinstance(receiver, (int, float)):
+            if name in ("item", "tolist", "real"):
+                return receiver
+            return Number(cuts_of(receiver))
+        if kind is Stream:
+            if name in ("__next__", "send"):
+                return next(receiver.iterator, Unknown("end of an iterator"))
+            return None
+        if kind is Partial or kind is Function or kind is Method:
+            target = receiver.function if kind is Method else receiver
+            return self.function_method(target, name, args, kwargs, node)
+        return self.nn.unknown_result(f"method {name} of an unknown value", args, kwargs, node)
+
+    def instance_method(
+        self, receiver: Instance, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        if name in receiver.attributes:
+            return self.language.call(receiver.attributes[name], args, kwargs, node)
+        value, _ = receiver.cls.find(name)
+        if value is not MISSING:
+            return self.language.call(
+                self.language.bind_method(value, receiver, receiver.cls), args, kwargs, node
+            )
+        if receiver.module is not None:
+            return self.nn.module_method(receiver, name, args, kwargs, node)
+        if receiver.cls.kind == "tuple":
+            if name == "_replace":
+                copy = Instance(receiver.cls, self.path.site(node))
+                copy.attributes = {**receiver.attributes, **kwargs}
+                return copy
+            if name == "_asdict":
+                return Mapping(dict(receiver.attributes))
+        if receiver.held is not None:
+            return self.call_method(receiver.held, name, args, kwargs, node)
+        guard = self.language.guard_of(receiver, node)
+        if guard is not None:
+            inherited = self.language.guard_method(receiver, guard, name, args, kwargs, node)
+            if inherited is not MISSING:
+                return inherited
+        return self.nn.unknown_result(
+            f"method {name} from outside what is known", [receiver, *args], kwargs, node
+        )
+
+    def class_method(
+        self, receiver: ClassValue, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        if receiver.kind == "autograd" and name == "apply":
+            return self.libraries.apply_custom_function(receiver, args, kwargs, node)
+        value, _ = receiver.find(name)
+        if isinstance(value, Function):
+            if value.binding == "class":
+                return self.language.call_function(value, [receiver, *args], kwargs, node)
+            return self.language.call_function(value, args, kwargs, node)
+        if value is not MISSING:
+            return self.language.call(value, args, kwargs, node)
+        if name in ("_make",) and args:
+            return self.language.instantiate(receiver, list(self.iterate(args[0])[0]), {}, node)
+        for ancestor in receiver.lineage():
+            if isinstance(ancestor, External) and args and isinstance(args[0], Instance):
+                return self.nn.super_method(Super(receiver, args[0]), name, args[1:], kwargs, node)
+        return self.nn.unknown_result(f"class method {name} from outside what is known", args, kwargs, node)
+
+    def text_method(self, receiver: str, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if name in SAFE_TEXT and not kwargs and all(is_constant(arg) for arg in args):
+            try:
+                result = getattr(receiver, name)(*args)
+            except Exception:
+                return Unknown("text", "text")
+            if isinstance(result, (list, tuple)):
+                return Seq(TEXT_RESULTS.get(name, "list"), list(result))
+            return result
+        if name in ("split", "rsplit", "splitlines"):
+            return Seq("list", [Unknown("text", "text")], exact=False)
+        return Unknown("text", "text")
+
+
+def has_metaclass(cls: ClassValue) -> bool:
+    """Whether the class, or one it derives from, names a metaclass of its own."""
+    return any(
+        keyword.arg == "metaclass" and not ast.unparse(keyword.value).endswith("ABCMeta")
+        for ancestor in cls.lineage()
+        if isinstance(ancestor, ClassValue) and ancestor.node is not None
+        for keyword in ancestor.node.keywords
+    )

@@ -1,0 +1,496 @@
+"""Statements.  Compound ones are generators, so that a `yield` of the analysed code can suspend them.
+
+Executing a block returns a *status*: None (went through), BREAK, CONTINUE or a `Returned`.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.path_state import PathEnded, PathState, RaisedError
+from gradsight.interp.python.assignment import Assignment
+from gradsight.interp.python.expected_errors import expects_error, waits_for_error
+from gradsight.interp.python.loops import BREAK, CONTINUE, Flow, LoopRun, leaves_block
+from gradsight.interp.syntax import remembered
+from gradsight.model.tensors import Tensor
+from gradsight.model.trace import Assigned, Assigning, ResultDropped
+from gradsight.model.values import (
+    MISSING,
+    Array,
+    Bound,
+    ClassValue,
+    External,
+    Function,
+    Instance,
+    Layer,
+    Mapping,
+    Method,
+    Native,
+    Negated,
+    Opaque,
+    Scope,
+    Seq,
+    Unknown,
+    is_constant,
+)
+
+
+class Returned:
+    """A return statement was reached."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Statements(Assignment):
+    """Execution of statements."""
+
+    def __init__(self, path: PathState) -> None:
+        super().__init__(path)
+        self.simple_statements: dict[type, Any] = self.simple_table()
+        self.compound_statements: dict[type, Any] = self.compound_table()
+        self.class_functions: list[Function] = []
+        """Functions of classes that are being executed: a decorator may hide them inside another function."""
+
+    def execute(self, body: list[ast.stmt]) -> Any:
+        """Run a block that does not yield."""
+        flow = self.block(body)
+        try:
+            while True:
+                next(flow)
+        except StopIteration as stop:
+            return stop.value
+
+    def block(self, body: list[ast.stmt]) -> Flow:
+        """Run statements in order until one leaves the block."""
+        simple = self.simple_statements
+        for statement in body:
+            self.path.budget -= 1
+            if self.path.budget < 0:
+                self.path.spend(0)
+            self.path.node = statement
+            kind = type(statement)
+            action = simple.get(kind)
+            if action is not None:
+                status = action(statement)
+            else:
+                compound = self.compound_statements.get(kind)
+                if compound is None:
+                    continue
+                status = yield from compound(statement)
+            if status is not None:
+                return status
+        return None
+
+    def simple_table(self) -> dict[type, Any]:
+        table: dict[type, Any] = {
+            ast.Assign: self.do_assign,
+            ast.AugAssign: self.do_augmented,
+            ast.AnnAssign: self.do_annotated,
+            ast.Return: self.do_return,
+            ast.Pass: self.do_nothing,
+            ast.Import: lambda node: self.libraries.do_import(node),
+            ast.ImportFrom: lambda node: self.libraries.do_import_from(node),
+            ast.FunctionDef: self.do_function,
+            ast.AsyncFunctionDef: self.do_function,
+            ast.ClassDef: self.do_class,
+            ast.Delete: self.do_delete,
+            ast.Global: self.do_global,
+            ast.Nonlocal: self.do_nothing,
+            ast.Assert: self.do_assert,
+            ast.Raise: self.do_raise,
+            ast.Break: self.do_break,
+            ast.Continue: self.do_continue,
+        }
+        return table
+
+    def compound_table(self) -> dict[type, Any]:
+        table: dict[type, Any] = {
+            ast.Expr: self.do_expression,
+            ast.If: self.do_if,
+            ast.For: lambda node: self.loops.do_for(node),
+            ast.AsyncFor: lambda node: self.loops.do_for(node),
+            ast.While: lambda node: self.loops.do_while(node),
+            ast.With: self.do_with,
+            ast.AsyncWith: self.do_with,
+            ast.Try: self.do_try,
+            ast.Match: self.do_match,
+        }
+        star = getattr(ast, "TryStar", None)
+        if star is not None:
+            table[star] = self.do_try
+        return table
+
+    # -- simple statements -------------------------------------------------------------------------------------------
+
+    def do_nothing(self, node: ast.stmt) -> Any:
+        return None
+
+    def do_break(self, node: ast.stmt) -> Any:
+        return BREAK
+
+    def do_continue(self, node: ast.stmt) -> Any:
+        return CONTINUE
+
+    def do_return(self, node: ast.Return) -> Any:
+        self.path.frame.exit = node
+        return Returned(self.evaluate(node.value) if node.value is not None else None)
+
+    def do_assign(self, node: ast.Assign) -> Any:
+        newest = self.path.numbering.last
+        self.path.tell(Assigning(node))
+        value = self.evaluate(node.value)
+        if type(value) is int and self.path.frame.loops:
+            self.loops.note_recount(node, value)
+        for target in node.targets:
+            self.assign(target, value)
+        if self.after_assign is not None:
+            self.after_assign(node, value)
+        self.path.tell(Assigned(node, newest))
+        return None
+
+    after_assign: Any = None
+
+    def do_annotated(self, node: ast.AnnAssign) -> Any:
+        if node.value is not None:
+            self.assign(node.target, self.evaluate(node.value))
+        return None
+
+    def do_augmented(self, node: ast.AugAssign) -> Any:
+        target = node.target
+        operand = self.evaluate(node.value)
+        if isinstance(target, ast.Name):
+            current = self.load_name(target)
+            result = self.autograd.augment(node, current, operand)
+            self.assign(target, result)
+            self.loops.note_count(self.namespace_of(target.id), target.id, current, result)
+        elif isinstance(target, ast.Attribute):
+            owner = self.evaluate(target.value)
+            current = self.objects.get_attribute(owner, target.attr, target)
+            result = self.autograd.augment(node, current, operand)
+            self.objects.set_attribute(owner, target.attr, result, target, augmented=True)
+            self.loops.note_count(owner, target.attr, current, result)
+        elif isinstance(target, ast.Subscript):
+            owner = self.evaluate(target.value)
+            index = self.evaluate_index(target.slice)
+            if isinstance(owner, Tensor):
+                self.autograd.augment_item(node, owner, index, operand)
+            else:
+                current = self.objects.get_item(owner, index, target)
+                result = self.autograd.augment(node, current, operand)
+                if not isinstance(owner, Array):
+                    self.objects.set_item(owner, index, result, target)
+                if isinstance(owner, Mapping):
+                    self.loops.note_count(owner, index, current, result)
+        return None
+
+    def do_delete(self, node: ast.Delete) -> Any:
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                self.path.frame.namespace.pop(target.id, None)
+            elif isinstance(target, ast.Subscript):
+                owner = self.evaluate(target.value)
+                index = self.evaluate_index(target.slice)
+                if isinstance(owner, Mapping):
+                    self.objects.delete_key(owner, index)
+                elif isinstance(owner, Seq):
+                    self.objects.delete_items(owner, index)
+            elif isinstance(target, ast.Attribute):
+                owner = self.evaluate(target.value)
+                if isinstance(owner, (Instance, Layer)):
+                    self.objects.delete_attribute(owner, target.attr, target)
+                elif isinstance(owner, Tensor) and target.attr == "grad":
+                    # torch takes `del p.grad` for `p.grad = None`.
+                    self.objects.set_attribute(owner, "grad", None, target)
+        return None
+
+    def do_global(self, node: ast.Global) -> Any:
+        names = self.path.frame.global_names
+        if names is None:
+            names = self.path.frame.global_names = set()
+        names.update(node.names)
+        return None
+
+    def do_assert(self, node: ast.Assert) -> Any:
+        self.suppose(self.evaluate(node.test), True)
+        return None
+
+    def suppose(self, value: Any, outcome: bool) -> None:
+        """From here on the path takes the condition for granted."""
+        while isinstance(value, Negated):
+            outcome = not outcome
+            value = value.value
+        if isinstance(value, Unknown) and value.condition is not None:
+            value = value.condition
+        if isinstance(value, Unknown) and id(value) not in self.path.decided:
+            self.path.decided[id(value)] = outcome
+            self.path.kept_alive.append(value)
+            self.path.learn(value, outcome)
+
+    def do_raise(self, node: ast.Raise) -> Any:
+        value = self.evaluate(node.exc) if node.exc is not None else None
+        raise RaisedError(value)
+
+    def do_expression(self, node: ast.Expr) -> Flow:
+        value = node.value
+        if isinstance(value, ast.Yield):
+            sent = self.evaluate(value.value) if value.value is not None else None
+            yield sent
+        elif isinstance(value, ast.YieldFrom):
+            yield from self.objects.iterate(self.evaluate(value.value))[0]
+        elif not isinstance(value, (ast.Constant, ast.Name)):
+            result = self.evaluate(value)
+            if isinstance(value, ast.Attribute):
+                self.method_named(value, result)
+            elif isinstance(result, Tensor) and isinstance(value, ast.Call):
+                self.path.tell(ResultDropped(value, result))
+        return None
+
+    def method_named(self, node: ast.Attribute, value: Any) -> None:
+        if isinstance(value, Bound):
+            self.path.named_methods.append((node.attr, self.path.site(node)))
+
+    # -- definitions -------------------------------------------------------------------------------------------------
+
+    def do_function(self, node: Any) -> Any:
+        value = self.make_function(node)
+        if self.path.frame.name == "<class>":
+            self.class_functions.append(value)
+        for decorator in reversed(node.decorator_list):
+            value = self.decorate(decorator, value)
+        self.bind(node.name, value)
+        return None
+
+    def make_function(self, node: Any) -> Function:
+        arguments = node.args
+        defaults = [self.evaluate(default) for default in arguments.defaults]
+        keyword_defaults = {
+            argument.arg: self.evaluate(default)
+            for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults)
+            if default is not None
+        }
+        return Function(node, self.closure_scope(), self.path.frame.unit, defaults, keyword_defaults)
+
+    def closure_scope(self) -> Scope:
+        """The scope a nested function closes over; a class body is not part of it."""
+        scope: Scope = self.path.frame.scope
+        return scope.outer if self.path.frame.name == "<class>" and scope.outer is not None else scope
+
+    def do_class(self, node: ast.ClassDef) -> Any:
+        bases = [self.evaluate(base) for base in node.bases if not isinstance(base, ast.Starred)]
+        value = self.make_class(node, bases)
+        for decorator in reversed(node.decorator_list):
+            value = self.decorate_class(decorator, value)
+        self.bind(node.name, value)
+        return None
+
+    # -- branches ----------------------------------------------------------------------------------------------------
+
+    def do_if(self, node: ast.If) -> Flow:
+        condition = self.evaluate(node.test)
+        known = self.path.truth(condition)
+        if known is not None and self.path.guarded_by(condition) is None:
+            if self.path.frame.loops:
+                self.loops.arm_chosen(node, known)
+            return (yield from self.block(node.body if known else node.orelse))
+        default = not (leaves_block(node.body) and not node.orelse)
+        choice = self.path.decide(condition, node, default)
+        self.path.arms.add((node, choice))
+        frame = self.path.frame
+        before = frame.guards
+        key = self.path.guarded_by(condition)
+        if key not in before:
+            frame.guards = (*before, key)
+        try:
+            return (yield from self.block(node.body if choice else node.orelse))
+        finally:
+            frame.guards = before
+
+    def do_match(self, node: ast.Match) -> Flow:
+        subject = self.evaluate(node.subject)
+        for case in node.cases:
+            outcome = self.match_pattern(case.pattern, subject)
+            if outcome is True and case.guard is not None:
+                outcome = self.evaluate(case.guard)
+            if self.path.decide(outcome, case.pattern):
+                return (yield from self.block(case.body))
+        return None
+
+    def match_pattern(self, pattern: ast.pattern, subject: Any) -> Any:
+        """True, False or an unknown condition; names in the pattern are bound."""
+        if isinstance(pattern, ast.MatchValue):
+            value = self.evaluate(pattern.value)
+            if self.path.frame.loops:
+                self.loops.note_comparison(ast.Eq, pattern, pattern.value, subject, value)
+            return self.compare_values("==", subject, value, pattern)
+        if isinstance(pattern, ast.MatchSingleton):
+            return self.compare_values("is", subject, pattern.value, pattern)
+        if isinstance(pattern, ast.MatchAs):
+            outcome = True if pattern.pattern is None else self.match_pattern(pattern.pattern, subject)
+            if pattern.name:
+                self.bind(pattern.name, subject)
+            return outcome
+        if isinstance(pattern, ast.MatchOr):
+            outcomes = [self.match_pattern(choice, subject) for choice in pattern.patterns]
+            if any(outcome is True for outcome in outcomes):
+                return True
+            unknown = [outcome for outcome in outcomes if outcome is not False]
+            return self.any_of(unknown) if unknown else False
+        if isinstance(pattern, ast.MatchSequence):
+            outcome = self.match_sequence(pattern.patterns, subject)
+            if outcome is not None:
+                return outcome
+        for inner in ast.walk(pattern):
+            name = getattr(inner, "name", None)
+            if isinstance(inner, (ast.MatchAs, ast.MatchStar)) and name:
+                self.bind(name, self.path.gap("bound by a structural pattern"))
+        return self.path.gap("structural pattern")
+
+    def match_sequence(self, patterns: list[ast.pattern], subject: Any) -> Any:
+        """A pattern of items held against a list or tuple that is known; None where it is not."""
+        if is_constant(subject) or isinstance(subject, Mapping):
+            return False
+        if not isinstance(subject, Seq) or not subject.exact or subject.kind not in ("list", "tuple"):
+            return None
+        items = subject.items
+        stars = [index for index, part in enumerate(patterns) if isinstance(part, ast.MatchStar)]
+        if len(items) < len(patterns) - len(stars) or (not stars and len(items) > len(patterns)):
+            return False
+        outcomes = []
+        for index, part in enumerate(patterns):
+            behind = len(patterns) - index
+            if isinstance(part, ast.MatchStar):
+                taken = items[index : len(items) - behind + 1]
+                if part.name:
+                    self.bind(part.name, Seq("list", list(taken), True, self.path.site(part)))
+            else:
+                after_star = bool(stars) and index > stars[0]
+                outcomes.append(self.match_pattern(part, items[-behind if after_star else index]))
+        if any(outcome is False for outcome in outcomes):
+            return False
+        undecided = [outcome for outcome in outcomes if outcome is not True]
+        return undecided[0] if undecided else True
+
+    # -- with and try ------------------------------------------------------------------------------------------------
+
+    def do_with(self, node: Any) -> Flow:
+        exits: list[Any] = []
+        frame = self.path.frame
+        status: Any = None
+        failed: RaisedError | None = None
+        before = frame.expecting
+        waits = False
+        try:
+            for item in node.items:
+                context = self.evaluate(item.context_expr)
+                value, leave = self.enter_context(context, item.context_expr)
+                exits.append(leave)
+                if waits_for_error(item.context_expr, context):
+                    waits = True
+                    frame.expecting = "specific"
+                if item.optional_vars is not None:
+                    self.assign(item.optional_vars, value)
+            status = yield from self.block(node.body)
+        except RaisedError as error:
+            failed = error
+        finally:
+            self.path.frame = frame
+            frame.expecting = before
+            for leave in reversed(exits):
+                if leave is not None:
+                    leave()
+        if failed is not None:
+            if waits or any(getattr(leave, "suppresses", False) for leave in exits):
+                return None
+            raise failed
+        return status
+
+    def do_try(self, node: Any) -> Flow:
+        frame = self.path.frame
+        status: Any = None
+        before = frame.expecting
+        try:
+            try:
+                frame.expecting = expects_error(node) or before
+                try:
+                    status = yield from self.block(node.body)
+                finally:
+                    frame.expecting = before
+                if status is None and node.orelse:
+                    status = yield from self.block(node.orelse)
+            except RaisedError as error:
+                self.path.frame = frame
+                handler = self.handler_for(node.handlers, error)
+                if handler is None:
+                    raise
+                if handler.name:
+                    self.bind(handler.name, error.value)
+                status = yield from self.block(handler.body)
+        except PathEnded:
+            raise
+        except RaisedError:
+            self.path.frame = frame
+            if node.finalbody:
+                yield from self.block(node.finalbody)
+            raise
+        if node.finalbody:
+            late = yield from self.block(node.finalbody)
+            if late is not None:
+                return late
+        return status
+
+    def handler_for(self, handlers: list[ast.ExceptHandler], error: RaisedError) -> ast.ExceptHandler | None:
+        """The handler that takes the error; one whose type is not known is taken to fit."""
+        raised = error.value
+        name = ""
+        if isinstance(raised, Opaque) and raised.kind == "exception":
+            name = raised.path
+        elif isinstance(raised, External):
+            name = raised.path.rpartition(".")[2]
+        elif isinstance(raised, Instance):
+            name = raised.cls.name
+        for handler in handlers:
+            if handler.type is None:
+                return handler
+            names = [
+                getattr(part, "id", getattr(part, "attr", ""))
+                for part in (handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type])
+            ]
+            if not name or name in names or "Exception" in names or "BaseException" in names:
+                return handler
+        return None
+
+
+def contains_yield(node: ast.AST) -> bool:
+    """Whether the function's own body yields."""
+    return bool(remembered(node, "contains_yield", _contains_yield))
+
+
+def _contains_yield(node: ast.AST) -> bool:
+    body = getattr(node, "body", [])
+    todo: list[ast.AST] = list(body) if isinstance(body, list) else [body]
+    while todo:
+        current = todo.pop()
+        if isinstance(current, (ast.Yield, ast.YieldFrom)):
+            return True
+        if isinstance(current, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            continue
+        todo.extend(ast.iter_child_nodes(current))
+    return False
+
+
+__all__ = [
+    "BREAK",
+    "CONTINUE",
+    "MISSING",
+    "ClassValue",
+    "LoopRun",
+    "Method",
+    "Native",
+    "Returned",
+    "Statements",
+    "contains_yield",
+]

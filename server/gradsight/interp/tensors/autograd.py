@@ -1,0 +1,583 @@
+"""Recording: what an operator call does to storages and to the graph, told by the case that applies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradsight.interp.path_state import PathState
+from gradsight.interp.tensors.autograd_floor import AutogradFloor
+from gradsight.interp.tensors.einsum import COPIED, KEPT, factors_kept
+from gradsight.interp.tensors.fact_selection import PLAIN, dtype_name
+from gradsight.interp.tensors.layouts import (
+    DENSE_VIEWS,
+    TWISTS,
+    equal_parts,
+    keeps_layout,
+    leads,
+    merges,
+    repeats,
+)
+from gradsight.interp.tensors.regions import index_meant, region_of
+from gradsight.interp.tensors.shapes import infer_shape
+from gradsight.model.sites import Site, Syntax
+from gradsight.model.tensors import (
+    IGNORANT,
+    INTEGRAL,
+    NO_CUTS,
+    Cut,
+    Maybe,
+    Node,
+    RequiresGrad,
+    Saved,
+    Tensor,
+    any_requires_grad,
+)
+from gradsight.model.trace import (
+    CutByMode,
+    InferenceSaved,
+    Iterated,
+    OutdatedViewUsed,
+    OutRefused,
+    Read,
+    Used,
+)
+from gradsight.model.values import (
+    AbsentGrad,
+    Array,
+    Instance,
+    Mapping,
+    Number,
+    Opaque,
+    Seq,
+    Unknown,
+    cuts_of,
+    tensors_in,
+)
+from gradsight.ops.fact import Case, Output, Save
+
+
+class Recorder(AutogradFloor):
+    """Makes results, views and graph nodes."""
+
+    def __init__(self, path: PathState) -> None:
+        super().__init__(path)
+        self.refused_writes: set[Any] = set()
+        """Places of writes that torch refused: nothing comes after them."""
+
+    def record(self, op: str, case: Case, bound: dict[str, Any], node: Syntax, certain: bool = True) -> Any:
+        """Do what the case says with the bound arguments."""
+        self.path.tick += 1
+        site = self.path.site(node)
+        operands, ignorant, cuts = self.operands_of(bound, node)
+        is_open = ignorant and any(brings_graph(value) for value in bound.values())
+        flags: dict[str, RequiresGrad] = {}
+        for name, tensor in operands:
+            flag = tensor.needs_grad() if tensor.dtype not in INTEGRAL else False
+            known = flags.get(name, False)
+            flags[name] = any_requires_grad([known, flag]) if known is not False else flag
+        wants: RequiresGrad = any_requires_grad([*flags.values(), *([IGNORANT] if ignorant else [])])
+        recording = wants if self.path.grad_mode and not self.path.inference else False
+        if case.refuses and self.path.grad_mode:
+            self.check_refused(op, case, flags, site)
+        out = bound.get("out")
+        if out is not None and recording is not False and isinstance(out, (Tensor, Seq)):
+            self.out_refused(op, recording, site)
+            recording = False
+        if case.writes:
+            targets = [
+                bound[name]
+                for name in case.writes
+                if isinstance(bound.get(name), Tensor) and in_place(name, case)
+            ]
+            if targets:
+                return self.record_write(
+                    op, case, bound, targets, operands, flags, recording, cuts, site, certain
+                )
+        if wants is not False and recording is False:
+            cuts = cuts | self.mode_cut(op, operands, site)
+        results = [
+            self.make_result(op, output, bound, operands, recording, cuts, site, wants, certain)
+            for output in (case.outputs or (PLAIN,))
+        ]
+        self.attach_node(op, case, bound, operands, flags, results, recording, site, certain)
+        if is_open:
+            for result in results:
+                if isinstance(result, Tensor) and result.node is not None:
+                    result.node.open = True
+        if case.writes:
+            self.write_own_tensors(op, case, bound, site)
+        if (
+            case.sequence
+            or case.returns == "sequence"
+            or (case.outputs and all(output.one_of_many for output in case.outputs))
+        ):
+            return self.sequence_result(op, results[0], bound)
+        if case.returns == "number":
+            return Number(cuts)
+        if case.returns in ("object", "none"):
+            return Unknown(f"result of {op}") if case.returns == "object" else None
+        if case.structure:
+            return nested(case.structure, results)
+        if len(results) == 1 and case.returns != "tuple":
+            return results[0]
+        several = Seq("tuple", list(results), True, site)
+        several.fields = FIELDS.get(op) or (("values", "indices") if len(results) == 2 else None)
+        return several
+
+    def out_refused(self, op: str, recording: RequiresGrad, site: Site) -> None:
+        """`out=` does not support autograd: torch refuses when an argument requires grad."""
+        if isinstance(recording, Maybe) and recording.weak:
+            return
+        premise = recording.reason if isinstance(recording, Maybe) else ""
+        self.path.refuse(OutRefused(op, site, premise), premise)
+
+    def check_refused(self, op: str, case: Case, flags: dict[str, RequiresGrad], site: Site) -> None:
+        """Hook: an argument that must not require grad."""
+
+    def write_own_tensors(self, op: str, case: Case, bound: dict[str, Any], site: Site) -> None:
+        """Running statistics and other tensors of the layer itself that a call changes."""
+        for name in case.writes:
+            tensor = bound.get(name)
+            if isinstance(tensor, Tensor) and not in_place(name, case):
+                quiet = name in case.quiet or not case.bumps_version
+                self.write_tensor(tensor, op, site, [], False, mode="statistics", bumps=not quiet)
+
+    def record_write(
+        self,
+        op: str,
+        case: Case,
+        bound: dict[str, Any],
+        targets: list[Tensor],
+        operands: list[tuple[str, Tensor]],
+        flags: dict[str, RequiresGrad],
+        recording: RequiresGrad,
+        cuts: frozenset[Cut],
+        site: Site,
+        certain: bool,
+    ) -> Any:
+        raise AssertionError("the writer is part of every machine")
+
+    def write_tensor(
+        self,
+        target: Tensor,
+        op: str,
+        site: Site,
+        others: list[Tensor],
+        recording: RequiresGrad,
+        cuts: frozenset[Cut] = NO_CUTS,
+        mode: str = "",
+        region: Any = None,
+        bumps: bool = True,
+    ) -> Node | None:
+        raise AssertionError("the writer is part of every machine")
+
+    def operands_of(
+        self, bound: dict[str, Any], node: Syntax
+    ) -> tuple[list[tuple[str, Tensor]], bool, frozenset[Cut]]:
+        """The tensor operands by argument, whether an unknown one may be a tensor, and the cuts in the data."""
+        self.path.tell(Used(bound, node))
+        operands: list[tuple[str, Tensor]] = []
+        ignorant = False
+        cuts = NO_CUTS
+        for name, value in bound.items():
+            kind = type(value)
+            if kind is Tensor:
+                operands.append((name, value))
+                if value.one_of_many and value.counter.version != value.born_version:
+                    self.outdated_view_used(value, node)
+                if value.cuts:
+                    cuts = cuts | value.cuts
+                if value.snapshot:
+                    self.path.tell(Read(value, node))
+            elif kind is Seq:
+                self.path.tell(Iterated(value, node))
+                ignorant = ignorant or (not value.items and not value.exact)
+                inner = tensors_in(value)
+                operands.extend((name, tensor) for tensor in inner)
+                for tensor in inner:
+                    if tensor.one_of_many and tensor.counter.version != tensor.born_version:
+                        self.outdated_view_used(tensor, node)
+                    if tensor.snapshot:
+                        self.path.tell(Read(tensor, node))
+                cuts = cuts | cuts_of(value)
+                if not value.exact or any(
+                    isinstance(item, Unknown) and not item.hint for item in value.items
+                ):
+                    ignorant = True
+            elif kind is Unknown:
+                assumed = self.entry.assumed_tensor(value)
+                if assumed is not None:
+                    operands.append((name, assumed))
+                elif not value.hint:
+                    ignorant = True
+                if value.cuts:
+                    cuts = cuts | value.cuts
+            elif kind is Number or kind is Array:
+                if value.cuts:
+                    cuts = cuts | value.cuts
+            elif kind is Instance or kind is Opaque or kind is Mapping:
+                ignorant = ignorant or kind is not Opaque
+            elif kind is AbsentGrad:
+                self.absent_grad_used(value, node)
+        return operands, ignorant, cuts
+
+    def outdated_view_used(self, view: Tensor, node: Syntax) -> None:
+        """One of several views is used after a write to its base (or to another view of it): torch refuses."""
+        base = view.base
+        if base is None or base.requires_grad is not True or not self.path.grad_mode or self.path.inference:
+            return
+        write = next((write for write in view.storage.writes if write.version > view.born_version), None)
+        if write is not None and write.site.key not in self.refused_writes:
+            self.path.refuse(OutdatedViewUsed(view, write, self.path.site(node)))
+
+    def mode_cut(self, op: str, operands: list[tuple[str, Tensor]], site: Site) -> frozenset[Cut]:
+        """The cut that grad mode makes: data flows on, nothing is recorded."""
+        self.path.tell(CutByMode(op, site))
+        place = self.path.mode_site if self.path.mode_site is not None else site
+        found = set()
+        for _, tensor in operands:
+            if tensor.needs_grad() is not False and tensor.dtype not in INTEGRAL:
+                found.add(
+                    Cut("inference" if self.path.inference else "no_grad", op, place, tensor, self.path.tick)
+                )
+                if len(found) >= 4:
+                    break
+        return frozenset(found)
+
+    def make_result(
+        self,
+        op: str,
+        output: Output,
+        bound: dict[str, Any],
+        operands: list[tuple[str, Tensor]],
+        recording: RequiresGrad,
+        cuts: frozenset[Cut],
+        site: Site,
+        wants: RequiresGrad,
+        certain: bool,
+    ) -> Any:
+        source = bound.get(output.alias) if output.alias else None
+        if isinstance(source, Unknown):
+            source = self.entry.assumed_tensor(source)
+        dtype = self.result_dtype(output, operands, bound)
+        flows = output.gradient != "none" and dtype not in INTEGRAL
+        flag: RequiresGrad = recording if flows else False
+        if flag is not False and output.needs:
+            flag = any_requires_grad(
+                [tensor.needs_grad() for name, tensor in operands if name in output.needs]
+            )
+        if isinstance(source, Tensor):
+            if output.same == "always":
+                return source
+            sometimes = output.aliased == "sometimes"
+            if sometimes and output.same == "sometimes" and source.dense:
+                shape = infer_shape(op, output, bound, operands)
+                if shape is not None and shape == source.shape:
+                    return source
+            shares = output.aliased == "always" or (sometimes and source.dense)
+            if shares:
+                result = self.make_view(source, output, op, site)
+                result.requires_grad = flag
+                result.dtype = dtype
+                result.cuts = cuts
+                result.shape = infer_shape(op, output, bound, operands)
+                result.dense = result.dense or (source.dense and leads(op, bound))
+                if source.region is None and (index := index_meant(op, bound)) is not None:
+                    result.region = region_of(index, source.shape)
+                if output.overlapping and repeats(source.shape, result.shape):
+                    result.overlapping = op
+                if not flows and wants is not False and source.needs_grad() is not False:
+                    result.cuts = cuts | {Cut(cut_kind(op), op, site, source, self.path.tick)}
+                return result
+        result = Tensor(site, requires_grad=flag, dtype=dtype, shape=infer_shape(op, output, bound, operands))
+        result.dense = all(tensor.dense for _, tensor in operands) or not keeps_layout(op, output.shape)
+        result.cuts = cuts
+        result.storage.zero = op == "mul" and any(tensor.storage.zero for _, tensor in operands)
+        if self.path.inference:
+            result.inference_site = self.path.mode_site
+        if not flows and wants is not False and recording is not False and operands:
+            sources = [tensor for _, tensor in operands if tensor.needs_grad() is not False]
+            result.cuts = cuts | {
+                Cut(cut_kind(op), op, site, tensor, self.path.tick) for tensor in sources[:4]
+            }
+        return result
+
+    def result_dtype(self, output: Output, operands: list[tuple[str, Tensor]], bound: dict[str, Any]) -> str:
+        wanted = bound.get("dtype")
+        if wanted is not None:
+            return dtype_name(wanted)
+        if output.dtype in ("bool", "int", "complex"):
+            return output.dtype
+        kinds = [tensor.dtype for _, tensor in operands]
+        if self.path.autocast and any(kind == "float" for kind in kinds):
+            # Which operators go to the lower precision is torch's choice: a later `.float()` may copy.
+            return "autocast"
+        if output.dtype == "float":
+            floating = [kind for kind in kinds if kind not in INTEGRAL]
+            return floating[0] if floating else "float"
+        if not kinds:
+            return "float"
+        if any(kind not in INTEGRAL for kind in kinds):
+            return next(kind for kind in kinds if kind not in INTEGRAL)
+        numbers = [value for value in bound.values() if isinstance(value, float)]
+        if numbers:
+            return "float"
+        if any(isinstance(value, (Number, Unknown)) for value in bound.values()):
+            return "?"
+        return "int" if "int" in kinds else "bool"
+
+    def make_view(self, source: Tensor, output: Output, op: str, site: Site) -> Tensor:
+        """A window on the memory of `source`."""
+        counter = source.counter if output.shares_version else None
+        if source.inference_site is not None and output.gradient == "none":
+            # Outside inference mode `detach()` and `.data` give the memory a counter, and with it leave to write.
+            counter = source.counter if self.path.inference else None
+        result = Tensor(site, source.storage, counter)
+        result.region = source.region
+        result.source = source
+        result.inference_site = source.inference_site
+        result.twist = source.twist + (op if op in TWISTS else "")
+        result.dense = source.dense and op in DENSE_VIEWS
+        result.overlapping = source.overlapping
+        if output.gradient == "none":
+            result.snapshot = op if op in ("detach", "data") else ""
+            result.base = None
+        else:
+            root = source.root()
+            result.base = root
+            root_is_view = source.base is not None
+            result.seen_rebases = root.rebases
+            if source.one_of_many and root_is_view:
+                result.one_of_many = source.one_of_many
+        if output.one_of_many:
+            result.one_of_many = op
+        if not self.path.grad_mode:
+            result.view_made_without_grad = True
+        if source.snapshot == "grad":
+            # A view, or a detached alias, of a gradient follows it as the gradient's own name does.
+            result.snapshot, result.grad_of = "grad", source.grad_of
+        return result
+
+    def attach_node(
+        self,
+        op: str,
+        case: Case,
+        bound: dict[str, Any],
+        operands: list[tuple[str, Tensor]],
+        flags: dict[str, RequiresGrad],
+        results: list[Any],
+        recording: RequiresGrad,
+        site: Site,
+        certain: bool,
+    ) -> None:
+        """Give the results their grad_fn and keep what backward needs."""
+        if recording is False:
+            return
+        tensors = [result for result in results if isinstance(result, Tensor)]
+        differentiable = [
+            result
+            for result in results
+            if isinstance(result, Tensor)
+            and result.requires_grad is not False
+            and not any(result is operand for _, operand in operands)
+        ]
+        if not differentiable:
+            return
+        edges = []
+        for _, tensor in operands:
+            if tensor.dtype not in INTEGRAL:
+                edge = tensor.edge()
+                if edge is not None:
+                    edges.append(edge)
+        grad_node = Node(op, site, edges, recording, self.path.tick)
+        grad_node.operands = [tensor for _, tensor in operands]
+        grad_node.holds = holds_of(case, flags, certain)
+        grad_node.zero = all(
+            output.gradient == "zero" for output in (case.outputs or (PLAIN,)) if output.gradient != "none"
+        )
+        for result in differentiable:
+            result.node = grad_node
+        self.keep_saved(grad_node, case, bound, flags, tensors, certain)
+
+    def keep_saved(
+        self,
+        grad_node: Node,
+        case: Case,
+        bound: dict[str, Any],
+        flags: dict[str, RequiresGrad],
+        results: list[Tensor],
+        certain: bool,
+    ) -> None:
+        for save in case.saves:
+            sure = certain and save.when == "always"
+            if save.needs and save.needs[0].endswith(":others"):
+                self.keep_factors(grad_node, save, bound, sure)
+                continue
+            if save.needs:
+                needed = any_requires_grad([flags.get(name.partition(":")[0], False) for name in save.needs])
+                if needed is False:
+                    if not any(isinstance(bound.get(name.partition(":")[0]), Unknown) for name in save.needs):
+                        continue
+                    sure = False
+                elif (isinstance(needed, Maybe) and needed.weak) or any(":" in name for name in save.needs):
+                    sure = sure and needed is True and not any(":itself" in name for name in save.needs)
+            for tensor in self.tensors_saved(save.what, bound, results):
+                kept_itself = not save.contiguous or tensor.dense
+                if self.path.autocast and not save.what.startswith("result"):
+                    kept_itself = False
+                if tensor.inference_site is not None and sure and grad_node.requires is True:
+                    self.inference_tensor_saved(tensor, grad_node)
+                grad_node.saved.append(
+                    Saved(tensor, save.what, sure and kept_itself and self.saves_are_certain, save.noticed)
+                )
+
+    def keep_factors(self, grad_node: Node, save: Save, bound: dict[str, Any], sure: bool) -> None:
+        """Each of several factors is kept if another one requires grad."""
+        factors = tensors_in(bound.get(save.what))
+        equation = next((value for value in bound.values() if isinstance(value, str)), "")
+        kept = factors_kept(equation, [factor.shape for factor in factors])
+        for position, tensor in enumerate(factors):
+            others = [other.needs_grad() for other in factors[:position] + factors[position + 1 :]]
+            needed = any_requires_grad(others) if len(factors) > 1 else True
+            told = kept[position]
+            if needed is False or told.how == COPIED:
+                continue
+            itself = told.how == KEPT and (tensor.dense or merges(tensor, told))
+            if tensor.inference_site is not None and sure and itself and grad_node.requires is True:
+                self.inference_tensor_saved(tensor, grad_node)
+            is_certain = (
+                sure and itself and needed is True and not self.path.autocast and self.saves_are_certain
+            )
+            grad_node.saved.append(Saved(tensor, save.what, is_certain))
+
+    def tensors_saved(self, what: str, bound: dict[str, Any], results: list[Tensor]) -> list[Tensor]:
+        if what.startswith("result"):
+            position = int(what[7:]) if what[7:].isdigit() else 0
+            return [results[position]] if position < len(results) else []
+        value = bound.get(what)
+        if isinstance(value, Unknown):
+            return [value.tensor] if value.tensor is not None else []
+        return tensors_in(value)
+
+    saves_are_certain: bool = True
+
+    def inference_tensor_saved(self, tensor: Tensor, node: Node) -> None:
+        """A tensor made in inference mode cannot be kept for backward."""
+        if tensor.inference_site is not None:
+            self.path.refuse(InferenceSaved(tensor, node))
+
+    def sequence_result(self, op: str, first: Any, bound: dict[str, Any]) -> Any:
+        """A tuple of results of unknown length, all like the first."""
+        count = self.count_of_parts(op, bound)
+        if not isinstance(first, Tensor):
+            return Seq("tuple", [first], False)
+        parts = [first]
+        for index in range(1, count if count is not None else 3):
+            part = Tensor(
+                first.site,
+                first.storage,
+                first.counter,
+                first.node,
+                first.requires_grad,
+                first.dtype,
+                first.shape,
+            )
+            for name in (
+                "base",
+                "seen_rebases",
+                "one_of_many",
+                "overlapping",
+                "cuts",
+                "source",
+                "dense",
+                "born_version",
+            ):
+                setattr(part, name, getattr(first, name))
+            part.region = ("part", index)
+            if count is None or (index == count - 1 and not equal_parts(op, bound)):
+                part.shape = None
+            parts.append(part)
+        first.region = ("part", 0)
+        return Seq("tuple", list(parts), count is not None)
+
+    def count_of_parts(self, op: str, bound: dict[str, Any]) -> int | None:
+        """How many tensors chunk, split and unbind give, where it can be told."""
+        values = list(bound.values())
+        tensor = values[0] if values else None
+        shape = tensor.shape if isinstance(tensor, Tensor) else None
+        dim = bound.get("dim", bound.get("axis", 0))
+        size = None
+        if shape is not None and isinstance(dim, int) and -len(shape) <= dim < len(shape):
+            size = shape[dim] if isinstance(shape[dim], int) else None
+        if op == "chunk":
+            chunks = bound.get("chunks")
+            return int(chunks) if isinstance(chunks, int) and chunks <= 64 else None
+        if op in ("split", "split_with_sizes", "tensor_split"):
+            sizes = bound.get("split_size_or_sections", bound.get("split_size", bound.get("split_sizes")))
+            if isinstance(sizes, Seq) and sizes.exact:
+                return len(sizes.items)
+            if isinstance(sizes, int) and sizes > 0 and size is not None:
+                return min(64, int(-(-size // sizes)))
+            return None
+        if op == "unbind":
+            return int(size) if size is not None and size <= 64 else None
+        return None
+
+
+def in_place(name: str, case: Case) -> bool:
+    """Whether a written argument is what the operator works on, not a side effect such as running statistics."""
+    if name.startswith("self.") or name in case.quiet:
+        return False
+    return case.returns == "none" or any(
+        output.alias == name and output.same == "always" for output in case.outputs
+    )
+
+
+def brings_graph(value: Any) -> bool:
+    """Whether an operand is an unknown that may carry a graph of tensors that are known."""
+    if isinstance(value, Unknown):
+        return value.carries
+    return isinstance(value, Seq) and any(isinstance(item, Unknown) and item.carries for item in value.items)
+
+
+def holds_of(case: Case, flags: dict[str, RequiresGrad], certain: bool) -> str:
+    """Whether the node keeps anything, so that a second backward is refused."""
+    if not certain:
+        return "sometimes"
+    if case.holds_needs and case.holds_saved != "never":
+        needed = any_requires_grad([flags.get(name, False) for name in case.holds_needs])
+        if needed is False:
+            return "never"
+        if isinstance(needed, Maybe) and needed.weak:
+            return "sometimes"
+    return case.holds_saved
+
+
+def nested(structure: str, results: list[Any]) -> Seq:
+    """The nested tuple that a case describes by indices into its outputs."""
+    stack: list[list[Any]] = [[]]
+    for token in structure.replace("(", " ( ").replace(")", " ) ").replace(",", " ").split():
+        if token == "(":
+            stack.append([])
+        elif token == ")":
+            inner = stack.pop()
+            stack[-1].append(Seq("tuple", inner))
+        elif token.isdigit() and int(token) < len(results):
+            stack[-1].append(results[int(token)])
+    return Seq("tuple", stack[0])
+
+
+FIELDS = {
+    "svd": ("U", "S", "Vh"), "eigh": ("eigenvalues", "eigenvectors"), "eig": ("eigenvalues", "eigenvectors"),
+    "slogdet": ("sign", "logabsdet"), "qr": ("Q", "R"), "lstsq": ("solution", "residuals", "rank", "singular_values"),
+}  # fmt: skip
+"""Names of the parts of a result; a pair is `values` and `indices` unless told otherwise."""
+CUT_KINDS = {"detach": "detach", "detach_": "detach", "data": "data"}
+
+
+def cut_kind(op: str) -> str:
+    """How a cut made by an operator is spoken of."""
+    return CUT_KINDS.get(op, "op")
+
+
+__all__ = ["Array", "Recorder", "dtype_name"]

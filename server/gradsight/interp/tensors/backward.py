@@ -1,0 +1,347 @@
+"""Backward: walking the graph, checking what was kept, filling `.grad`, and what follows from it."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.path_state import PathState, RaisedError, assumption_of
+from gradsight.interp.tensors.backward_faults import BackwardFaults
+from gradsight.interp.tensors.shapes import certainly_not_scalar
+from gradsight.model.sites import Site, Syntax
+from gradsight.model.tensors import Cut, Edge, Maybe, Node, Tensor, Write, nodes_and_leaves
+from gradsight.model.trace import AbsentGradUsed, GradRequested, GraphFound, NotScalar, Walked
+from gradsight.model.values import AbsentGrad, Mapping, Seq, Unknown, tensors_in
+
+LENIENT = ("allow_unused", "materialize_grads")
+"""Options of autograd.grad that allow inputs outside the graph; `**options` may hold them."""
+
+
+class BackwardRun:
+    """One backward call: what it reached and which cuts lay in its data."""
+
+    __slots__ = ("cuts", "leaves", "loops", "loss", "open", "site", "tick", "zero_leaves")
+
+    def __init__(
+        self, site: Site, loss: Tensor, leaves: set[Tensor], cuts: frozenset[Cut], tick: int
+    ) -> None:
+        self.site = site
+        self.loss = loss
+        self.leaves = leaves
+        self.cuts = cuts
+        self.tick = tick
+        self.loops = site.loops
+        self.zero_leaves: set[Tensor] = set()
+        self.open = False
+        """The graph has parts that are not known."""
+
+
+class Backward(BackwardFaults):
+    """The engine that runs gradients."""
+
+    def __init__(self, path: PathState) -> None:
+        super().__init__(path)
+        self.retaining: list[Tensor] = []
+
+    def run_backward(
+        self,
+        losses: list[Tensor],
+        site: Site,
+        retain: Any,
+        create: Any,
+        gradient_given: bool,
+        inputs: list[Tensor] | None = None,
+        how: str = "backward",
+        assumption: str = "",
+    ) -> BackwardRun | None:
+        """`backward()` or `autograd.grad`: report what fails, then do what it does."""
+        self.path.tick += 1
+        loss = losses[0]
+        flag = loss.needs_grad()
+        cuts = frozenset(cut for tensor in losses for cut in tensor.cuts)
+        if flag is False:
+            if not assumption:
+                self.no_graph(loss, site, cuts, how)
+            return None
+        self.path.tell(GraphFound(site))
+        if not gradient_given and certainly_not_scalar(loss.shape) and how != "assumed":
+            self.path.refuse(NotScalar(loss, site, how), assumption_of(flag))
+        edges: list[Edge] = [edge for tensor in losses if (edge := tensor.edge()) is not None]
+        executed = executed_for(edges, inputs) if inputs is not None else None
+        run = self.walk(edges, loss, site, cuts, how, assumption, executed)
+        keep = retain is True or (retain is None and create is True)
+        if how == "assumed":
+            return run
+        unknown = isinstance(retain, Unknown) or isinstance(create, Unknown)
+        if not keep and not unknown:
+            self.free(edges, site, executed)
+        return run
+
+    def walk(
+        self,
+        edges: list[Edge],
+        loss: Tensor,
+        site: Site,
+        cuts: frozenset[Cut],
+        how: str,
+        assumption: str,
+        executed: set[Edge] | None = None,
+    ) -> BackwardRun:
+        """Visit every node that this backward executes."""
+        leaves: set[Tensor] = set()
+        live: set[Tensor] = set()
+        seen: set[tuple[Node, bool]] = set()
+        todo: list[tuple[Edge, bool]] = [(edge, False) for edge in edges]
+        behind: list[tuple[str, tuple[Edge, bool]]] = []
+        """What lies behind code that is not known, and the premise under which backward gets there."""
+        twice: Node | None = None
+        is_open = False
+        grown: Node | None = None
+        walked: list[Node] = []
+        while todo or behind:
+            if not todo:
+                premise, step = behind.pop()
+                assumption = assumption or premise
+                todo.append(step)
+            edge, dead = todo.pop()
+            if executed is not None and edge not in executed:
+                continue
+            if isinstance(edge, Tensor):
+                leaves.add(edge)
+                if not dead:
+                    live.add(edge)
+                continue
+            if (edge, dead) in seen or (dead and (edge, False) in seen):
+                continue
+            seen.add((edge, dead))
+            if edge.walked is not None and edge.freed is None and how == "backward" and grown is None:
+                if self.from_earlier_round(edge, site):
+                    grown = edge
+            edge.walked = site
+            walked.append(edge)
+            is_open = is_open or edge.open or (isinstance(edge.requires, Maybe) and edge.requires.weak)
+            if edge.freed is not None and edge.holds == "always":
+                if twice is None or edge.tick > twice.tick:
+                    twice = edge
+            else:
+                for saved in edge.saved:
+                    if saved.counter.version != saved.version and saved.noticed:
+                        self.saved_is_stale(edge, saved, site, how, assumption)
+                    elif saved.storage.epoch != saved.epoch:
+                        self.saved_is_changed(edge, saved, site, how, assumption)
+            below = dead or edge.zero
+            for inner in edge.inputs:
+                further = (inner, below or inner is edge.overwritten)
+                if edge.premise:
+                    behind.append((edge.premise, further))
+                else:
+                    todo.append(further)
+        if twice is not None and how != "assumed":
+            self.graph_already_freed(twice, loss, site, how)
+        self.path.tell(Walked(walked, site, grown))
+        run = BackwardRun(site, loss, leaves, cuts, self.path.tick)
+        run.zero_leaves = leaves - live
+        run.open = is_open
+        if is_open:
+            self.path.gradients_unknown = True
+        return run
+
+    def free(self, edges: list[Edge], site: Site, executed: set[Edge] | None = None) -> None:
+        """Without retain_graph, what the nodes kept is gone."""
+        todo = list(edges)
+        while todo:
+            edge = todo.pop()
+            if isinstance(edge, Node) and edge.freed is None and (executed is None or edge in executed):
+                edge.freed = site
+                todo.extend(edge.inputs)
+
+    # -- gradients ---------------------------------------------------------------------------------------------------
+
+    def accumulate(self, run: BackwardRun, only: set[Tensor] | None = None) -> None:
+        """Fill the `.grad` of the leaves that were reached, and of tensors that retain it."""
+        for leaf in run.leaves:
+            if only is not None and leaf not in only:
+                continue
+            if isinstance(leaf.requires_grad, Maybe):
+                leaf.grad = (
+                    leaf.grad if leaf.grad is not None else Unknown("gradient of a tensor that may need none")
+                )
+                continue
+            self.add_gradient(leaf, run.site, leaf in run.zero_leaves)
+        for tensor in self.retaining:
+            if tensor.node is not None:
+                self.add_gradient(tensor, run.site, False)
+
+    def add_gradient(self, leaf: Tensor, site: Site, zero: bool) -> None:
+        leaf.thread = self.thread
+        current = leaf.grad
+        if isinstance(current, Tensor):
+            current.storage.epoch += 1
+            current.counter.version += 1
+            write = Write(site, "backward", current, "accumulate", current.counter)
+            write.tick = self.path.tick
+            current.storage.writes.append(write)
+        elif current is None:
+            grad = Tensor(site, shape=leaf.shape, dtype=leaf.dtype)
+            grad.grad_of = leaf
+            grad.label = f"{leaf.label}.grad" if leaf.label else ""
+            leaf.grad = grad
+        self.path.gradient_ticks[leaf] = self.path.tick
+        if not zero:
+            self.path.live_gradient_ticks[leaf] = self.path.tick
+        self.cut_at_gradient(leaf.grad, site)
+
+    def cut_at_gradient(self, grad: Any, site: Site) -> None:
+        """A gradient that backward leaves in `.grad` is a number for every later loss."""
+        run = self.path.backwards[-1] if self.path.backwards else None
+        if isinstance(grad, Tensor) and grad.node is None and run is not None and run.site is site:
+            grad.cuts = frozenset({Cut("grad", "backward", site, run.loss, self.path.tick)})
+
+    thread: Any = None
+
+    def backward_call(self, loss: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> None:
+        """`loss.backward(gradient, retain_graph, create_graph, inputs)`."""
+        site = self.path.site(node)
+        names = ("gradient", "retain_graph", "create_graph", "inputs")
+        given = {**dict(zip(names, args)), **kwargs}
+        gradient = given.get("gradient")
+        inputs = given.get("inputs")
+        only = set(tensors_in(inputs)) if inputs is not None else None
+        placeholder = BackwardRun(site, loss, set(), loss.cuts, self.path.tick)
+        self.path.backwards.append(placeholder)
+        run = self.run_backward(
+            [loss], site, given.get("retain_graph"), given.get("create_graph"), gradient is not None
+        )
+        if run is None:
+            self.path.backwards.pop()
+            return
+        self.path.backwards[-1] = run
+        self.accumulate(run, only)
+        self.nn.backward_done(run, given)
+
+    def grad_call(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """`torch.autograd.grad(outputs, inputs, ...)`."""
+        names = (
+            "outputs",
+            "inputs",
+            "grad_outputs",
+            "retain_graph",
+            "create_graph",
+            "only_inputs",
+            "allow_unused",
+        )
+        given = {**dict(zip(names, args)), **kwargs}
+        site = self.path.site(node)
+        outputs = tensors_in(given.get("outputs"))
+        wanted = given.get("inputs")
+        inputs = tensors_in(wanted)
+        create = given.get("create_graph", False)
+        if not outputs:
+            return self.grad_results(
+                wanted, [Unknown("gradient of an unknown value") for _ in range(max(1, len(inputs)))]
+            )
+        run = self.run_backward(outputs, site, given.get("retain_graph"), create, given.get("grad_outputs") is not None, inputs, "autograd.grad")  # fmt: skip
+        if run is None:
+            return self.grad_results(
+                wanted, [Unknown("gradient of a value without graph") for _ in range(max(1, len(inputs)))]
+            )
+        results: list[Any] = []
+        spread = isinstance(node, ast.Call) and any(keyword.arg is None for keyword in node.keywords)
+        lenient = any(given.get(option, spread) not in (None, False) for option in LENIENT)
+        for tensor in inputs:
+            if not lenient:
+                self.path.tell(GradRequested(outputs, tensor, site))
+            elif given.get("materialize_grads", spread) is False and not self.is_reached(outputs, tensor):
+                results.append(self.absent_gradient(outputs))
+                continue
+            result = Tensor(site, shape=tensor.shape, dtype=tensor.dtype)
+            result.label = ""
+            if create is True:
+                result.requires_grad = True
+                given_gradients = tensors_in(given.get("grad_outputs"))
+                sources = [edge for out in [*outputs, *given_gradients] if (edge := out.edge()) is not None]
+                gradient_node = Node("autograd.grad", site, sources, True, self.path.tick)
+                result.node = gradient_node
+            elif create is False:
+                result.cuts = frozenset(
+                    Cut("grad", "autograd.grad", site, out, self.path.tick) for out in outputs
+                )
+            else:
+                result.requires_grad = Maybe("create_graph is not known", weak=True)
+            results.append(result)
+        if not inputs:
+            results = [Unknown("gradient of an unknown value")]
+        return self.grad_results(wanted, results)
+
+    def is_reached(self, outputs: list[Tensor], wanted: Tensor) -> bool:
+        """Whether the graph of the outputs leads to a tensor."""
+        edges = tuple(edge for output in outputs if (edge := output.edge()) is not None)
+        return wanted.edge() in nodes_and_leaves(edges)
+
+    def absent_gradient(self, outputs: list[Tensor]) -> Any:
+        """None for a tensor that the outputs do not depend on, where all of their graph is known."""
+        edges = tuple(edge for output in outputs if (edge := output.edge()) is not None)
+        nodes = [edge for edge in nodes_and_leaves(edges) if isinstance(edge, Node)]
+        known = (
+            all(node.requires is True and not node.open for node in nodes) and not self.path.gradients_unknown
+        )
+        return None if known else Unknown("gradient of a tensor that may be unused")
+
+    def grad_results(self, wanted: Any, results: list[Any]) -> Any:
+        exact = not isinstance(wanted, Seq) or (wanted.exact and len(results) == len(wanted.items))
+        if isinstance(wanted, (Unknown, Mapping)):
+            exact = False
+        return Seq("tuple", results, exact)
+
+    def absent_grad_used(self, absent: AbsentGrad, node: Syntax) -> None:
+        """None was read from `.grad` and is used as a tensor: Python refuses."""
+        self.path.tell(AbsentGradUsed(absent, node))
+        known = absent.cause in ("cleared", "needs-none")
+        if self.path.frame.expecting and (
+            known or (absent.cause == "never" and not self.backward_passed_by())
+        ):
+            raise RaisedError(Unknown("what Python raises"))
+
+    def backward_passed_by(self) -> bool:
+        """Whether an undecided condition led this path past a backward."""
+        for decision in self.path.decisions:
+            node = decision.node
+            if isinstance(node, ast.If):
+                outcome = self.path.branches.get(id(decision.key), (0, decision.choice))[1]
+                if calls_backward(node.orelse if outcome else node.body):
+                    return True
+        return False
+
+
+def calls_backward(body: list[ast.stmt]) -> bool:
+    """Whether some statement of a body calls a method that is named after backward."""
+    return any(
+        isinstance(inner, ast.Attribute) and "backward" in inner.attr
+        for part in body
+        for inner in ast.walk(part)
+    )
+
+
+def executed_for(edges: list[Edge], inputs: list[Tensor]) -> set[Edge]:
+    """The nodes that `inputs=` makes torch execute: those on a way from the outputs to a wanted tensor."""
+    wanted = {edge for tensor in inputs if (edge := tensor.edge()) is not None}
+    parents: dict[Edge, list[Edge]] = {}
+    todo = list(edges)
+    seen: set[Edge] = set(todo)
+    while todo:
+        edge = todo.pop()
+        if isinstance(edge, Node) and edge not in wanted:
+            for inner in edge.inputs:
+                parents.setdefault(inner, []).append(edge)
+                if inner not in seen:
+                    seen.add(inner)
+                    todo.append(inner)
+    reached: set[Edge] = set()
+    back = [edge for edge in wanted if edge in seen]
+    while back:
+        edge = back.pop()
+        for parent in parents.get(edge, ()):
+            if parent not in reached:
+                reached.add(parent)
+                back.append(parent)
+    return reached | {edge for edge in wanted if isinstance(edge, Tensor)}

@@ -1,0 +1,103 @@
+"""What a backward fails on, told with its trail: stale values, freed graphs, and losses without a graph."""
+
+from __future__ import annotations
+
+from gradsight.interp.path_state import assumption_of
+from gradsight.interp.tensors.regions import overlaps
+from gradsight.interp.tensors.writes import Writer
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Cut, Maybe, Node, Saved, Tensor, Write
+from gradsight.model.trace import FreedNeeded, NoGraph, SavedChanged, SavedOverwritten
+from gradsight.ops.traits import having
+
+KEEPS_THE_OBJECT = having("keeps-object") | {"matmul"}
+"""Operators that keep an argument as the object it is; others keep a view that they make of it, `linear` of its weight.
+
+`matmul` does so for two matrices.
+"""
+
+
+class BackwardFaults(Writer):
+    """The faults that a walk through the graph meets: what torch refuses, and what it does not notice."""
+
+    def saved_is_stale(self, node: Node, saved: Saved, site: Site, how: str, assumption: str) -> None:
+        """A saved tensor has another version: torch refuses."""
+        if not saved.certain or is_weak(node) or "running_" in saved.role:
+            return
+        writes = [
+            write
+            for write in saved.storage.writes
+            if write.counter is saved.counter and write.version > saved.version
+        ]
+        if writes:
+            premise = assumption or assumption_of(node.requires)
+            self.path.refuse(SavedOverwritten(node, saved, writes, site, how, premise), premise)
+
+    def saved_is_changed(self, node: Node, saved: Saved, site: Site, how: str, assumption: str) -> None:
+        """A saved tensor has other content under the same version: torch does not notice."""
+        if not saved.certain or is_weak(node) or "running_" in saved.role:
+            return
+        writes = [
+            write
+            for write in saved.storage.writes
+            if write.epoch > saved.epoch
+            and (write.counter is not saved.counter or write.mode == "silent" or not saved.noticed)
+            and overlaps(write.region, saved.region)
+            and (write.op != "data assignment" or sees_new_data(node, saved, write))
+        ]
+        if writes:
+            premise = assumption or assumption_of(node.requires)
+            self.path.tell(SavedChanged(node, saved, writes, site, how, premise))
+
+    def graph_already_freed(self, node: Node, loss: Tensor, site: Site, how: str) -> None:
+        if is_weak(node) or node.freed is None:
+            return
+        fact = FreedNeeded(node, loss, site, how)
+        if node.freed.key == site.key and self.from_earlier_round(node, site):
+            # A graph that is carried from round to round is told where it is kept, even if the error is caught.
+            self.path.tell(fact)
+        else:
+            self.path.refuse(fact, assumption_of(node.requires))
+
+    def from_earlier_round(self, node: Node, site: Site) -> bool:
+        """Whether the node was recorded in an earlier round of a loop that the backward runs in."""
+        rounds = dict(site.loops)
+        return any(run in rounds and rounds[run] > number for run, number in node.site.loops)
+
+    def outermost(self, inner: Site, outer: Site) -> Site:
+        """The place in the frame of `outer` through which `inner` was reached."""
+        if inner.frame is outer.frame:
+            return inner
+        for caller in inner.callers():
+            if caller.frame is outer.frame:
+                return caller
+        return inner
+
+    def no_graph(self, loss: Tensor, site: Site, cuts: frozenset[Cut], how: str) -> None:
+        """backward of a tensor that has no graph: torch refuses."""
+        causes = [cut for cut in cuts if cut.edges]
+        if any(not isinstance(cut.source.requires_grad, Maybe) for cut in causes):
+            self.path.refuse(NoGraph(loss, site, cuts, how))
+        elif not causes and loss.requires_grad is False:
+            if (loss.leaf_made and loss.node is None) or loss.dtype != "?":
+                # Code that is run by itself starts from a state that other code may have changed.
+                self.path.refuse(
+                    NoGraph(loss, site, cuts, how),
+                    "" if self.path.context == "script" else "nothing changed it",
+                )
+
+
+def is_weak(node: Node) -> bool:
+    return isinstance(node.requires, Maybe) and node.requires.weak
+
+
+def sees_new_data(node: Node, saved: Saved, write: Write) -> bool:
+    """Whether `x.data = …` reaches what was kept.
+
+    It gives other memory to the object x.  Views of x keep the old one, and so does a result, of which torch keeps an alias.
+    """
+    if write.writer is not saved.tensor or saved.role.startswith("result"):
+        return False
+    if node.op == "matmul" and any(len(operand.shape or ()) != 2 for operand in node.operands):
+        return False
+    return node.op.lower() in KEEPS_THE_OBJECT

@@ -1,0 +1,89 @@
+"""Checkpoints: the function runs, what it saves is thrown away, and backward runs it again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradsight.interp.tensors.training import Training
+from gradsight.model.sites import Syntax
+from gradsight.model.tensors import Cut, Node, Saved, Tensor, leaves_of
+from gradsight.model.trace import CheckpointedWithoutGrad
+from gradsight.model.values import Unknown, tensors_in
+
+
+class Checkpoints(Training):
+    """torch.utils.checkpoint."""
+
+    def checkpoint(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """Runs the function without keeping what it saves; backward runs it again."""
+        if not args:
+            return Unknown("checkpoint without a function")
+        function, inputs = args[0], args[1:]
+        reentrant = kwargs.get("use_reentrant")
+        site = self.path.site(node)
+        flags = [tensor.needs_grad() for value in inputs for tensor in tensors_in(value)]
+        named = {
+            key: value
+            for key, value in kwargs.items()
+            if key
+            not in (
+                "use_reentrant",
+                "preserve_rng_state",
+                "context_fn",
+                "determinism_check",
+                "debug",
+                "early_stop",
+            )
+        }
+        result = self.language.call(function, inputs, named, node)
+        if reentrant is True and flags and all(flag is False for flag in flags):
+            learns = any(tensor.needs_grad() is not False for tensor in tensors_in(result))
+            if learns:
+                self.path.tell(CheckpointedWithoutGrad(site))
+                for tensor in tensors_in(result):
+                    tensor.cuts = tensor.cuts | {
+                        Cut("checkpoint", "checkpoint", site, tensor, self.path.tick)
+                    }
+                    tensor.node, tensor.requires_grad = None, False
+            return result
+        for tensor in tensors_in(result):
+            edge = tensor.edge()
+            if tensor.node is not None and edge is not None:
+                reached = leaves_list(edge)
+                # An input that the function makes nothing of gets no gradient.
+                given = [
+                    inner
+                    for value in inputs
+                    for given in tensors_in(value)
+                    if (inner := given.edge()) is not None and (isinstance(inner, Node) or inner in reached)
+                ]
+                wrapped = Node("checkpoint", site, given + reached, tensor.requires_grad, self.path.tick)
+                wrapped.holds = "always"
+                # The inputs are kept to run the function again; where nothing inside was kept, nobody runs it again.
+                if reentrant is True or keeps_inside(edge, given):
+                    wrapped.saved = [
+                        Saved(one, "input", self.autograd.saves_are_certain)
+                        for one in inputs
+                        if isinstance(one, Tensor)
+                    ]
+                tensor.node = wrapped
+        return result
+
+
+def keeps_inside(edge: Any, outside: list[Any]) -> bool:
+    """Whether a node between an edge and what was given from outside certainly keeps something."""
+    todo, seen = [edge], set(map(id, outside))
+    while todo:
+        node = todo.pop()
+        if id(node) in seen or not isinstance(node, Node):
+            continue
+        seen.add(id(node))
+        if any(saved.certain for saved in node.saved):
+            return True
+        todo.extend(node.inputs)
+    return False
+
+
+def leaves_list(edge: Any) -> list[Any]:
+    """The leaves behind an edge."""
+    return list(leaves_of([edge]))

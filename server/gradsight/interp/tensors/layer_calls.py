@@ -1,0 +1,185 @@
+"""Calling modules: forward of the analysed code, torch's layers by their facts, forward hooks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradsight.interp.tensors.fact_selection import bind
+from gradsight.interp.tensors.layers import CONTAINERS
+from gradsight.interp.tensors.module_methods import ModuleMethods
+from gradsight.interp.tensors.shapes import by_class, numel
+from gradsight.model.sites import Syntax
+from gradsight.model.tensors import Maybe, Node, Tensor, any_requires_grad
+from gradsight.model.trace import Applied
+from gradsight.model.values import (
+    Function,
+    Instance,
+    Layer,
+    Seq,
+    Unknown,
+    tensors_in,
+)
+from gradsight.ops.fact import OpFact
+
+HOOKED_VIEW = "register_full_backward_hook"
+
+
+class Modules(ModuleMethods):
+    """Applying a module to its input."""
+
+    def call_module(self, instance: Instance, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        state = instance.module
+        hooked = state is not None and (state.pre_hooks or state.forward_hooks or state.backward_hooks)
+        if hooked:
+            args = self.run_pre_hooks(instance, args, node)
+        result = self.apply_module(instance, args, kwargs, node)
+        return self.run_forward_hooks(instance, args, result, node) if hooked else result
+
+    def apply_module(self, instance: Instance, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        method, _ = instance.cls.find("forward")
+        if "forward" in instance.attributes:
+            return self.language.call(instance.attributes["forward"], args, kwargs, node)
+        if isinstance(method, Function):
+            return self.language.call_function(method, [instance, *args], kwargs, node)
+        layer = instance.attributes.get("<layer>")
+        if isinstance(layer, Layer):
+            return self.call_layer(layer, args, kwargs, node)
+        return self.unknown_result("module without forward", args, kwargs, node)
+
+    def call_layer(self, layer: Layer, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        state = layer.module
+        if not (state.pre_hooks or state.forward_hooks or state.backward_hooks):
+            return self.apply_layer(layer, args, kwargs, node)
+        args = self.run_pre_hooks(layer, args, node)
+        return self.run_forward_hooks(layer, args, self.apply_layer(layer, args, kwargs, node), node)
+
+    def apply_layer(self, layer: Layer, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        name = layer.name
+        if name == "nn.Sequential":
+            if not args:
+                return Unknown("Sequential without input")
+            value = args[0]
+            if layer.options.get("inexact"):
+                return self.unknown_layer_result(layer, args, node)
+            for child in (
+                self.objects.iterate_layer(layer, 0)[0]
+                if any(key.isdigit() for key in layer.attributes)
+                else [v for _, v in self.children_of(layer)]
+            ):
+                value = self.language.call(child, [value], {}, node)
+            return value
+        if name in CONTAINERS:
+            return self.path.gap("call of a container of modules", node)
+        fact = self.path.table.find(name)
+        inputs = [self.assume_input(arg) for arg in args]
+        if fact is None or layer.options.get("unknown"):
+            return self.unknown_layer_result(layer, args, node)
+        bound = bind(fact, inputs, {key: self.assume_input(value) for key, value in kwargs.items()})
+        if mentions_parameters(fact):
+            own = [
+                layer.attributes[key]
+                for key in layer.module.registered
+                if isinstance(layer.attributes.get(key), Tensor)
+            ]
+            bound["self.parameters"] = Seq("list", own)
+        else:
+            for key in layer.module.registered:
+                value = layer.attributes.get(key)
+                if isinstance(value, Tensor):
+                    bound[f"self.{key}"] = value
+        settings = {**layer.options, "training": layer.module.training}
+        case, certain = self.facts.select_case(fact, bound, settings)
+        before, self.autograd.write_place = self.autograd.write_place, layer.site
+        result = self.autograd.record(name.rpartition(".")[2], case, bound, node, certain)
+        self.autograd.write_place = before
+        if not self.path.grad_mode:
+            self.path.last_inference = self.path.tick
+        self.shape_of_layer(layer, result, inputs)
+        first = next(iter(bound.values()), None)
+        self.path.tell(Applied(name.rpartition(".")[2], first, list(bound.values()), result, node))
+        return result
+
+    def run_pre_hooks(self, module: Any, args: list[Any], node: Syntax) -> list[Any]:
+        """What the module is given once its hooks have seen it."""
+        for hook in module.module.pre_hooks:
+            replaced = self.language.call(hook, [module, Seq("tuple", list(args))], {}, node)
+            if isinstance(replaced, Seq) and replaced.kind == "tuple":
+                args = list(replaced.items)
+            elif replaced is not None:
+                args = [replaced]
+        return args
+
+    def run_forward_hooks(self, module: Any, args: list[Any], result: Any, node: Syntax) -> Any:
+        for hook in module.module.forward_hooks:
+            replaced = self.language.call(hook, [module, Seq("tuple", list(args)), result], {}, node)
+            if replaced is not None and not isinstance(replaced, Unknown):
+                result = replaced
+        recorded = isinstance(result, Tensor) and result.needs_grad() is True and self.path.grad_mode
+        if not (module.module.backward_hooks and recorded) or self.path.inference:
+            return result
+        # torch passes the result through a function of its own, which gives it back as a view.
+        view = self.autograd.apply_view("BackwardHookFunction", result, node)
+        view.shape, view.dense, view.one_of_many = result.shape, result.dense, HOOKED_VIEW
+        return view
+
+    def assume_input(self, value: Any) -> Any:
+        if isinstance(value, Unknown):
+            tensor = self.entry.assumed_tensor(value)
+            return tensor if tensor is not None else value
+        return value
+
+    def shape_of_layer(self, layer: Layer, result: Any, inputs: list[Any]) -> None:
+        """Shapes of the commonest layers; others stay as the facts tell."""
+        source = inputs[0] if inputs else None
+        shape = source.shape if isinstance(source, Tensor) else None
+        if not isinstance(result, Tensor) or result is source:
+            return
+        options = layer.options
+        name = layer.name
+        if name == "nn.Linear" and shape:
+            out = options.get("out_features")
+            result.shape = (*shape[:-1], out if isinstance(out, int) else None)
+        elif name == "nn.Embedding" and shape is not None:
+            dim = options.get("embedding_dim")
+            result.shape = (*shape, dim if isinstance(dim, int) else None)
+        elif name.endswith("Loss"):
+            if options.get("reduction", "mean") in ("mean", "sum", "batchmean"):
+                result.shape = ()
+            elif name in ("nn.CrossEntropyLoss", "nn.NLLLoss") and options.get("reduction") == "none":
+                result.shape = by_class(inputs[1]) if len(inputs) > 1 else None
+        elif name == "nn.Flatten" and shape:
+            result.shape = (shape[0], numel(shape[1:])) if options.get("start_dim", 1) == 1 else None
+        elif result.shape is None and shape and name.startswith("nn.Conv"):
+            out = options.get("out_channels")
+            result.shape = (shape[0], out if isinstance(out, int) else None, *([None] * (len(shape) - 2)))
+
+    def unknown_layer_result(self, layer: Layer, args: list[Any], node: Syntax) -> Any:
+        """A layer without a fact: gradient flows from inputs and parameters, what is kept is not known."""
+        site = self.path.site(node)
+        self.path.tick += 1
+        inputs = [tensor for arg in args for tensor in tensors_in(arg)]
+        parameters = [tensor for _, tensor in self.tensors_of(layer, "parameter")]
+        flag = any_requires_grad([tensor.needs_grad() for tensor in [*inputs, *parameters]])
+        if flag is not True:
+            flag = Maybe("a layer without a fact", weak=True)
+        if not self.path.grad_mode or self.path.inference:
+            flag = False
+        result = Tensor(site, requires_grad=flag)
+        if flag is not False:
+            edges = [edge for tensor in [*inputs, *parameters] if (edge := tensor.edge()) is not None]
+            result.node = Node(layer.name.rpartition(".")[2], site, edges, flag, self.path.tick)
+            result.node.holds = "sometimes"
+            result.node.operands = inputs
+            result.node.open = any(isinstance(arg, Unknown) and arg.carries for arg in args)
+        else:
+            result.cuts = self.autograd.mode_cut(
+                layer.name, [("", tensor) for tensor in [*inputs, *parameters]], site
+            )
+        for tensor in inputs:
+            result.cuts = result.cuts | tensor.cuts
+        return result
+
+
+def mentions_parameters(fact: OpFact) -> bool:
+    """Whether the fact speaks of the layer's parameters as a whole."""
+    return any(save.what == "self.parameters" for case in fact.cases for save in case.saves)

@@ -1,0 +1,103 @@
+"""How a tensor lies in its memory: which views and results are contiguous where their source is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradsight.interp.tensors.einsum import Kept
+from gradsight.interp.tensors.shapes import Shape, numel
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import Slice
+from gradsight.ops.traits import having
+
+DENSE_VIEWS = having("stays-dense") | {"alias"}
+LEADING_VIEWS = having("leads") - {"index"}
+"""Views that take a part along `dim`: contiguous along the first dimension, with gaps along the others."""
+TWISTS = having("twists")
+
+
+def leads(op: str, bound: dict[str, Any]) -> bool:
+    """Whether a view takes a run of the first dimension."""
+    return op in LEADING_VIEWS and bound.get("dim", 0) in (0, None)
+
+
+def is_leading(parts: list[Any]) -> bool:
+    """Whether a basic index takes one run of memory: numbers first, then at most one slice without a step."""
+    sliced = False
+    for part in parts:
+        if isinstance(part, Slice):
+            if part.start is None and part.stop is None and part.step is None:
+                sliced = True
+                continue
+            if sliced or part.step not in (None, 1):
+                return False
+            sliced = True
+        elif sliced or part is None or part is Ellipsis:
+            return False
+    return True
+
+
+def still_overlaps(tensor: Tensor, shape: Shape) -> bool:
+    """Whether a part of a tensor with shared elements has more elements than there is memory for."""
+    owner: Tensor | None = tensor
+    while owner is not None and owner.overlapping:
+        owner = owner.source
+    if owner is None or owner.shape is None or shape is None:
+        return False
+    held, shown = numel(owner.shape), numel(shape)
+    return held is not None and shown is not None and shown > held
+
+
+ALL_DIMENSIONS = frozenset(range(64))
+
+
+def narrowed_dimensions(tensor: Tensor) -> frozenset[int]:
+    """The dimensions along which a view shows less than its memory holds; all of them where that cannot be told."""
+    source = tensor.source
+    if tensor.dense:
+        return frozenset()
+    if source is None or not source.dense or tensor.twist or tensor.overlapping:
+        return ALL_DIMENSIONS
+    shape, whole = tensor.shape, source.shape
+    if shape is None or whole is None or len(shape) != len(whole):
+        return ALL_DIMENSIONS
+    return frozenset(
+        place for place, (own, all_of_it) in enumerate(zip(shape, whole)) if own is None or own != all_of_it
+    )
+
+
+def merges(tensor: Tensor, told: Kept) -> bool:
+    """Whether the dimensions that a product merges lie next to each other in the memory of a view."""
+    return not told.dense and not told.whole & narrowed_dimensions(tensor)
+
+
+def keeps_layout(op: str, shape: str) -> bool:
+    """Whether a result lies in memory as its operands do: element by element, told by the measured shape."""
+    return op in ("clone", "dropout") or shape == "broadcast" or shape.startswith("like:")
+
+
+def equal_parts(op: str, bound: dict[str, Any]) -> bool:
+    """Whether all parts certainly have the same size."""
+    if op == "unbind":
+        return True
+    tensor = next(iter(bound.values()), None)
+    dim, number = (
+        bound.get("dim", 0),
+        bound.get("chunks", bound.get("split_size", bound.get("split_size_or_sections"))),
+    )
+    shape = tensor.shape if isinstance(tensor, Tensor) else None
+    if (
+        shape is None
+        or not isinstance(dim, int)
+        or not isinstance(number, int)
+        or not -len(shape) <= dim < len(shape)
+    ):
+        return False
+    size = shape[dim]
+    return isinstance(size, int) and number > 0 and size % number == 0
+
+
+def repeats(before: Any, after: Any) -> bool:
+    """Whether a view certainly shows some element more than once."""
+    first, second = numel(before), numel(after)
+    return first is not None and second is not None and second > first

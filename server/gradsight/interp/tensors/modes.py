@@ -1,0 +1,161 @@
+"""Grad modes and other contexts: no_grad, enable_grad, inference_mode, set_grad_enabled, autocast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradsight.interp.tensors.layer_calls import Modules
+from gradsight.model.sites import Syntax
+from gradsight.model.values import External, Function, Native, Opaque, Unknown
+
+MODES = {
+    "torch.no_grad": False,
+    "torch.autograd.no_grad": False,
+    "torch.autograd.grad_mode.no_grad": False,
+    "torch.enable_grad": True,
+    "torch.autograd.enable_grad": True,
+    "torch.autograd.grad_mode.enable_grad": True,
+    "torch.inference_mode": False,
+    "torch.autograd.inference_mode": False,
+    "torch.autograd.grad_mode.inference_mode": False,
+}
+SETTERS = {
+    "torch.set_grad_enabled", "torch.autograd.set_grad_enabled", "torch.autograd.grad_mode.set_grad_enabled",
+    "torch._C._set_grad_enabled",
+}  # fmt: skip
+SAVING_CONTEXTS = {
+    "torch.autograd.graph.allow_mutation_on_saved_tensors",
+    "torch.autograd.graph.saved_tensors_hooks",
+    "torch.autograd.graph.save_on_cpu",
+}
+"""Contexts that decide what is kept for backward: the tensor itself, or a copy that no write reaches."""
+
+
+class Modes(Modules):
+    """Entering and leaving modes."""
+
+    def is_mode_path(self, path: str) -> bool:
+        return path in MODES or path in SETTERS
+
+    def mode_of(self, value: Any) -> Any:
+        """The mode that a decorator or context expression stands for, or None."""
+        if isinstance(value, External) and value.path in MODES:
+            mode = Opaque("mode", value.path, None)
+            mode.state["enabled"] = MODES[value.path]
+            return mode
+        if isinstance(value, Opaque) and value.kind == "mode":
+            return value
+        return None
+
+    def call_mode(self, path: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """`torch.no_grad()` and kin; `torch.no_grad()(function)` is handled where it is called again."""
+        if args and isinstance(args[0], Function) and path not in SETTERS:
+            return self.language.wrapped_in(External(path), args[0], self.path.site(node))
+        mode = Opaque("mode", path, self.path.site(node))
+        if path in SETTERS:
+            value = args[0] if args else kwargs.get("mode", True)
+            mode.state["enabled"] = value
+            mode.state["before"] = (self.path.grad_mode, self.path.mode_site)
+            self.apply_mode(mode, self.path.site(node))
+            self.mode_set_by_call(mode, node)
+        else:
+            given = args[0] if args else kwargs.get("mode", True)
+            mode.state["enabled"] = MODES[path]
+            if path.endswith("inference_mode") and given is False:
+                mode.state["enabled"] = None
+        return mode
+
+    def mode_set_by_call(self, mode: Opaque, node: Syntax) -> None:
+        """Hook: set_grad_enabled was called as a function."""
+
+    def apply_mode(self, mode: Any, site: Any) -> None:
+        enabled = mode.state.get("enabled")
+        if isinstance(enabled, bool):
+            self.path.grad_mode = enabled
+        elif enabled is not None:
+            self.path.grad_mode = bool(self.path.decide(enabled, site.node))
+        if mode.path.endswith("inference_mode") and enabled is False:
+            self.path.inference = True
+        if not self.path.grad_mode:
+            self.path.mode_site = site
+
+    def enter_modes(self, modes: tuple[tuple[Any, Any], ...]) -> Callable[[], None]:
+        """Apply modes; the returned function restores what was."""
+        before = (self.path.grad_mode, self.path.inference, self.path.mode_site)
+        for mode, site in modes:
+            if "before" in mode.state:
+                before = (mode.state["before"][0], self.path.inference, mode.state["before"][1])
+                mode.state["entered"] = True
+                self.mode_entered(mode)
+            self.apply_mode(mode, site)
+
+        def restore() -> None:
+            self.path.grad_mode, self.path.inference, self.path.mode_site = before
+
+        return restore
+
+    def undo_mode_call(self, mode: Opaque) -> None:
+        """`set_grad_enabled(...)` used as a decorator: the call itself changes nothing."""
+        if "before" in mode.state:
+            self.path.grad_mode, self.path.mode_site = mode.state["before"]
+
+    def mode_entered(self, mode: Opaque) -> None:
+        """Hook: a mode set by a call is used as a context after all."""
+
+    def enter_opaque(self, context: Opaque, node: Syntax) -> tuple[Any, Any]:
+        """Other library contexts."""
+        if "autocast" in context.path:
+            outside = self.path.autocast
+            self.path.autocast = True
+
+            def leave_autocast() -> None:
+                self.path.autocast = outside
+
+            return Unknown("context"), leave_autocast
+        if context.kind == "saved-hooks":
+            before = self.autograd.saves_are_certain
+            self.autograd.saves_are_certain = False
+
+            def restore() -> None:
+                self.autograd.saves_are_certain = before
+
+            return Unknown("context"), restore
+        if context.kind == "pool":
+
+            def shut() -> None:
+                for thread in context.state["threads"]:
+                    thread.state["joined"] = True
+
+            return context, shut
+        if context.kind == "suppress":
+
+            def leave() -> None:
+                return None
+
+            leave.suppresses = True  # type: ignore[attr-defined]
+            return None, leave
+        return Unknown("value of a context manager"), None
+
+    def call_opaque(self, value: Opaque, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """Calling a library object: a mode applied as a decorator, a transformed function, ..."""
+        if value.kind in ("mode", "context") and args:
+            if isinstance(args[0], Function):
+                return self.language.wrapped_in(value, args[0], self.path.site(node))
+            if value.kind == "mode":
+                self.undo_mode_call(value)
+            target = args[0]
+
+            def wrapped(inner: list[Any], named: dict[str, Any], place: Syntax) -> Any:
+                restore = self.language.enter_wrappers(((value, self.path.site(place)),))
+                try:
+                    return self.language.call(target, inner, named, place)
+                finally:
+                    restore()
+
+            return Native("with a grad mode", wrapped)
+        if value.kind == "wrapped" and "function" in value.state:
+            return self.language.call(value.state["function"], args, kwargs, node)
+        if value.kind == "decorator" and args:
+            return args[0]
+        return self.unknown_result(f"call of {value.path}", args, kwargs, node)

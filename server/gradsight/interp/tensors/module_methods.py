@@ -1,0 +1,379 @@
+"""Methods of nn.Module: parameters, state_dict, train and eval, hooks, containers."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.tensors.modules import MODULE_METHODS, ModuleRegistry, kind_of
+from gradsight.model.sites import Syntax
+from gradsight.model.tensors import Tensor
+from gradsight.model.trace import (
+    ChildrenChanged,
+    ChildrenChanging,
+    Cleared,
+    Clearing,
+    Read,
+    StateLoaded,
+    StateLoading,
+)
+from gradsight.model.values import (
+    MISSING,
+    Bound,
+    Function,
+    Instance,
+    Layer,
+    Mapping,
+    Method,
+    Native,
+    Opaque,
+    Partial,
+    Seq,
+    Super,
+    Unknown,
+)
+
+MODULE_HOOKS = {
+    "register_forward_pre_hook": "pre_hooks",
+    "register_forward_hook": "forward_hooks",
+    "register_full_backward_hook": "backward_hooks",
+    "register_full_backward_pre_hook": "backward_hooks",
+}
+"""Where a module keeps which of its hooks."""
+
+
+class ModuleMethods(ModuleRegistry):
+    """What is called on a module, other than the module itself."""
+
+    def layer_method(
+        self, receiver: Layer, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> Any:
+        if name in receiver.attributes and not isinstance(receiver.attributes[name], Tensor):
+            return self.language.call(receiver.attributes[name], args, kwargs, node)
+        return self.module_method(receiver, name, args, kwargs, node)
+
+    def module_method(
+        self, module: Any, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> Any:
+        action = getattr(self, f"module_{name}", None)
+        if action is not None:
+            return action(module, args, kwargs, node)
+        if name in ("forward", "__call__"):
+            return self.language.call(module, args, kwargs, node)
+        is_followed = name in ("register_forward_pre_hook", "register_forward_hook") and not kwargs
+        if name.startswith("register_") and not is_followed:
+            # It runs in the middle of a backward, or with arguments that are not known.
+            if any(touches_gradients(value) for value in [*args, *kwargs.values()]):
+                self.path.gradients_unknown = True
+        if name in MODULE_HOOKS and args:
+            return self.module_hooked(getattr(module.module, MODULE_HOOKS[name]), args[0], kwargs, node)
+        if name.startswith(("register_", "_register")):
+            return Opaque("hook", "hook", self.path.site(node))
+        if name in ("append", "extend", "insert", "keys", "values", "items", "update", "pop"):
+            if args:
+                self.path.tell(ChildrenChanging(module))
+            result = self.container_method(module, name, args, kwargs, node)
+            if args:
+                self.path.tell(ChildrenChanged(module, node))
+            return result
+        if name in ("share_memory", "compile", "to_empty", "type"):
+            return module
+        return self.unknown_result(f"method {name} of a module", [module, *args], kwargs, node)
+
+    def module_hooked(self, hooks: list[Any], hook: Any, kwargs: dict[str, Any], node: Syntax) -> Any:
+        """A hook that runs at every call of a module, until its handle removes it."""
+        handle = Opaque("hook", "hook of a module", self.path.site(node))
+        if any(key in kwargs for key in ("with_kwargs", "always_call")):
+            return handle
+
+        def remove(args: list[Any], kwargs: dict[str, Any], node: Syntax) -> None:
+            if hook in hooks:
+                hooks.remove(hook)
+
+        hooks.insert(0, hook) if kwargs.get("prepend") is True else hooks.append(hook)
+        handle.state["remove"] = Native("remove", remove)
+        return handle
+
+    def module_parameters(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        values = [tensor for _, tensor in self.tensors_of(module, "parameter")]
+        result = Seq("list", list(values), self.is_fully_known(module), self.path.site(node))
+        result.once = True
+        return result
+
+    def module_named_parameters(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> Any:
+        pairs = [Seq("tuple", [name, tensor]) for name, tensor in self.tensors_of(module, "parameter")]
+        result = Seq("list", list(pairs), self.is_fully_known(module), self.path.site(node))
+        result.once = True
+        return result
+
+    def module_buffers(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        return Seq(
+            "list", [tensor for _, tensor in self.tensors_of(module, "buffer")], self.is_fully_known(module)
+        )
+
+    def module_named_buffers(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        pairs = [Seq("tuple", [name, tensor]) for name, tensor in self.tensors_of(module, "buffer")]
+        return Seq("list", list(pairs), self.is_fully_known(module))
+
+    def module_children(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        return Seq("list", [child for _, child in self.children_of(module)], self.is_fully_known(module))
+
+    def module_named_children(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> Any:
+        return Seq(
+            "list",
+            [Seq("tuple", [key, child]) for key, child in self.children_of(module)],
+            self.is_fully_known(module),
+        )
+
+    def module_modules(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        return Seq("list", [inner for _, inner in self.modules_in(module)], self.is_fully_known(module))
+
+    def module_named_modules(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        return Seq(
+            "list",
+            [Seq("tuple", [name, inner]) for name, inner in self.modules_in(module)],
+            self.is_fully_known(module),
+        )
+
+    def module_state_dict(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """A dict of the module's own tensors: aliases, not copies."""
+        result = Mapping({}, self.is_fully_known(module))
+        site = self.path.site(node)
+        for kind in ("parameter", "buffer"):
+            for name, tensor in self.tensors_of(module, kind):
+                alias = Tensor(site, tensor.storage, tensor.counter, dtype=tensor.dtype, shape=tensor.shape)
+                alias.snapshot = "state_dict"
+                alias.source = tensor
+                alias.label = name
+                result.items[name] = alias
+        result.site = site
+        return result
+
+    def module_load_state_dict(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> Any:
+        self.path.tell(StateLoading(module))
+        if args:
+            self.path.tell(Read(args[0], node))
+        site = self.path.site(node)
+        for _name, tensor in self.tensors_of(module, "parameter"):
+            self.autograd.write_tensor(tensor, "load_state_dict", site, [], False, mode="no_grad")
+        self.path.tell(StateLoaded(module, args[0] if args else None))
+        return Unknown("missing and unexpected keys")
+
+    def set_training(self, module: Any, value: Any) -> None:
+        for _, inner in self.modules_in(module):
+            inner.module.training = value
+            inner.attributes.pop("training", None)
+
+    def module_train(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        value = args[0] if args else kwargs.get("mode", True)
+        self.set_training(module, value)
+        self.mode_switched(module, value, self.switching_call(module, node))
+        return module
+
+    def switching_call(self, module: Any, node: Syntax) -> Any:
+        """Where a module was told to switch: a method of its own named `train` only passes it on to nn.Module."""
+        frame = self.path.frame
+        inside = frame.receiver is module and frame.name == "train"
+        return frame.call_site if inside and frame.call_site is not None else self.path.site(node)
+
+    def module_eval(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        if isinstance(module, Instance):
+            method, _ = module.cls.find("train")
+            if isinstance(method, Function):
+                self.language.call_function(method, [module, False], {}, node)
+                return module
+        self.set_training(module, False)
+        self.mode_switched(module, False, self.path.site(node))
+        return module
+
+    def mode_switched(self, module: Any, training: Any, site: Any) -> None:
+        """Hook: train() or eval() was called."""
+
+    def module_to(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        return module
+
+    module_cuda = module_cpu = module_float = module_to
+
+    def module_double(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        for _, tensor in self.tensors_of(module, "parameter"):
+            tensor.dtype = "double"
+        return module
+
+    module_half = module_bfloat16 = module_to
+
+    def module_requires_grad_(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> Any:
+        value = args[0] if args else kwargs.get("requires_grad", True)
+        for _, tensor in self.tensors_of(module, "parameter"):
+            self.autograd.set_requires_grad(tensor, value, self.path.site(node))
+        return module
+
+    def module_zero_grad(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        keep = kwargs.get("set_to_none", args[0] if args else True) is False
+        self.clear_gradients(
+            [tensor for _, tensor in self.tensors_of(module, "parameter")], keep, self.path.site(node)
+        )
+        self.module_cleared(module, self.path.site(node))
+        return None
+
+    def module_cleared(self, module: Any, site: Any) -> None:
+        """Hook: zero_grad of a module."""
+
+    def clear_gradients(self, tensors: list[Tensor], in_place: bool, site: Any) -> None:
+        """zero_grad: drop the gradient, or zero it where it is."""
+        self.path.tell(Clearing(tensors, site))
+        self.path.tick += 1
+        for tensor in tensors:
+            grad = tensor.grad
+            if in_place and isinstance(grad, Tensor):
+                self.autograd.write_tensor(grad, "zero_grad", site, [], False, mode="no_grad")
+            else:
+                tensor.grad = None
+            self.path.cleared_ticks[tensor] = self.path.tick
+        self.path.tell(Cleared(tensors, in_place, site))
+
+    def module_apply(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        if args:
+            for _, inner in reversed(self.modules_in(module)):
+                self.language.call(args[0], [inner], {}, node)
+        return module
+
+    def module_register_buffer(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> Any:
+        name = args[0] if args else kwargs.get("name")
+        value = args[1] if len(args) > 1 else kwargs.get("tensor")
+        if isinstance(name, str):
+            module.attributes[name] = value
+            module.module.registered[name] = "buffer"
+            if isinstance(value, Tensor) and not value.label:
+                value.label = f"self.{name}"
+        return None
+
+    def module_register_parameter(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> Any:
+        name = args[0] if args else kwargs.get("name")
+        value = args[1] if len(args) > 1 else kwargs.get("param")
+        key = name if isinstance(name, str) else f"<{id(value)}>"
+        module.attributes[key] = value
+        module.module.registered[key] = "parameter"
+        return None
+
+    def module_add_module(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        name = args[0] if args else kwargs.get("name")
+        value = args[1] if len(args) > 1 else kwargs.get("module")
+        key = name if isinstance(name, str) else f"<{id(value)}>"
+        module.attributes[key] = value
+        module.module.registered[key] = "module"
+        if not isinstance(name, str) and isinstance(module, Instance):
+            module.open = True
+        return None
+
+    module_register_module = module_add_module
+
+    def module_get_submodule(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        found = dict(self.modules_in(module)).get(args[0]) if args and isinstance(args[0], str) else None
+        return found if found is not None else Unknown("submodule")
+
+    def module_reset_parameters(
+        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> Any:
+        for _, tensor in self.tensors_of(module, "parameter"):
+            self.autograd.write_tensor(
+                tensor, "reset_parameters", self.path.site(node), [], False, mode="no_grad"
+            )
+        return None
+
+    def container_method(
+        self, module: Any, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> Any:
+        attributes = module.attributes
+        registered = module.module.registered
+        if name in ("keys", "values", "items"):
+            keys = [key for key in registered if key in attributes]
+            if name == "keys":
+                return Seq("list", list(keys))
+            if name == "values":
+                return Seq("list", [attributes[key] for key in keys])
+            return Seq("list", [Seq("tuple", [key, attributes[key]]) for key in keys])
+        children = [attributes[key] for key in attributes if key.isdigit()]
+        if name == "append":
+            children.append(args[0] if args else None)
+        elif name == "extend" and args:
+            items, exact = self.objects.collect(args[0])
+            children += items
+            if not exact and isinstance(module, Layer):
+                module.options["inexact"] = True
+        elif name == "insert" and len(args) == 2:
+            children.insert(args[0] if isinstance(args[0], int) else len(children), args[1])
+        elif name == "pop":
+            return children[-1] if children else Unknown("module")
+        elif name == "update" and args and isinstance(args[0], Mapping):
+            for key, value in args[0].items.items():
+                attributes[str(key)] = value
+                registered[str(key)] = kind_of(value)
+            return None
+        for index, child in enumerate(children):
+            attributes[str(index)] = child
+            registered[str(index)] = kind_of(child)
+        return module
+
+    def super_method(
+        self, receiver: Super, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> Any:
+        value = self.objects.super_attribute(receiver, name, node)
+        if not isinstance(value, Bound):
+            return self.language.call(value, args, kwargs, node)
+        target = receiver.receiver
+        if isinstance(target, Instance) and target.module is not None:
+            if name == "__init__":
+                self.init_module(target, args, kwargs, node)
+                return None
+            layer = target.attributes.get("<layer>")
+            if name in ("forward", "__call__") and isinstance(layer, Layer):
+                return self.call_layer(layer, args, kwargs, node)
+            if name in MODULE_METHODS:
+                if name == "train":
+                    return self.module_train(target, args, kwargs, node)
+                return self.module_method(target, name, args, kwargs, node)
+        elif isinstance(target, Instance) and target.held is not None:
+            if name == "__init__":
+                return self.language.fill_held(target.held, args, kwargs, node)
+            if name == "__setitem__" and len(args) == 2:
+                return self.objects.set_item(target.held, args[0], args[1], node)
+            return self.objects.call_method(target.held, name, args, kwargs, node)
+        elif isinstance(target, Instance):
+            if name == "__init__":
+                self.language.init_guard(target, args, kwargs, node)
+                return None
+            guard = self.language.guard_of(target, node)
+            inherited = (
+                self.language.guard_method(target, guard, name, args, kwargs, node)
+                if guard is not None
+                else MISSING
+            )
+            if inherited is not MISSING:
+                return inherited
+        found = self.objects.inherited_method(receiver, name, args, node)
+        if found is not MISSING:
+            return found
+        return self.path.gap(f"method {name} of a base class from outside what is known", node)
+
+
+def touches_gradients(value: Any) -> bool:
+    """Whether a function's text clears or sets gradients."""
+    while isinstance(value, (Method, Partial)):
+        value = value.function
+    return isinstance(value, Function) and any(
+        isinstance(inner, ast.Attribute)
+        and (inner.attr == "zero_grad" or (inner.attr == "grad" and not isinstance(inner.ctx, ast.Load)))
+        for inner in ast.walk(value.node)
+    )

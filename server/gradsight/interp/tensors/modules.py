@@ -1,0 +1,284 @@
+"""nn.Module: making layers, registration, and what a module holds."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.python.namespaces import REGISTRIES
+from gradsight.interp.tensors.layers import CONTAINERS, constructor_options, make_tensors
+from gradsight.interp.tensors.nn_floor import ModulesFloor
+from gradsight.model.sites import Syntax
+from gradsight.model.tensors import Cut, Maybe, Tensor
+from gradsight.model.trace import AttributeSet, BeforeInit, LayerMade, Wrapped
+from gradsight.model.values import (
+    MISSING,
+    Bound,
+    External,
+    Instance,
+    Layer,
+    Mapping,
+    ModuleState,
+    Seq,
+    Slice,
+    Unknown,
+)
+
+MODULE_METHODS = {
+    "parameters", "named_parameters", "buffers", "named_buffers", "children", "named_children", "modules", "named_modules",
+    "state_dict", "load_state_dict", "train", "eval", "to", "cuda", "cpu", "double", "float", "half", "bfloat16", "type",
+    "requires_grad_", "zero_grad", "apply", "register_buffer", "register_parameter", "add_module", "register_module",
+    "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", "register_backward_hook",
+    "share_memory", "extra_repr", "get_submodule", "get_parameter", "compile", "to_empty", "set_extra_state", "__call__",
+    "register_load_state_dict_post_hook", "register_state_dict_pre_hook", "_register_load_state_dict_pre_hook",
+    "append", "extend", "insert", "keys", "values", "items", "update", "pop", "forward", "reset_parameters",
+}  # fmt: skip
+
+
+class ModuleRegistry(ModulesFloor):
+    """Modules, registered and called."""
+
+    # -- making layers -----------------------------------------------------------------------------------------------
+
+    def make_layer(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """`nn.Linear(...)` and its kin."""
+        site = self.path.site(node)
+        layer = Layer(name, constructor_options(name, args, kwargs), site)
+        self.path.modules_made.append(layer)
+        self.fill_layer(layer, layer.attributes, args, kwargs, node)
+        self.path.tell(LayerMade(layer, node))
+        return layer
+
+    def fill_layer(
+        self, layer: Layer, attributes: dict[str, Any], args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> None:
+        name = layer.name
+        site = self.path.site(node)
+        if name in CONTAINERS:
+            self.fill_container(layer, attributes, args, kwargs, node)
+            return
+        for key, (kind, shape) in make_tensors(name, layer.options).items():
+            tensor = Tensor(site, requires_grad=kind == "parameter", shape=shape)
+            tensor.is_parameter = kind == "parameter"
+            tensor.leaf_made = True
+            tensor.label = key
+            attributes[key] = tensor
+            layer.module.registered[key] = kind
+            if kind == "parameter":
+                self.path.leaves.append(tensor)
+        for key, value in layer.options.items():
+            attributes.setdefault(key, value)
+
+    def fill_container(
+        self, layer: Layer, attributes: dict[str, Any], args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> None:
+        name = layer.name
+        registered = layer.module.registered
+        if name == "nn.Sequential" and not (len(args) == 1 and isinstance(args[0], Mapping)):
+            items, exact = list(args), True
+            layer.options["inexact"] = self.had_inexact_star(node)
+        elif args and isinstance(args[0], Mapping):
+            for key, value in args[0].items.items():
+                attributes[str(key)] = value
+                registered[str(key)] = kind_of(value)
+            layer.options["inexact"] = not args[0].exact
+            return
+        elif args:
+            items, exact = self.objects.collect(args[0])
+            layer.options["inexact"] = not exact
+        else:
+            items, exact = [], True
+        if name.startswith("nn.Parameter"):
+            items = [self.as_parameter(item, node) for item in items]
+        for index, item in enumerate(items):
+            attributes[str(index)] = item
+            registered[str(index)] = kind_of(item)
+
+    def had_inexact_star(self, node: Syntax) -> bool:
+        """Whether a star argument of unknown length was spread in this call."""
+        if not isinstance(node, ast.Call):
+            return False
+        for argument in node.args:
+            if isinstance(argument, ast.Starred) and isinstance(argument.value, ast.Name):
+                value = self.path.frame.namespace.get(argument.value.id)
+                if isinstance(value, Seq):
+                    return not value.exact
+                return value is not None and isinstance(value, Unknown)
+        return False
+
+    def as_parameter(self, value: Any, node: Syntax, requires_grad: Any = True) -> Any:
+        """`nn.Parameter(value)`: a new leaf on the same memory."""
+        site = self.path.site(node)
+        if isinstance(value, Tensor):
+            result = Tensor(site, value.storage, None, dtype=value.dtype, shape=value.shape)
+            result.cuts = value.cuts
+            result.source = value
+            if value.needs_grad() is not False:
+                cut = Cut("parameter", "nn.Parameter", site, value, self.path.tick)
+                result.cuts = result.cuts | {cut}
+                self.path.tell(Wrapped(value, result, cut, site))
+        else:
+            result = Tensor(site)
+        result.requires_grad = (
+            requires_grad if isinstance(requires_grad, bool) else Maybe("an option", weak=True)
+        )
+        result.is_parameter = True
+        result.leaf_made = True
+        self.path.leaves.append(result)
+        return result
+
+    def init_module(self, instance: Instance, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> None:
+        """`nn.Module.__init__`, or that of one of torch's layers that the class derives from."""
+        state = instance.module
+        if state is None:
+            state = instance.module = ModuleState()
+        state.initialised = True
+        base = next(
+            (b for b in instance.cls.lineage() if isinstance(b, External) and b.path.startswith("torch.nn.")),
+            None,
+        )
+        if base is not None and base.path != "torch.nn.Module" and base.path.count(".") == 2:
+            name = base.path[6:]
+            layer = Layer(name, constructor_options(name, args, kwargs), self.path.site(node))
+            layer.attributes = instance.attributes
+            layer.module = state
+            self.fill_layer(layer, instance.attributes, args, kwargs, node)
+            instance.attributes["<layer>"] = layer
+
+    # -- attributes --------------------------------------------------------------------------------------------------
+
+    def set_module_attribute(self, owner: Any, name: str, value: Any, node: Syntax) -> None:
+        """Assignment registers parameters and modules, as nn.Module.__setattr__ does."""
+        state: ModuleState = owner.module
+        site = self.path.site(node)
+        is_module = isinstance(value, Layer) or (isinstance(value, Instance) and value.module is not None)
+        is_parameter = isinstance(value, Tensor) and value.is_parameter
+        if (
+            (is_module or is_parameter)
+            and not state.initialised
+            and isinstance(owner, Instance)
+            and not owner.open
+        ):
+            self.path.refuse(BeforeInit(name, site))
+        old = owner.attributes.get(name, MISSING)
+        if is_module:
+            state.registered[name] = "module"
+        elif is_parameter:
+            state.registered[name] = "parameter"
+        elif isinstance(value, Tensor) and state.registered.get(name) == "buffer":
+            pass
+        elif name == "training":
+            state.training = value
+        elif name in state.registered and value is None:
+            pass
+        else:
+            state.registered.pop(name, None)
+        self.path.tell(AttributeSet(owner, name, value, old, node))
+
+    def module_member(self, owner: Any, name: str, node: Syntax) -> Any:
+        if name == "training":
+            return owner.module.training
+        if name in REGISTRIES:
+            return self.objects.registry(owner, name)
+        if name == "__dict__":
+            return self.objects.attributes_dict(owner)
+        if name in MODULE_METHODS or name.startswith("register_"):
+            return Bound(owner, name)
+        return MISSING
+
+    def layer_attribute(self, owner: Layer, name: str, node: Syntax) -> Any:
+        if name in owner.attributes:
+            return owner.attributes[name]
+        found = self.module_member(owner, name, node)
+        if found is not MISSING:
+            return found
+        if name == "__class__":
+            return External(f"torch.{owner.name}")
+        return Unknown(f"attribute {name} of {owner.name}")
+
+    def layer_item(self, owner: Layer, index: Any) -> Any:
+        children = [value for key, value in owner.attributes.items() if key.isdigit()]
+        if isinstance(index, int) and children and -len(children) <= index < len(children):
+            return children[index]
+        if isinstance(index, str) and index in owner.attributes:
+            return owner.attributes[index]
+        if isinstance(index, Slice):
+            part = Layer(owner.name, {"inexact": True}, owner.site)
+            parts = (index.start, index.stop, index.step)
+            chosen = children
+            if all(bound is None or isinstance(bound, int) for bound in parts):
+                chosen = children[slice(*parts)]
+                part.options["inexact"] = owner.options.get("inexact", False)
+            for position, child in enumerate(chosen):
+                part.attributes[str(position)] = child
+                part.module.registered[str(position)] = kind_of(child)
+            part.module.training = owner.module.training
+            return part
+        return children[0] if children else Unknown("item of a module container")
+
+    def layer_is(self, layer: Layer, name: str) -> bool | None:
+        if layer.name == name:
+            return True
+        family = name.rpartition(".")[2].lstrip("_")
+        if family in ("ConvNd", "BatchNorm", "NormBase", "InstanceNorm", "RNNBase", "Module"):
+            return None
+        return False
+
+    # -- what a module holds -----------------------------------------------------------------------------------------
+
+    def children_of(self, module: Any) -> list[tuple[str, Any]]:
+        registered = module.module.registered
+        return [
+            (key, module.attributes[key])
+            for key, kind in registered.items()
+            if kind == "module" and key in module.attributes
+        ]
+
+    def modules_in(
+        self, module: Any, prefix: str = "", seen: set[int] | None = None
+    ) -> list[tuple[str, Any]]:
+        seen = seen if seen is not None else set()
+        if id(module) in seen:
+            return []
+        seen.add(id(module))
+        found = [(prefix, module)]
+        for key, child in self.children_of(module):
+            if isinstance(child, (Layer, Instance)) and child.module is not None:
+                found += self.modules_in(child, f"{prefix}.{key}" if prefix else key, seen)
+        return found
+
+    def tensors_of(self, module: Any, kind: str) -> list[tuple[str, Tensor]]:
+        """Registered parameters or buffers, each once, with dotted names."""
+        found: list[tuple[str, Tensor]] = []
+        seen: set[int] = set()
+        for prefix, inner in self.modules_in(module):
+            for key, what in inner.module.registered.items():
+                value = inner.attributes.get(key)
+                if what == kind and isinstance(value, Tensor) and id(value) not in seen:
+                    seen.add(id(value))
+                    found.append((f"{prefix}.{key}" if prefix else key, value))
+        return found
+
+    def is_fully_known(self, module: Any) -> bool:
+        """Whether every part of the module is known, so that its list of parameters is complete."""
+        for _, inner in self.modules_in(module):
+            if isinstance(inner, Instance) and inner.open and not inner.cls.has_unknown_base():
+                return False
+            if isinstance(inner, Layer) and (inner.options.get("inexact") or inner.options.get("unknown")):
+                return False
+            for name, value in inner.attributes.items():
+                if isinstance(value, Unknown) and not value.hint and self.may_hold_parameters(inner, name):
+                    return False
+        return True
+
+    def may_hold_parameters(self, owner: Any, name: str) -> bool:
+        """Whether an attribute that is not known can be a module: a size of one of torch's layers is none.
+
+        One of an object's own is a module if its class applies it, and has a stand-in then.
+        """
+        return isinstance(owner, Layer) and name.isdigit() and owner.name != "nn.Sequential"
+
+
+def kind_of(value: Any) -> str:
+    """How a module registers a value."""
+    return "parameter" if isinstance(value, Tensor) else "module"

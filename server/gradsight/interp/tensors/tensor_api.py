@@ -1,0 +1,297 @@
+"""Methods of a tensor that are more than an operator fact: conversions, backward, detach, numbers, NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradsight.interp.syntax import written_name
+from gradsight.interp.tensors.fact_selection import bind, dtype_name, short_name
+from gradsight.interp.tensors.indexing import Indexing
+from gradsight.interp.tensors.shapes import numel
+from gradsight.model.sites import Syntax
+from gradsight.model.tensors import INTEGRAL, NO_CUTS, Cut, Node, Tensor, is_mask
+from gradsight.model.trace import Hooked, NumpyRefused, Read
+from gradsight.model.values import (
+    Array,
+    External,
+    Number,
+    Seq,
+    Unknown,
+    tensors_in,
+)
+from gradsight.ops.fact import Output
+
+DTYPE_METHODS = {
+    "double": "double", "half": "half", "bfloat16": "half", "float": "float", "long": "int", "int": "int", "short": "int",
+    "bool": "bool", "char": "int", "byte": "int", "cfloat": "complex", "cdouble": "complex",
+}  # fmt: skip
+NUMBER_METHODS = {"item", "tolist", "__float__", "__int__", "__bool__"}
+PURE_EXCEPTIONS = {
+    "backward", "requires_grad_", "retain_grad", "register_hook", "share_memory_", "pin_memory", "register_post_accumulate_grad_hook",
+}  # fmt: skip
+KNOWN_ATTRIBUTES = {"grad", "data", "requires_grad", "names"}
+
+ASKS_THE_TENSOR = {"shape", "ndim", "size", "mean", "sum", "std", "var", "max", "min", "prod", "any", "all", "amax", "amin"}  # fmt: skip
+"""Functions of NumPy that call the method of that name and make no array."""
+
+
+class TensorApi(Indexing):
+    """Everything that is called on a tensor."""
+
+    def tensor_method(
+        self, tensor: Tensor, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> Any:
+        special = getattr(self, f"method_{name}", None)
+        if special is None and name.startswith("new_"):
+            special = self.libraries.new_method(name)
+        if special is not None:
+            return special(tensor, args, kwargs, node)
+        if tensor.attributes is not None and name in tensor.attributes:
+            return self.language.call(tensor.attributes[name], args, kwargs, node)
+        if name in NUMBER_METHODS:
+            return self.number_from(tensor, name, node)
+        if name in DTYPE_METHODS:
+            return self.converted(tensor, DTYPE_METHODS[name], name, node)
+        fact = self.path.table.find(f"Tensor.{name}")
+        if fact is None:
+            return self.nn.unknown_result(f"no fact about Tensor.{name}", args, kwargs, node)
+        bound = bind(fact, [tensor, *args], kwargs)
+        case, certain = self.facts.select_case(fact, bound)
+        return self.record(short_name(name), case, bound, node, certain)
+
+    def converted(self, tensor: Tensor, dtype: str, name: str, node: Syntax) -> Any:
+        """A conversion: the same object where nothing changes, else a copy in the graph (or out of it, for integers)."""
+        if tensor.dtype == dtype:
+            return tensor
+        if tensor.dtype == "?" and dtype == "float":
+            return tensor
+        site = self.path.site(node)
+        self.path.tick += 1
+        result = Tensor(site, dtype=dtype, shape=tensor.shape)
+        result.cuts = tensor.cuts
+        if is_mask(tensor):
+            result.attributes = {"<mask>": True}
+        flag = tensor.needs_grad()
+        if flag is not False and tensor.dtype not in INTEGRAL:
+            if dtype in INTEGRAL:
+                result.cuts = result.cuts | {Cut("op", name, site, tensor, self.path.tick)}
+            elif self.path.grad_mode and not self.path.inference:
+                result.requires_grad = flag
+                edge = tensor.edge()
+                result.node = Node(name, site, [edge] if edge is not None else [], flag, self.path.tick)
+            else:
+                result.cuts = result.cuts | self.mode_cut(name, [("self", tensor)], site)
+        return result
+
+    def method_to(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """`.to(...)`: a dtype may make a copy; a device named CUDA does; an unknown one is taken to change nothing."""
+        for value in [*args, *kwargs.values()]:
+            if isinstance(value, External) and value.path.startswith("torch."):
+                name = dtype_name(value)
+                if name != "?":
+                    return self.converted(tensor, name, "to", node)
+            if isinstance(value, Tensor):
+                return self.converted(tensor, value.dtype, "to", node) if value.dtype != "?" else tensor
+            if isinstance(value, str) and value.startswith("cuda"):
+                return self.moved(tensor, "to", node)
+        if kwargs.get("copy") is True:
+            return self.tensor_method(tensor, "clone", [], {}, node)
+        return tensor
+
+    def moved(self, tensor: Tensor, name: str, node: Syntax) -> Any:
+        """A copy on another device."""
+        site = self.path.site(node)
+        result = Tensor(site, dtype=tensor.dtype, shape=tensor.shape)
+        result.cuts = tensor.cuts
+        flag = tensor.needs_grad()
+        if flag is not False and self.path.grad_mode:
+            result.requires_grad = flag
+            edge = tensor.edge()
+            result.node = Node(name, site, [edge] if edge is not None else [], flag, self.path.tick)
+        return result
+
+    def method_cuda(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        return self.moved(tensor, "cuda", node)
+
+    def method_cpu(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        return tensor
+
+    def method_type(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        return self.method_to(tensor, args, kwargs, node) if args else Unknown("type of a tensor", "text")
+
+    def method_type_as(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        return self.method_to(tensor, args, kwargs, node)
+
+    def method_contiguous(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        if tensor.dense:
+            return tensor
+        return self.unsure_item(tensor, node)
+
+    def method_size(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        dim = args[0] if args else kwargs.get("dim")
+        if dim is None:
+            return self.shape_value(tensor)
+        if (
+            tensor.shape is not None
+            and isinstance(dim, int)
+            and -len(tensor.shape) <= dim < len(tensor.shape)
+        ):
+            size = tensor.shape[dim]
+            return size if size is not None else Number()
+        return Number()
+
+    def method_dim(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        return len(tensor.shape) if tensor.shape is not None else Number()
+
+    def method_numel(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        count = numel(tensor.shape)
+        return count if count is not None else Number()
+
+    method_nelement = method_numel
+
+    def method_is_floating_point(
+        self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> Any:
+        return (
+            tensor.dtype not in INTEGRAL if tensor.dtype != "?" else Unknown("whether it is floating", "bool")
+        )
+
+    def method_backward(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        self.backward_call(tensor, args, kwargs, node)
+        return None
+
+    def method_requires_grad_(
+        self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> Any:
+        self.set_requires_grad(
+            tensor, args[0] if args else kwargs.get("requires_grad", True), self.path.site(node)
+        )
+        return tensor
+
+    def method_retain_grad(
+        self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> Any:
+        if tensor.node is not None:
+            tensor.retains_grad = True
+            self.retaining.append(tensor)
+        return None
+
+    def method_detach_(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        if tensor.needs_grad() is not False:
+            tensor.cuts = tensor.cuts | {
+                Cut("detach", "detach_", self.path.site(node), tensor, self.path.tick)
+            }
+        tensor.node = None
+        tensor.requires_grad = False
+        tensor.base = None
+        return tensor
+
+    def method_detach(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        return self.cut_alias(tensor, "detach", node)
+
+    def cut_alias(self, tensor: Tensor, op: str, node: Syntax) -> Tensor:
+        """`detach()` and `.data`: the same memory without the history; only `detach` keeps the version counter."""
+        site = self.path.site(node)
+        self.path.tick += 1
+        if tensor.snapshot:
+            self.path.tell(Read(tensor, node))
+        result = self.make_view(
+            tensor, Output(gradient="none", alias="self", shares_version=op == "detach"), op, site
+        )
+        result.dtype = tensor.dtype
+        result.shape = tensor.shape
+        result.cuts = tensor.cuts
+        if tensor.needs_grad() is not False:
+            result.cuts = tensor.cuts | {Cut(op, op, site, tensor, self.path.tick)}
+        return result
+
+    def method_register_hook(
+        self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> Any:
+        self.path.tell(Hooked(tensor, args[0] if args else None, node))
+        return Unknown("handle of a hook")
+
+    def method_numpy(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """Shares memory with the tensor; the graph stays behind."""
+        if tensor.snapshot:
+            self.path.tell(Read(tensor, node))
+        cuts = tensor.cuts
+        flag = tensor.needs_grad()
+        if flag is not False:
+            if (
+                flag is True
+                and self.path.grad_mode
+                and kwargs.get("force", args[0] if args else False) is False
+            ):
+                # Without grad mode torch hands the memory out.
+                self.path.refuse(NumpyRefused(tensor, self.path.site(node)))
+            cuts = cuts | {Cut("numpy", "numpy", self.path.site(node), tensor, self.path.tick)}
+        cuts = frozenset(
+            Cut("numpy", "numpy", self.path.site(node), cut.source, self.path.tick)
+            if cut.kind in ("detach", "data")
+            else cut
+            for cut in cuts
+        )
+        return Array(tensor, cuts, None)
+
+    def made_an_array(self, name: str, args: list[Any], node: Syntax) -> frozenset[Cut]:
+        """A function of NumPy makes arrays of tensors, and of lists of tensors, that it is given: their cuts."""
+        cuts = NO_CUTS
+        for arg in args:
+            for tensor in tensors_in(arg)[:4]:
+                if tensor.needs_grad() is not False:
+                    forced = tensor is arg and name in ASKS_THE_TENSOR
+                    cuts |= self.method_numpy(tensor, [], {"force": forced}, node).cuts
+        return cuts
+
+    def number_from(self, tensor: Tensor, name: str, node: Syntax) -> Any:
+        """A Python number read from a tensor."""
+        self.path.tell(Read(tensor, node))
+        cuts = tensor.cuts
+        if tensor.needs_grad() is not False:
+            cuts = cuts | {Cut("number", name.strip("_"), self.path.site(node), tensor, self.path.tick)}
+        if name == "tolist":
+            if tensor.shape == ():
+                return Number(cuts)
+            return Seq("list", [Number(cuts)], False)
+        if name in ("bool", "__bool__"):
+            return Unknown("truth of a tensor", "bool")
+        return Number(cuts)
+
+    def tensor_from_array(self, array: Array, node: Syntax) -> Tensor:
+        result = Tensor(self.path.site(node))
+        result.cuts = array.cuts
+        return result
+
+    def write_array(self, array: Array, node: Syntax, op: str) -> None:
+        """A NumPy write changes the tensor's memory without a version bump."""
+        if array.tensor is not None:
+            self.path.tick += 1
+            if not array.tensor.label:
+                array.tensor.label = written_name(node) or "the array"
+            self.write_tensor(
+                array.tensor,
+                f"NumPy {op}",
+                self.path.site(node),
+                [],
+                False,
+                NO_CUTS,
+                mode="silent",
+                bumps=False,
+            )
+
+    def array_method(
+        self, array: Array, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> Any:
+        if name in ("sort", "fill", "put", "itemset", "partition"):
+            self.write_array(array, node, name)
+            return None
+        if name in ("item", "mean", "sum", "max", "min", "std", "var") and not args and not kwargs:
+            return Number(array.cuts)
+        if name == "tolist":
+            return Seq("list", [Number(array.cuts)], False)
+        if name in ("copy", "astype"):
+            return Array(None, array.cuts)
+        if name in ("reshape", "view", "transpose", "ravel", "squeeze"):
+            return Array(array.tensor, array.cuts)
+        return Array(None, array.cuts)

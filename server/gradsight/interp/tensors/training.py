@@ -1,0 +1,452 @@
+"""Optimizers, schedulers, scalers, and the protocol of a training loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradsight.interp.path_state import PathState
+from gradsight.interp.syntax import names_read
+from gradsight.interp.tensors.modes import Modes
+from gradsight.model.sites import Site, Syntax
+from gradsight.model.tensors import Tensor
+from gradsight.model.trace import (
+    Backward,
+    GaveUp,
+    NonLeafOptimized,
+    Scaled,
+    ScalerStepping,
+    Stepped,
+    Stepping,
+)
+from gradsight.model.values import (
+    Bound,
+    Function,
+    Instance,
+    Layer,
+    Mapping,
+    Method,
+    Number,
+    Opaque,
+    Seq,
+    Stream,
+    Unknown,
+    cuts_of,
+    tensors_in,
+)
+
+STEP_HOOKS = {"register_step_pre_hook": "pre hooks", "register_step_post_hook": "post hooks"}
+
+
+class Action:
+    """One step of the training protocol: `backward`, `step`, `zero`, `scheduler`, `unscale`, `clip`, `eval`, `train`."""
+
+    __slots__ = ("leaves", "loops", "site", "subject", "tick", "verb")
+
+    def __init__(self, verb: str, subject: Any, site: Site, tick: int, leaves: Any = None) -> None:
+        self.verb = verb
+        self.subject = subject
+        self.site = site
+        self.tick = tick
+        self.leaves = leaves
+        self.loops = site.loops
+
+
+class Training(Modes):
+    """What an optimizer does to its parameters."""
+
+    def __init__(self, path: PathState) -> None:
+        super().__init__(path)
+        self.escapes: list[tuple[int, set[int]]] = []
+        """When code that is not known was given something, and what it can reach through that."""
+
+    # -- optimizers --------------------------------------------------------------------------------------------------
+
+    def make_optimizer(self, path: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        site = self.path.site(node)
+        self.path.tick += 1
+        optimizer = Opaque("optimizer", path, site)
+        source = args[0] if args else kwargs.get("params")
+        if isinstance(source, (Seq, Stream)) and source.spent is not None:
+            self.objects.iterator_used_up(source, node, refused=True)
+        groups, exact = self.parameter_groups(source)
+        options = options_of_groups(source, len(groups))
+        made = [group_of(members, own) for members, own in zip(groups, options)]
+        optimizer.state["param_groups"] = Seq("list", made, exact)
+        optimizer.state["options"] = dict(kwargs)
+        optimizer.state["fused"] = kwargs.get("fused") is True
+        optimizer.state["closure calls"] = closure_calls(path, args, kwargs)
+        optimizer.state["stepped"] = 0
+        optimizer.state["was held"] = set()
+        optimizer.state["pre hooks"] = []
+        optimizer.state["post hooks"] = []
+        optimizer.state["created"] = self.path.tick
+        self.path.optimizers.append(optimizer)
+        for tensor in self.parameters_of(optimizer):
+            if not tensor.is_leaf and tensor.needs_grad() is True:
+                self.path.refuse(NonLeafOptimized(tensor, site))
+        return optimizer
+
+    def parameter_groups(self, source: Any) -> tuple[list[list[Tensor]], bool]:
+        if isinstance(source, Tensor):
+            return [[source]], True
+        if isinstance(source, Unknown) or source is None:
+            return [], False
+        items, exact = self.objects.collect(source)
+        groups: list[list[Tensor]] = []
+        plain: list[Tensor] = []
+        for item in items:
+            if isinstance(item, Mapping):
+                inner = item.items.get("params")
+                if isinstance(inner, Tensor):
+                    groups.append([inner])
+                elif inner is None or isinstance(inner, Unknown):
+                    exact = False
+                else:
+                    members, complete = self.objects.collect(inner)
+                    exact = exact and complete
+                    groups.append([m for m in members if isinstance(m, Tensor)])
+            elif isinstance(item, Tensor):
+                plain.append(item)
+            elif isinstance(item, Seq):
+                plain.extend(tensors_in(item))
+            else:
+                exact = False
+        if plain:
+            groups.insert(0, plain)
+        return groups, exact
+
+    def parameters_of(self, optimizer: Opaque) -> list[Tensor]:
+        return [tensor for group in self.groups_of(optimizer) for tensor in members_of(group)]
+
+    def groups_of(self, optimizer: Opaque) -> list[Mapping]:
+        """The groups as they are now: programs clear, extend and replace the list and the dicts in it."""
+        listed = optimizer.state["param_groups"]
+        return (
+            [group for group in listed.items if isinstance(group, Mapping)] if isinstance(listed, Seq) else []
+        )
+
+    def ever_held_by(self, optimizer: Opaque) -> set[Tensor]:
+        """What is in the groups, and what was in them at a step before."""
+        held: set[Tensor] = {*self.parameters_of(optimizer), *optimizer.state["was held"]}
+        return held
+
+    def knows_all_parameters(self, optimizer: Opaque) -> bool:
+        """Whether every group is known, with all of its members."""
+        groups = optimizer.state["param_groups"]
+        return (
+            isinstance(groups, Seq)
+            and groups.exact
+            and all(
+                isinstance(group, Mapping)
+                and isinstance(members := group.items.get("params"), (Seq, Tensor))
+                and (isinstance(members, Tensor) or members.exact)
+                for group in groups.items
+            )
+        )
+
+    def is_lent(self, optimizer: Opaque) -> bool:
+        """Whether the optimizer belongs to a module of which this entry works on a copy."""
+        return self.path.isolated and not any(optimizer is own for own in self.path.optimizers)
+
+    def optimizer_method(
+        self, optimizer: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> Any:
+        site = self.path.site(node)
+        if name == "zero_grad":
+            keep = kwargs.get("set_to_none", args[0] if args else True) is False
+            self.clear_gradients(self.parameters_of(optimizer), keep, site)
+            self.act("zero", optimizer, site)
+            return None
+        if name == "step":
+            self.run_step_hooks(optimizer, "pre hooks", args, kwargs, node)
+            closure = args[0] if args else kwargs.get("closure")
+            result = None
+            if isinstance(closure, (Function, Method)):
+                for _ in range(optimizer.state["closure calls"]):
+                    result = self.language.call(closure, [], {}, node)
+                    self.step_parameters(optimizer, site)
+            else:
+                self.step_parameters(optimizer, site)
+            self.act("step", optimizer, site)
+            self.run_step_hooks(optimizer, "post hooks", args, kwargs, node)
+            return result
+        if name == "add_param_group" and args and isinstance(args[0], Mapping):
+            groups, exact = self.parameter_groups(Seq("list", [args[0]]))
+            listed = self.optimizer_attribute(optimizer, "param_groups")
+            if isinstance(listed, Seq):
+                listed.items.extend(group_of(members, options_of(args[0])) for members in groups)
+                listed.exact = listed.exact and exact
+            return None
+        if name in ("state_dict", "load_state_dict"):
+            return Mapping({}, False)
+        if name in STEP_HOOKS and args:
+            return self.module_hooked(optimizer.state[STEP_HOOKS[name]], args[0], kwargs, node)
+        if name.startswith("register_"):
+            return Unknown("handle of a hook")
+        return Unknown(f"{name} of an optimizer")
+
+    def run_step_hooks(
+        self, optimizer: Opaque, when: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> None:
+        """A hook is given the optimizer and the arguments of the step."""
+        for hook in list(optimizer.state[when]):
+            self.language.call(hook, [optimizer, Seq("tuple", list(args)), Mapping(dict(kwargs))], {}, node)
+
+    def step_parameters(self, optimizer: Opaque, site: Site) -> None:
+        self.path.tell(Stepping(optimizer, site))
+        self.move_parameters(optimizer, site)
+        self.path.tell(Stepped(optimizer, site))
+
+    def move_parameters(self, optimizer: Opaque, site: Site) -> None:
+        """Every parameter that has a gradient is written; fused optimizers do not bump the version."""
+        self.path.tick += 1
+        optimizer.state["stepped"] += 1
+        optimizer.state["was held"].update(self.parameters_of(optimizer))
+        fused = optimizer.state["fused"]
+        for tensor in self.parameters_of(optimizer):
+            if tensor.grad is not None and not isinstance(tensor.grad, Unknown):
+                self.autograd.write_tensor(
+                    tensor,
+                    "optimizer step",
+                    site,
+                    [],
+                    False,
+                    mode="silent" if fused else "optimizer",
+                    bumps=not fused,
+                )
+
+    def optimizer_attribute(self, optimizer: Opaque, name: str) -> Any:
+        if name == "param_groups":
+            groups = optimizer.state["param_groups"]
+            if self.is_lent(optimizer) and isinstance(groups, Seq):
+                return Seq(
+                    "list",
+                    [Mapping(dict(group.items), False) for group in self.groups_of(optimizer)],
+                    groups.exact,
+                )
+            return groups
+        if name in ("state", "defaults"):
+            return Unknown(f"{name} of an optimizer")
+        return Bound(optimizer, name)
+
+    # -- the protocol ------------------------------------------------------------------------------------------------
+
+    def act(self, verb: str, subject: Any, site: Site, leaves: Any = None) -> None:
+        self.path.log.append(Action(verb, subject, site, self.path.tick, leaves))
+
+    def backward_done(self, run: Any, given: dict[str, Any]) -> None:
+        """A backward call is over."""
+        self.act("backward", run, run.site, run.leaves)
+        retain = given.get("retain_graph")
+        if retain is True:
+            run.loss.attributes = {**(run.loss.attributes or {}), "<retained>": True}
+        self.path.tell(Backward(run))
+
+    def module_cleared(self, module: Any, site: Site) -> None:
+        self.act("zero", module, site)
+
+    def mode_switched(self, module: Any, training: Any, site: Site) -> None:
+        if isinstance(training, bool):
+            self.act("train" if training else "eval", module, site)
+
+    # -- schedulers and scalers --------------------------------------------------------------------------------------
+
+    def make_scheduler(self, path: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        scheduler = Opaque("scheduler", path, self.path.site(node))
+        optimizer = args[0] if args else kwargs.get("optimizer")
+        scheduler.state["optimizer"] = optimizer
+        return scheduler
+
+    def scheduler_method(
+        self, scheduler: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> Any:
+        if name == "step":
+            self.act("scheduler", scheduler, self.path.site(node), [*args, *kwargs.values()])
+            return None
+        if name in ("get_last_lr", "get_lr"):
+            return Seq("list", [Number()], True)
+        return Unknown(f"{name} of a scheduler")
+
+    def make_scaler(self, path: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+        """`enabled` comes last; only the scaler of `torch.amp` takes a device in front.
+
+        Where there is no CUDA, a scaler for it switches itself off.
+        """
+        scaler = Opaque("scaler", path, self.path.site(node))
+        takes_device = path.startswith("torch.amp.")
+        last = 5 if takes_device else 4
+        enabled = kwargs.get("enabled", args[last] if len(args) > last else True)
+        device = kwargs.get("device", args[0] if args else "") if takes_device else path.split(".")[1]
+        if enabled is True and device != "cpu":
+            enabled = Unknown("whether a gradient scaler finds its device", "bool")
+        scaler.state["enabled"] = enabled
+        return scaler
+
+    def scaler_method(
+        self, scaler: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> Any:
+        result = self.scaler_result(scaler, name, args, kwargs, node)
+        self.path.tell(Scaled(scaler, name, args, result))
+        return result
+
+    def scaler_result(
+        self, scaler: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
+    ) -> Any:
+        site = self.path.site(node)
+        if name == "is_enabled":
+            return scaler.state["enabled"]
+        if name == "scale" and args:
+            if isinstance(args[0], Tensor) and self.path.truth(scaler.state["enabled"]) is not False:
+                result = self.facts.apply_operator("Tensor.__mul__", [args[0], Number()], {}, node)
+                scaler.state["scaled"] = True
+                if isinstance(result, Tensor):
+                    result.attributes = {**(result.attributes or {}), "<scaled>": True}
+                return result
+            return args[0]
+        if name == "unscale_" and args:
+            self.act("unscale", args[0], site)
+            return None
+        if name == "step" and args:
+            optimizer = args[0]
+            if isinstance(optimizer, Opaque) and optimizer.kind == "optimizer":
+                self.path.tell(ScalerStepping(scaler, optimizer, site))
+                self.optimizer_method(optimizer, "step", args[1:], kwargs, node)
+            return None
+        if name == "update":
+            return None
+        return Unknown(f"{name} of a gradient scaler")
+
+    # -- escape ------------------------------------------------------------------------------------------------------
+
+    def unknown_result(
+        self, reason: str, args: list[Any], kwargs: dict[str, Any], node: Syntax | None = None
+    ) -> Unknown:
+        """What code that is not known returns: it may carry the graph of whatever it was given."""
+        self.path.tell(GaveUp(reason, [*args, *kwargs.values()]))
+        self.escape(args, kwargs)
+        result = self.path.gap(reason, node)
+        for value in [*args, *kwargs.values()]:
+            result.cuts = result.cuts | cuts_of(value)
+            if carries_graph(value):
+                result.carries = True
+        return result
+
+    def escape(self, args: list[Any], kwargs: dict[str, Any]) -> None:
+        """Values handed to code that is not known: it may do anything with them."""
+        todo = [*args, *kwargs.values()]
+        depth = 0
+        while todo and depth < 200:
+            depth += 1
+            value = todo.pop()
+            if isinstance(value, (Instance, Layer)):
+                if not value.escaped:
+                    value.escaped = True
+                    if isinstance(value, Instance) and value.module is None:
+                        todo.extend(
+                            inner for inner in value.attributes.values() if not isinstance(inner, Tensor)
+                        )
+            elif isinstance(value, Opaque):
+                value.state["escaped"] = True
+            elif isinstance(value, Seq):
+                todo.extend(value.items[:16])
+            elif isinstance(value, Mapping):
+                todo.extend(list(value.items.values())[:16])
+            elif isinstance(value, (Bound, Method)):
+                todo.append(value.receiver)
+        self.note_escape([*args, *kwargs.values()])
+
+    def note_escape(self, given: list[Any]) -> None:
+        reached: set[int] = set()
+        todo = list(given)
+        for value in todo:
+            if isinstance(value, Function):
+                self.forget_captured(value)
+        while todo and len(reached) < 100:
+            value = todo.pop()
+            if id(value) in reached:
+                continue
+            if isinstance(value, Tensor) and value.node is not None:
+                self.path.graph_escaped = True
+            if isinstance(value, (Tensor, Instance, Layer, Opaque, Seq, Mapping)):
+                reached.add(id(value))
+            if isinstance(value, Seq):
+                todo.extend(value.items[:32])
+            elif isinstance(value, Mapping):
+                todo.extend(list(value.items.values())[:32])
+            elif isinstance(value, (Instance, Layer)) and value.module is not None:
+                reached.update(id(tensor) for _, tensor in self.tensors_of(value, "parameter"))
+        if reached:
+            self.escapes.append((self.path.tick, reached))
+
+    def forget_captured(self, function: Function) -> None:
+        """Unknown code may call the function: what it fills, nobody knows the length of."""
+        body = function.node.body
+        for statement in body if isinstance(body, list) else [body]:
+            for name in names_read(statement):
+                scope: Any = function.scope
+                while scope is not None and name not in scope.names:
+                    scope = scope.outer
+                value = scope.names.get(name) if scope is not None else None
+                if isinstance(value, (Seq, Mapping)) and value.kind != "tuple":
+                    value.exact = False
+
+    def escaped_between(self, tensors: set[Tensor], start: int, end: int) -> bool:
+        """Whether unknown code had its hands on one of these tensors in that time."""
+        wanted = {id(tensor) for tensor in tensors}
+        return any(start <= tick <= end and reached & wanted for tick, reached in self.escapes)
+
+
+def carries_graph(value: Any, depth: int = 0) -> bool:
+    """Whether a value can bring a graph along: a tensor that needs grad, a module.
+
+    Code that got only functions and other objects (an environment, a logger) does not return graphs.
+    """
+    if isinstance(value, Tensor):
+        return value.needs_grad() is not False
+    if isinstance(value, Unknown):
+        return value.carries
+    if isinstance(value, Seq):
+        return depth < 3 and any(carries_graph(item, depth + 1) for item in value.items[:16])
+    if isinstance(value, Mapping):
+        return depth < 3 and any(carries_graph(item, depth + 1) for item in list(value.items.values())[:16])
+    if isinstance(value, (Method, Bound)):
+        return depth < 3 and carries_graph(value.receiver, depth + 1)
+    return isinstance(value, Layer) or (isinstance(value, Instance) and value.module is not None)
+
+
+def group_of(members: list[Tensor], options: dict[Any, Any]) -> Mapping:
+    """A parameter group as the optimizer keeps it: it has defaults for what it was not told."""
+    return Mapping({"lr": Number(), **options, "params": Seq("list", list(members))}, False)
+
+
+def members_of(group: Mapping) -> list[Tensor]:
+    members = group.items.get("params")
+    return (
+        [member for member in members.items if isinstance(member, Tensor)]
+        if isinstance(members, Seq)
+        else tensors_in(members)
+    )
+
+
+def options_of(group: Mapping) -> dict[Any, Any]:
+    """What a parameter group says besides its members."""
+    return {key: value for key, value in group.items.items() if key != "params"}
+
+
+def options_of_groups(source: Any, count: int) -> list[dict[Any, Any]]:
+    """The options of each of an optimizer's groups; plain parameters are the first group, and have none."""
+    items = source.items if isinstance(source, Seq) else []
+    options = [options_of(item) for item in items if isinstance(item, Mapping)]
+    return [{} for _ in range(count - len(options))] + options
+
+
+def closure_calls(path: str, args: list[Any], kwargs: dict[str, Any]) -> int:
+    """How often a step calls its closure, at least, and no more than twice.
+
+    LBFGS calls it again for every further iteration, and while it searches along a line.
+    """
+    if not path.endswith("LBFGS"):
+        return 1
+    most = kwargs.get("max_iter", args[2] if len(args) > 2 else 20)
+    searches = kwargs.get("line_search_fn", args[7] if len(args) > 7 else None) == "strong_wolfe"
+    return 2 if searches or (isinstance(most, int) and most > 1) else 1
