@@ -14,6 +14,7 @@ from tests.house.tree import ROOT, SERVER, relative
 
 LINT = "import importlinter.cli as cli; raise SystemExit(cli.lint_imports(no_cache=True, show_timings=False))"
 FLOORS = "A room imports only from the floors below it"
+ENGINE = "The engine stands in floors"
 BREACHES = [
     ("model/source.py", "import gradsight.ops", FLOORS),
     ("ops/fact.py", "import gradsight.interp", FLOORS),
@@ -21,6 +22,11 @@ BREACHES = [
     ("session/__init__.py", "import gradsight.lsp", FLOORS),
     ("cli/shell.py", "import gradsight.lsp", FLOORS),
     ("agent/__init__.py", "import gradsight.model", FLOORS),
+    ("interp/python/loops.py", "import gradsight.interp.tensors.shapes", ENGINE),
+    ("interp/tensors/shapes.py", "import gradsight.interp.libraries.library", ENGINE),
+    ("interp/libraries/library.py", "import gradsight.interp.paths.entries", ENGINE),
+    ("interp/path_state.py", "import gradsight.interp.python.loops", ENGINE),
+    ("interp/tensors/shapes.py", "import ast", "The tensor world does not read the source"),
     ("interp/__init__.py", "def late() -> None:\n    import torch", "torch has one door: the agent"),
     ("lsp/__init__.py", "import libcst", "libcst has one door: fixes"),
     ("cli/shell.py", "from lsprotocol import types", "pygls and lsprotocol have one door: lsp"),

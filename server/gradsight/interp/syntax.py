@@ -154,3 +154,80 @@ def names_library(node: ast.expr, scope: Scope | None) -> bool:
     while scope is not None and node.id not in scope.names:
         scope = scope.outer
     return scope is not None and isinstance(scope.names[node.id], (External, Pending, PythonModule))
+
+
+Augmentation = ast.AugAssign
+"""`target op= value`."""
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+CLASS_DEFINITION = ast.ClassDef
+
+
+def spreads_keywords(node: ast.AST) -> bool:
+    """Whether a call has `**options`."""
+    return isinstance(node, ast.Call) and any(keyword.arg is None for keyword in node.keywords)
+
+
+def spread_names(node: ast.AST) -> list[str]:
+    """The names behind the stars of a call."""
+    return [
+        argument.value.id
+        for argument in (node.args if isinstance(node, ast.Call) else ())
+        if isinstance(argument, ast.Starred) and isinstance(argument.value, ast.Name)
+    ]
+
+
+def arm_not_taken(node: ast.AST, outcome: bool) -> list[ast.stmt]:
+    """What an `if` leaves out when its condition has this outcome."""
+    return (node.orelse if outcome else node.body) if isinstance(node, ast.If) else []
+
+
+def calls_backward(body: list[ast.stmt]) -> bool:
+    """Whether some statement of a body calls a method that is named after backward."""
+    return any(
+        isinstance(inner, ast.Attribute) and "backward" in inner.attr
+        for part in body
+        for inner in ast.walk(part)
+    )
+
+
+def clears_or_sets_gradients(node: ast.AST) -> bool:
+    """Whether a text clears or sets gradients."""
+    return any(
+        isinstance(inner, ast.Attribute)
+        and (inner.attr == "zero_grad" or (inner.attr == "grad" and not isinstance(inner.ctx, ast.Load)))
+        for inner in ast.walk(node)
+    )
+
+
+def speaks_of_layers(node: ast.AST) -> bool:
+    """Whether a text names `super` or `nn`."""
+    return any(
+        (isinstance(inner, ast.Name) and inner.id in ("super", "nn"))
+        or (isinstance(inner, ast.Attribute) and inner.attr == "nn")
+        for inner in ast.walk(node)
+    )
+
+
+def short_text(node: ast.AST) -> str:
+    """The source text of a node, short enough to speak of."""
+    try:
+        text = ast.unparse(node)
+    except Exception:
+        return ""
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def written_target(node: ast.AST, called_inside: bool, by_library: bool, scope: Scope | None) -> ast.AST:
+    """What a statement or call writes; the write may happen in what it calls, or in what goes on with its value."""
+    if by_library and isinstance(node, ast.Return):
+        return node.value or node
+    if isinstance(node, ast.AugAssign):
+        return node.target
+    if not isinstance(node, ast.Call):
+        return node
+    if (called_inside or by_library) and node.args:
+        return node.args[0]
+    if not isinstance(node.func, ast.Attribute):
+        return node.args[0] if node.args else node.func
+    target = node.func.value
+    return node.args[0] if node.args and names_library(target, scope) else target

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import itertools
 import math
 from collections.abc import Iterator
@@ -79,51 +78,12 @@ class Library(Copying):
             return self.command_line
         return External(SHORT_PATHS.get(path, path))
 
-    def do_import(self, node: ast.Import) -> Any:
-        for alias in node.names:
-            if alias.asname:
-                module = self.entry.find_module(alias.name, 0)
-                self.language.bind(alias.asname, module if module is not None else External(alias.name))
-            else:
-                first = alias.name.partition(".")[0]
-                root = self.entry.find_module(first, 0)
-                self.language.bind(first, root if root is not None else External(first))
-        return None
-
-    def do_import_from(self, node: ast.ImportFrom) -> Any:
-        name = node.module or ""
-        module = self.entry.find_module(name, node.level) if name or node.level else None
-        for alias in node.names:
-            target = alias.asname or alias.name
-            if alias.name == "*":
-                if module is not None:
-                    self.entry.load_module(module)
-                    for known in [*module.namespace, *module.namespace.waiting]:
-                        if not known.startswith("_"):
-                            self.language.bind(known, Pending(module, known))
-                else:
-                    self.star_import(name)
-            elif module is not None:
-                self.language.bind(target, Pending(module, alias.name))
-            elif node.level:
-                inner = self.entry.find_module(f"{name}.{alias.name}" if name else alias.name, node.level)
-                self.language.bind(
-                    target, inner if inner is not None else Unknown("imported from outside what is known")
-                )
-            else:
-                self.language.bind(
-                    target,
-                    self.external_attribute(External(name), alias.name)
-                    if name
-                    else Unknown("relative import"),
-                )
-        return None
-
     def resolve_import(self, pending: Pending, node: Syntax) -> Any:
         """The value of a name imported from a workspace module, which is executed now if it was not before."""
         return self.module_attribute(pending.module, pending.name)
 
     def star_import(self, name: str) -> None:
+        """`from name import *` of a library."""
         if name in ("torch", "torch.nn", "torch.nn.functional"):
             room = {"torch": "torch.", "torch.nn": "nn.", "torch.nn.functional": "nn.functional."}[name]
             for known in self.path.table.names():

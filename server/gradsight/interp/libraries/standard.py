@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import itertools
 from typing import Any
 
 from gradsight.interp.libraries.custom_functions import CustomFunctions
-from gradsight.interp.python.expressions import BINARY
+from gradsight.interp.python.expressions import ADD, BINARY
 from gradsight.model.sites import Syntax
 from gradsight.model.tensors import Tensor
 from gradsight.model.values import Function, Instance, Native, Opaque, Seq, Stream, Unknown
@@ -110,7 +109,7 @@ class Standard(CustomFunctions):
                 yield total
             for item in itertools.islice(iterator, 64):
                 if started and function is None:
-                    total = self.language.binary_values(ast.Add, total, item, node)
+                    total = self.language.binary_values(ADD, total, item, node)
                 else:
                     total = self.language.call(function, [total, item], {}, node) if started else item
                 started = True

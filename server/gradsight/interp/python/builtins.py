@@ -394,19 +394,9 @@ class Builtins(Objects):
         path = kind.path
         if isinstance(value, Unknown):
             return None
-        if path in ("torch.Tensor", "torch.FloatTensor"):
-            return isinstance(value, Tensor)
-        if path == "torch.nn.Parameter":
-            return value.is_parameter if isinstance(value, Tensor) else False
-        if path == "torch.nn.Module":
-            return isinstance(value, Layer) or (isinstance(value, Instance) and value.module is not None)
-        if path.startswith("torch.nn."):
-            if isinstance(value, Layer):
-                outcome: bool | None = self.nn.layer_is(value, path[6:])
-                return outcome
-            if isinstance(value, Instance):
-                return any(isinstance(base, External) and base.path == path for base in value.cls.lineage())
-            return False
+        outcome = self.nn.is_of_type(value, path)
+        if outcome is not MISSING:
+            return None if outcome is None else bool(outcome)
         if path in TYPE_NAMES:
             wanted = TYPE_NAMES[path]
             if isinstance(wanted, str):
@@ -473,10 +463,8 @@ class Builtins(Objects):
     def builtin_type(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         if len(args) == 1 and isinstance(args[0], Instance):
             return args[0].cls
-        if len(args) == 1 and isinstance(args[0], Layer):
-            return External(f"torch.{args[0].name}")
-        if len(args) == 1 and isinstance(args[0], Tensor):
-            return External("torch.Tensor")
+        if len(args) == 1 and isinstance(args[0], (Layer, Tensor)):
+            return self.nn.type_of(args[0])
         return Unknown("type of a value")
 
     def builtin_super(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:

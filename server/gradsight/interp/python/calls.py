@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradsight.interp.path_state import PathState
-from gradsight.interp.python.definitions import is_module_text, nonlocal_names, yields
+from gradsight.interp.python.definitions import nonlocal_names, yields
 from gradsight.interp.python.expected_errors import catches_at_yield
 from gradsight.interp.python.expressions import Expressions
 from gradsight.interp.python.statements import Returned
@@ -413,7 +413,7 @@ class Calls(Expressions):
                 name = statement.target.id
                 cls.fields.append((name, namespace.get(name, MISSING)))
         self.take_members(cls)
-        if cls.kind == "plain" and "forward" in namespace and is_module_text(node, bases):
+        if cls.kind == "plain" and "forward" in namespace and self.nn.is_module_by_text(node, bases):
             cls.kind = "module"
         return cls
 
@@ -442,14 +442,8 @@ class Calls(Expressions):
                     return base.kind
             elif isinstance(base, External):
                 path = base.path
-                if path in ("torch.nn.Module", "torch.nn.modules.module.Module", "torch.nn.modules.Module"):
-                    return "module"
-                if path.startswith("torch.nn.") or path.endswith((".LightningModule", ".PreTrainedModel")):
-                    return "module"
-                if path.endswith(("autograd.Function", "autograd.function.Function")):
-                    return "autograd"
-                if path.startswith("torch.optim."):
-                    return "optimizer"
+                if kind := self.nn.kind_of_base(path):
+                    return kind
                 if path == "typing.NamedTuple":
                     return "tuple"
                 if path.startswith("enum."):

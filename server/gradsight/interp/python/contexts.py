@@ -1,4 +1,4 @@
-"""Context managers: `with`, `ExitStack`, entered by hand, used as decorators, derived from those of torch.
+"""Context managers: `with`, `ExitStack`, entered by hand, used as decorators, derived from those of a library.
 
 *Wrapper*: what a decorator puts around a function, a grad mode or any other context; it is entered anew for each call.
 *Guard*: the context object of a library that an instance of the analysed code is by inheritance.

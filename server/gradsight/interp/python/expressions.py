@@ -33,6 +33,7 @@ from gradsight.model.values import (
     is_constant,
 )
 
+ADD = ast.Add
 BINARY: dict[type, tuple[str, Any]] = {
     ast.Add: ("add", operator.add),
     ast.Sub: ("sub", operator.sub),

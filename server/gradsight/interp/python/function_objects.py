@@ -117,22 +117,16 @@ class FunctionObjects(AttributeProtocol):
                 fitting.append((kind, overload))
         if not fitting:
             return function.plain()
-        best = [one for one in fitting if all(is_narrower(one[0], kind) for kind, _ in fitting)]
+        best = [one for one in fitting if all(self.is_narrower(one[0], kind) for kind, _ in fitting)]
         return best[-1][1] if best else None
 
-
-def is_narrower(kind: Any, other: Any) -> bool:
-    """Whether a type is the other one or derives from it."""
-    if kind == other:
-        return True
-    if isinstance(kind, ClassValue):
-        return other in kind.lineage() or other == External("builtins.object")
-    return isinstance(other, External) and (
-        other.path == "builtins.object"
-        or (isinstance(kind, External) and (kind.path, other.path) == ("torch.nn.Parameter", "torch.Tensor"))
-        or (
-            isinstance(kind, External)
-            and kind.path.startswith("torch.nn.")
-            and other.path == "torch.nn.Module"
+    def is_narrower(self, kind: Any, other: Any) -> bool:
+        """Whether a type is the other one or derives from it."""
+        if kind == other:
+            return True
+        if isinstance(kind, ClassValue):
+            return other in kind.lineage() or other == External("builtins.object")
+        return isinstance(other, External) and (
+            other.path == "builtins.object"
+            or (isinstance(kind, External) and self.nn.derives(kind.path, other.path))
         )
-    )

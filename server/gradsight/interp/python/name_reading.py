@@ -1,4 +1,4 @@
-"""Names read: local, enclosing, global, imported and not yet executed; values that an entry has for itself."""
+"""Names read and imported: local, enclosing, global, imported and not yet executed; values that an entry has for itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ from gradsight.interp.path_state import PathState
 from gradsight.interp.python.statements import Statements
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import NameRead
-from gradsight.model.values import MISSING, Instance, Layer, Mapping, Names, Pending, Seq
+from gradsight.model.values import (
+    MISSING,
+    External,
+    Instance,
+    Layer,
+    Mapping,
+    Names,
+    Pending,
+    Seq,
+    Unknown,
+)
 
 
 class NameReading(Statements):
@@ -67,3 +77,43 @@ class NameReading(Statements):
                 value, self.path.node, self.private_memo
             )
         return found
+
+    def do_import(self, node: ast.Import) -> Any:
+        for alias in node.names:
+            if alias.asname:
+                module = self.entry.find_module(alias.name, 0)
+                self.bind(alias.asname, module if module is not None else External(alias.name))
+            else:
+                first = alias.name.partition(".")[0]
+                root = self.entry.find_module(first, 0)
+                self.bind(first, root if root is not None else External(first))
+        return None
+
+    def do_import_from(self, node: ast.ImportFrom) -> Any:
+        name = node.module or ""
+        module = self.entry.find_module(name, node.level) if name or node.level else None
+        for alias in node.names:
+            target = alias.asname or alias.name
+            if alias.name == "*":
+                if module is not None:
+                    self.entry.load_module(module)
+                    for known in [*module.namespace, *module.namespace.waiting]:
+                        if not known.startswith("_"):
+                            self.bind(known, Pending(module, known))
+                else:
+                    self.libraries.star_import(name)
+            elif module is not None:
+                self.bind(target, Pending(module, alias.name))
+            elif node.level:
+                inner = self.entry.find_module(f"{name}.{alias.name}" if name else alias.name, node.level)
+                self.bind(
+                    target, inner if inner is not None else Unknown("imported from outside what is known")
+                )
+            else:
+                self.bind(
+                    target,
+                    self.libraries.external_attribute(External(name), alias.name)
+                    if name
+                    else Unknown("relative import"),
+                )
+        return None

@@ -151,7 +151,7 @@ class Objects(FunctionObjects):
             if (
                 name == "__init__"
                 and isinstance(ancestor, External)
-                and ancestor.path.startswith("torch.nn.")
+                and self.nn.is_module_path(ancestor.path)
             ):
                 # nn.Module comes before a mixin that does not derive from it, and calls no further.
                 later = [other for other in after[position + 1 :] if isinstance(other, ClassValue)]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 from typing import Any
 
 from gradsight.interp.path_state import PathState, RaisedError, assumption_of
+from gradsight.interp.syntax import arm_not_taken, calls_backward, spreads_keywords
 from gradsight.interp.tensors.backward_faults import BackwardFaults
 from gradsight.interp.tensors.shapes import certainly_not_scalar
 from gradsight.model.sites import Site, Syntax
@@ -246,7 +246,7 @@ class Backward(BackwardFaults):
                 wanted, [Unknown("gradient of a value without graph") for _ in range(max(1, len(inputs)))]
             )
         results: list[Any] = []
-        spread = isinstance(node, ast.Call) and any(keyword.arg is None for keyword in node.keywords)
+        spread = spreads_keywords(node)
         lenient = any(given.get(option, spread) not in (None, False) for option in LENIENT)
         for tensor in inputs:
             if not lenient:
@@ -305,21 +305,10 @@ class Backward(BackwardFaults):
     def backward_passed_by(self) -> bool:
         """Whether an undecided condition led this path past a backward."""
         for decision in self.path.decisions:
-            node = decision.node
-            if isinstance(node, ast.If):
-                outcome = self.path.branches.get(id(decision.key), (0, decision.choice))[1]
-                if calls_backward(node.orelse if outcome else node.body):
-                    return True
+            outcome = self.path.branches.get(id(decision.key), (0, decision.choice))[1]
+            if calls_backward(arm_not_taken(decision.node, outcome)):
+                return True
         return False
-
-
-def calls_backward(body: list[ast.stmt]) -> bool:
-    """Whether some statement of a body calls a method that is named after backward."""
-    return any(
-        isinstance(inner, ast.Attribute) and "backward" in inner.attr
-        for part in body
-        for inner in ast.walk(part)
-    )
 
 
 def executed_for(edges: list[Edge], inputs: list[Tensor]) -> set[Edge]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 from typing import Any
 
 from gradsight.interp.python.expressions import BINARY
+from gradsight.interp.syntax import Augmentation
 from gradsight.interp.tensors.fact_selection import DUNDER, is_basic_index, parts_of
 from gradsight.interp.tensors.layouts import is_leading, still_overlaps
 from gradsight.interp.tensors.regions import region_of
@@ -49,13 +49,13 @@ class Indexing(TensorAttributes):
             self.path.tell(Combined(name, tensor, other, result, node))
         return result
 
-    def augment(self, node: ast.AugAssign, current: Any, operand: Any) -> Any:
+    def augment(self, node: Augmentation, current: Any, operand: Any) -> Any:
         """`current op= operand`."""
         result = self.augmented(node, current, operand)
         self.path.tell(Augmented(node, current, operand, result))
         return result
 
-    def augmented(self, node: ast.AugAssign, current: Any, operand: Any) -> Any:
+    def augmented(self, node: Augmentation, current: Any, operand: Any) -> Any:
         name, _ = BINARY[type(node.op)]
         if isinstance(current, Tensor) and name == "matmul":
             # Tensors have no `__imatmul__`: the product is a new tensor, bound to the name.
@@ -82,7 +82,7 @@ class Indexing(TensorAttributes):
                 return self.language.call_function(method, [current, operand], {}, node)
         return self.language.binary_values(type(node.op), current, operand, node)
 
-    def augment_item(self, node: ast.AugAssign, owner: Tensor, index: Any, operand: Any) -> None:
+    def augment_item(self, node: Augmentation, owner: Tensor, index: Any, operand: Any) -> None:
         """`tensor[index] op= operand`: read, combine, write back."""
         view = self.tensor_item(owner, index, node)
         if not isinstance(view, Tensor):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 from typing import Any
 
+from gradsight.interp.syntax import clears_or_sets_gradients
 from gradsight.interp.tensors.modules import MODULE_METHODS, ModuleRegistry, kind_of
 from gradsight.model.sites import Syntax
 from gradsight.model.tensors import Tensor
@@ -372,8 +372,4 @@ def touches_gradients(value: Any) -> bool:
     """Whether a function's text clears or sets gradients."""
     while isinstance(value, (Method, Partial)):
         value = value.function
-    return isinstance(value, Function) and any(
-        isinstance(inner, ast.Attribute)
-        and (inner.attr == "zero_grad" or (inner.attr == "grad" and not isinstance(inner.ctx, ast.Load)))
-        for inner in ast.walk(value.node)
-    )
+    return isinstance(value, Function) and clears_or_sets_gradients(value.node)

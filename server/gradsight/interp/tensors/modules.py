@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 from typing import Any
 
 from gradsight.interp.python.namespaces import REGISTRIES
+from gradsight.interp.syntax import speaks_of_layers, spread_names
 from gradsight.interp.tensors.layers import CONTAINERS, constructor_options, make_tensors
 from gradsight.interp.tensors.nn_floor import ModulesFloor
 from gradsight.model.sites import Syntax
@@ -94,16 +94,55 @@ class ModuleRegistry(ModulesFloor):
             attributes[str(index)] = item
             registered[str(index)] = kind_of(item)
 
+    def kind_of_base(self, path: str) -> str:
+        """What a class of torch makes of the classes that derive from it; empty if nothing."""
+        if path.startswith("torch.nn.") or path.endswith((".LightningModule", ".PreTrainedModel")):
+            return "module"
+        if path.endswith(("autograd.Function", "autograd.function.Function")):
+            return "autograd"
+        return "optimizer" if path.startswith("torch.optim.") else ""
+
+    def is_module_by_text(self, node: Syntax, bases: list[Any]) -> bool:
+        """Whether a class with a forward and a base that is not known is a module: its text makes layers, or calls the base's init."""
+        return any(
+            isinstance(base, Unknown) or (isinstance(base, External) and is_foreign(base)) for base in bases
+        ) and speaks_of_layers(node)
+
+    def is_module_path(self, path: str) -> bool:
+        """Whether a class of a library is a module of torch."""
+        return path.startswith("torch.nn.")
+
+    def is_of_type(self, value: Any, path: str) -> Any:
+        """Whether a value is an instance of a class of torch; MISSING if the class is none of them."""
+        if path in ("torch.Tensor", "torch.FloatTensor"):
+            return isinstance(value, Tensor)
+        if path == "torch.nn.Parameter":
+            return value.is_parameter if isinstance(value, Tensor) else False
+        if path == "torch.nn.Module":
+            return isinstance(value, Layer) or (isinstance(value, Instance) and value.module is not None)
+        if not self.is_module_path(path):
+            return MISSING
+        if isinstance(value, Layer):
+            return self.layer_is(value, path[6:])
+        return isinstance(value, Instance) and any(
+            isinstance(base, External) and base.path == path for base in value.cls.lineage()
+        )
+
+    def type_of(self, value: Layer | Tensor) -> External:
+        """The class of a layer or a tensor."""
+        return External(f"torch.{value.name}" if isinstance(value, Layer) else "torch.Tensor")
+
+    def derives(self, path: str, base: str) -> bool:
+        """Whether one class of torch derives from another."""
+        return (path, base) == ("torch.nn.Parameter", "torch.Tensor") or (
+            base == "torch.nn.Module" and self.is_module_path(path)
+        )
+
     def had_inexact_star(self, node: Syntax) -> bool:
         """Whether a star argument of unknown length was spread in this call."""
-        if not isinstance(node, ast.Call):
-            return False
-        for argument in node.args:
-            if isinstance(argument, ast.Starred) and isinstance(argument.value, ast.Name):
-                value = self.path.frame.namespace.get(argument.value.id)
-                if isinstance(value, Seq):
-                    return not value.exact
-                return value is not None and isinstance(value, Unknown)
+        for name in spread_names(node):
+            value = self.path.frame.namespace.get(name)
+            return not value.exact if isinstance(value, Seq) else isinstance(value, Unknown)
         return False
 
     def as_parameter(self, value: Any, node: Syntax, requires_grad: Any = True) -> Any:
@@ -282,3 +321,9 @@ class ModuleRegistry(ModulesFloor):
 def kind_of(value: Any) -> str:
     """How a module registers a value."""
     return "parameter" if isinstance(value, Tensor) else "module"
+
+
+def is_foreign(base: External) -> bool:
+    """Whether a class comes from a library that is neither torch nor Python's own."""
+    root = base.path.partition(".")[0]
+    return root not in ("torch", "builtins", "typing", "abc", "enum", "collections", "dataclasses", "object")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from typing import Any
 
-from gradsight.interp.syntax import names_library
+from gradsight.interp.syntax import CLASS_DEFINITION, DEFINITIONS, short_text, written_target
 from gradsight.interp.tensors.autograd import Recorder, holds_of
 from gradsight.interp.tensors.regions import surely_overlap
 from gradsight.interp.tensors.shapes import numel
@@ -246,26 +245,7 @@ class Writer(Recorder):
     def text_of_target(self, site: Site) -> str:
         """The source text of what is being written, short enough to speak of."""
         node = site.node if site.call is None else site.call.node
-        target: Any = node
-        if site.library and isinstance(node, ast.Return):
-            target = node.value or node
-        elif (site.library or site.call is not None) and isinstance(node, ast.Call) and node.args:
-            target = node.args[0]
-        elif isinstance(node, ast.AugAssign):
-            target = node.target
-        elif isinstance(node, ast.Call):
-            target = (
-                node.func.value
-                if isinstance(node.func, ast.Attribute)
-                else (node.args[0] if node.args else node.func)
-            )
-            if isinstance(node.func, ast.Attribute) and node.args and names_library(target, site.frame.scope):
-                target = node.args[0]
-        try:
-            text = ast.unparse(target)
-        except Exception:
-            return ""
-        return text if len(text) <= 40 else text[:37] + "..."
+        return short_text(written_target(node, site.call is not None, bool(site.library), site.frame.scope))
 
 
 def leaf_behind(target: Tensor) -> Tensor | None:
@@ -344,12 +324,11 @@ def clash(target: Tensor, other: Tensor) -> bool:
     return target.dense and other.dense and surely_overlap(target.region, other.region)
 
 
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 WRITING_FUNCTION = re.compile(r"torch\.(Tensor\.|nn\.functional\.)?[a-z]\w*[a-z0-9]_")
 ENTERED = "taken to be called from elsewhere"
 HOW_CALLED: dict[type, str] = {
-    ast.ClassDef: "nothing in this file starts it: it is run as its library runs it",
-    **dict.fromkeys(FUNCTIONS, ENTERED),
+    CLASS_DEFINITION: "nothing in this file starts it: it is run as its library runs it",
+    **dict.fromkeys(DEFINITIONS, ENTERED),
 }
 
 DATA = ("detach", "data")

@@ -1,0 +1,132 @@
+"""The engine is built of floors that hold each other: short chains, no circles, nothing that answers to every name."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+from typing import Any
+
+import gradsight
+from gradsight.interp.path_state import Program
+from gradsight.interp.paths.assembly import Machine
+from gradsight.interp.paths.name_observer import ObservedMachine
+from gradsight.model.values import PythonModule
+from gradsight.ops.table import load
+from tests.house.tree import SERVER
+
+LONGEST_CHAIN = 12
+ENGINE = SERVER / "gradsight" / "interp"
+FLOORS = ("loops", "language", "objects", "facts", "autograd", "nn", "libraries", "entry")
+
+
+def test_no_class_stands_on_more_than_eleven_others() -> None:
+    chains = {cls.__qualname__: len(cls.__mro__) for cls in classes_of_the_product()}
+    assert {name: length for name, length in chains.items() if length > LONGEST_CHAIN} == {}
+
+
+def test_modules_of_the_engine_import_each_other_in_no_circle() -> None:
+    imports = engine_imports()
+    assert len(imports) > 50
+    assert circles(imports) == []
+
+
+def test_a_circle_would_be_found() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [{"a", "b", "c"}]
+
+
+def test_nothing_in_the_engine_answers_to_every_name() -> None:
+    catchers = [
+        f"{path.name}:{node.lineno}"
+        for path in sorted(ENGINE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef) and node.name in ("__getattr__", "__getattribute__")
+    ]
+    assert catchers == []
+
+
+def test_every_floor_is_joined_to_what_it_names() -> None:
+    for kind in (Machine, ObservedMachine):
+        machine = kind(Program(load()), PythonModule("__main__", "file.py"), [], 100)
+        for name in FLOORS:
+            floor = getattr(machine, name)
+            for link in links_of(type(floor)):
+                assert getattr(floor, link, None) is getattr(machine, link), f"{name}.{link}"
+
+
+def test_the_language_spells_no_name_of_torch() -> None:
+    spelled = [
+        f"{path.name}:{node.lineno} {node.value}"
+        for path in sorted((ENGINE / "python").glob("*.py"))
+        for node in strings(ast.parse(path.read_text()))
+        if "torch" in node.value
+    ]
+    assert spelled == []
+
+
+def classes_of_the_product() -> set[type]:
+    found: set[type] = set()
+    for info in pkgutil.walk_packages(gradsight.__path__, "gradsight."):
+        if not info.name.startswith("gradsight.agent") and not info.name.endswith("__main__"):
+            module = importlib.import_module(info.name)
+            found |= {
+                value
+                for value in vars(module).values()
+                if isinstance(value, type) and value.__module__ == info.name
+            }
+    return found
+
+
+def links_of(cls: type) -> list[str]:
+    named: set[str] = set()
+    for base in cls.__mro__:
+        named |= set(inspect.get_annotations(base))
+    return [name for name in (*FLOORS, "observer") if name in named]
+
+
+def engine_imports() -> dict[str, set[str]]:
+    """What each module of the engine imports of it, wherever the import stands."""
+    modules = {
+        "gradsight." + ".".join(path.relative_to(ENGINE.parent).with_suffix("").parts): path
+        for path in sorted(ENGINE.rglob("*.py"))
+        if path.name != "__init__.py"
+    }
+    imports: dict[str, set[str]] = {}
+    for name, path in modules.items():
+        named: set[str] = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module is not None:
+                named |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+            elif isinstance(node, ast.Import):
+                named |= {alias.name for alias in node.names}
+        imports[name] = named & set(modules) - {name}
+    return imports
+
+
+def circles(imports: dict[str, set[str]]) -> list[set[str]]:
+    """Groups of modules each of which leads to every other one."""
+    reached = {name: reachable(name, imports) for name in imports}
+    groups = [{other for other in reached[name] if name in reached[other]} for name in imports]
+    return [group for index, group in enumerate(groups) if group and group not in groups[:index]]
+
+
+def reachable(start: str, imports: dict[str, set[str]]) -> set[str]:
+    found: set[str] = set()
+    todo = list(imports[start])
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            todo.extend(imports.get(name, ()))
+    return found
+
+
+def strings(tree: ast.AST) -> list[Any]:
+    """The string constants of a text that are no docstrings."""
+    silent = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in silent
+    ]
