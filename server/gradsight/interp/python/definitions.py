@@ -1,4 +1,4 @@
-"""What the text of a definition says: whether a function yields, which names are not its own, whether a class is a module."""
+"""What the text of a definition says: whether a function yields and which names are not its own."""
 
 from __future__ import annotations
 
