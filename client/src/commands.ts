@@ -143,8 +143,7 @@ export class Commands implements Disposable {
     const copied = await env.clipboard.readText();
     const isTraceback = (text: string) => /Traceback|Error\b/.test(text);
     const text = [selected, copied].find(isTraceback) ?? (await this.paste());
-    if (!text) return;
-    const answer = await this.ask<{ markdown: string }>("gradsight.explainError", [text]);
+    const answer = text && (await this.ask<{ markdown: string }>("gradsight.explainError", [text]));
     if (!answer) return;
     this.explanation = followable(answer.markdown, workspace.workspaceFolders?.[0]?.uri.fsPath);
     this.explained.fire(EXPLANATION);
@@ -152,11 +151,9 @@ export class Commands implements Disposable {
   }
 
   private paste(): Thenable<string | undefined> {
-    return window.showInputBox({
-      title: "Explain an Autograd Error",
-      prompt: "Paste the traceback, or its last line",
-      placeHolder: "RuntimeError: one of the variables needed for gradient computation …",
-    });
+    const placeHolder = "RuntimeError: one of the variables needed for gradient computation …";
+    const prompt = "Paste the traceback, or its last line";
+    return window.showInputBox({ title: "Explain an Autograd Error", prompt, placeHolder });
   }
 
   /** Repairs the file in sight by the server's own action, wherever the focus is. */
@@ -165,14 +162,10 @@ export class Commands implements Disposable {
     if (document === undefined) return void this.place();
     const asked = [document.uri, new Range(0, 0, document.lineCount, 0), "source.fixAll.gradsight", 1];
     const found = await commands.executeCommand<CodeAction[]>("vscode.executeCodeActionProvider", ...asked);
-    const [action] = found;
-    if (action?.edit !== undefined) {
-      await workspace.applyEdit(action.edit);
-      const counts = /\(([^()]+)\)$/.exec(action.title)?.[1];
-      if (counts !== undefined) void window.showInformationMessage(`GradSight: ${counts}.`);
-      return;
-    }
-    void window.showInformationMessage("GradSight: there is nothing here that can be repaired safely.");
+    const action = found[0];
+    if (action?.edit !== undefined) await workspace.applyEdit(action.edit);
+    const told = action?.title.match(/\((.+)\)$/)?.[1] ?? "there is nothing here that can be fixed safely";
+    void window.showInformationMessage(`GradSight: ${told}.`);
   }
 
   private async copyDebugInformation(): Promise<void> {

@@ -228,7 +228,7 @@ test("fixing all applies the server's own kind of action, and says when there is
   assert.deepEqual(editor.applied, ["the edit"]);
   editor.answers["vscode.executeCodeActionProvider"] = [];
   await editor.run("gradsight.fixAll");
-  assert.deepEqual(editor.messages, ["GradSight: there is nothing here that can be repaired safely."]);
+  assert.deepEqual(editor.messages, ["GradSight: there is nothing here that can be fixed safely."]);
 });
 
 test("measuring the operators shows what came of it", async () => {

@@ -231,9 +231,9 @@ def test_a_server_names_a_key_that_is_kept_nowhere(monkeypatch: pytest.MonkeyPat
     kept = b"".join(path.read_bytes() for path in Path(".gradsight_cache").iterdir())
     assert b"run 2" in kept
     assert b"a secret of the server" not in kept
-    assert replay.replay(["check", "."]) == shell.FINDINGS
+    assert replay.answer(["check", "."]) == shell.FINDINGS
     monkeypatch.setenv(kept_folder.KEY_VARIABLE, "another secret of it")
-    assert replay.replay(["check", "."]) is None
+    assert replay.answer(["check", "."]) is None
     monkeypatch.setenv(kept_folder.KEY_VARIABLE, "short")
     assert not kept_folder.has_key()
 

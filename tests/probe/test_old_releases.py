@@ -117,7 +117,7 @@ def test_custom_functions_are_followed_where_apply_is_a_method_of_c(level: str) 
     assert "@@" in done.stdout, done.stderr
     faults, problems = ast.literal_eval(done.stdout.split("@@")[1])
     assert problems == []
-    assert {tuple(each) for each in faults} == expected_of(path.read_text("utf-8")).faults
+    assert {(code_of(kind), row) for kind, row in faults} == expected_of(path.read_text("utf-8")).faults
 
 
 def newer_parts(tree: ast.Module) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from gradsight.agent.facts.torch_samples import import_databases
 from gradsight.interp.paths.grad_fns import OTHER, OWN, WRITTEN_INSIDE, name_of
 
 MOST_SAMPLES = 12
@@ -28,7 +29,8 @@ def tensors_in(value: Any) -> Iterable[torch.Tensor]:
 
 def measured() -> tuple[dict[str, set[str]], set[str]]:
     """The names each operator is recorded under, and the operators whose own result was written before it came out."""
-    from torch.testing._internal.common_methods_invocations import op_db
+    op_db, _, trouble = import_databases()
+    assert not trouble
 
     names: dict[str, set[str]] = {}
     written: set[str] = set()

@@ -45,7 +45,14 @@ def saw(text: str, *, came: bool = True, fault: bool = False) -> Outcome:
         "evidence": {"torch": "no"},
         **place,
     }
+    at = {step.role: [PATH, step.span.line] for step in finding.related}
+    wrote = {"filename": PATH, "line": finding.span.line, "wrote": True, "first": 1, "last": 1}
+    made = [[*at["saved"], "Exp", 0, 0]]
     report: dict[str, Any] = {
+        "touches": [[wrote]] if came and not fault else [],
+        "finished": [{"needed": [at["needed"]], "made": made, "first": 2, "last": 2, "exact": True}]
+        if came and not fault
+        else [],
         "faults": [told] if fault else [],
         "error": None,
         "visited": {PATH: lines},
