@@ -52,6 +52,7 @@ CASES: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.facts
 def test_the_file_of_traits_is_fresh() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "gradsight_dev.traits", "--check"], capture_output=True, text=True, check=False

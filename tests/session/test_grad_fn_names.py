@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
+import pytest
 import torch
 
 from gradsight.agent.facts.torch_samples import import_databases
@@ -55,6 +56,7 @@ def measured() -> tuple[dict[str, set[str]], set[str]]:
     return names, written
 
 
+@pytest.mark.facts
 def test_torch_gives_these_names_in_every_sample() -> None:
     torch.set_num_threads(1)
     with warnings.catch_warnings():
