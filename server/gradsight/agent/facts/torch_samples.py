@@ -44,7 +44,7 @@ def import_databases() -> tuple[list[Any], list[Any], str]:
     torch's test helpers import `expecttest` at the top and need only its base class; a stand-in is enough here.
     `packaging` is found inside pip where it is not installed by itself.
     """
-    if importlib.util.find_spec("expecttest") is None:
+    if "expecttest" not in sys.modules and importlib.util.find_spec("expecttest") is None:
         stand_in = types.ModuleType("expecttest")
         stand_in.TestCase = unittest.TestCase  # type: ignore[attr-defined]
         sys.modules["expecttest"] = stand_in
