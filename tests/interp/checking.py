@@ -13,12 +13,13 @@ import pytest
 
 from gradsight.analysis import analyze
 from gradsight.model import Source
+from gradsight.model.report import Report
 
 PREAMBLE = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
 ANNOUNCED = re.compile(r"#\s*(info )?((?:GS\d{3}(?:, )?)+)\s*$")
 
 
-def check(program: str) -> None:
+def check(program: str) -> Report:
     """Analyse the program, with torch, nn and F imported, and compare findings with the trailing comments."""
     text = PREAMBLE + dedent(program)
     with pytest.MonkeyPatch.context() as patch:
@@ -34,6 +35,7 @@ def check(program: str) -> None:
     expected = set(announced(lines))
     assert describe(said - expected, lines) == [], "said without being announced"
     assert describe(expected - said, lines) == [], "announced and not said"
+    return report
 
 
 def announced(lines: list[str]) -> list[tuple[int, str, bool]]:
