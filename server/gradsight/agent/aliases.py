@@ -22,7 +22,7 @@ from gradsight.agent.graph import (
     storage_key,
     untracked,
 )
-from gradsight.agent.oplog import NUMPY, OpLog, Write, operator_label
+from gradsight.agent.oplog import NUMPY, LoggedWrite, OpLog, operator_label
 from gradsight.agent.sites import (
     FrameKey,
     Stack,
@@ -192,7 +192,9 @@ class Aliases:
                 self._report_same(name, stack, since[0], reader, self.is_gradient(left))
                 return
 
-    def _report_same(self, name: str, made: Stack, write: Write, reader: Stack, is_gradient: bool) -> None:
+    def _report_same(
+        self, name: str, made: Stack, write: LoggedWrite, reader: Stack, is_gradient: bool
+    ) -> None:
         # What an optimizer or a backward changes is theirs to change: to take it without a copy is the fault.
         is_theirs = is_gradient or write.by_optimizer or write.to_leaf
         place = place_of(made[0] if is_theirs else write.stack[0])
@@ -341,7 +343,7 @@ class Aliases:
                 self.log.clock += 1
                 size = shared.item_size
                 whole = Geometry(0, ((shared.end - shared.start) // size,), (1,), size)
-                write = Write(self.log.clock, NUMPY, stack, 0, whole, "", False)
+                write = LoggedWrite(self.log.clock, NUMPY, stack, 0, whole, "", False)
                 self.log.note_write_to(key, shared.reference, write)
                 if self.on_memory_written is not None:
                     self.on_memory_written(key, _geometry_of_array(interface, shared), stack)

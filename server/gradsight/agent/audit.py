@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from gradsight.agent.definitions import named_elsewhere, step_named
-from gradsight.agent.faults import Fault, Kind, Step, calls_of, inside_library
+from gradsight.agent.faults import Fault, FaultStep, Kind, calls_of, inside_library
 from gradsight.agent.graph import (
     Node,
-    Saved,
+    NodeSaved,
     base_name,
     geometry_of,
     overlaps,
@@ -21,7 +21,7 @@ from gradsight.agent.graph import (
     version_refusal,
 )
 from gradsight.agent.numbering import number_of
-from gradsight.agent.oplog import NUMPY, Operation, OpLog, Write, operator_label
+from gradsight.agent.oplog import NUMPY, LoggedWrite, Operation, OpLog, operator_label
 from gradsight.agent.sites import Stack, line_of, place_of, text_of
 
 Named = Callable[[int], str]
@@ -37,7 +37,7 @@ class Clash:
     attribute: str
     shape: tuple[int, ...]
     maker: Operation | None
-    writes: tuple[Write, ...]
+    writes: tuple[LoggedWrite, ...]
     refusal: str
     expected: int
     found: int
@@ -96,7 +96,7 @@ def _with_other_saves(fault: Fault, other: Fault) -> Fault:
     return replace(fault, related=(*fault.related[:at], *more, *fault.related[at:]))
 
 
-def _refused_clash(node: Node, saved: Saved, log: OpLog, refusal: str) -> Clash:
+def _refused_clash(node: Node, saved: NodeSaved, log: OpLog, refusal: str) -> Clash:
     found, expected = versions_in(refusal)
     maker = log.maker(node)
     since = maker.clock if maker is not None else -1
@@ -143,7 +143,7 @@ def find_silent(nodes: Sequence[Node], log: OpLog) -> list[Clash]:
     return clashes
 
 
-def _silent_writes(saved: Saved, maker: Operation, log: OpLog) -> tuple[Write, ...]:
+def _silent_writes(saved: NodeSaved, maker: Operation, log: OpLog) -> tuple[LoggedWrite, ...]:
     """The writes to a saved tensor since it was saved; where nobody noted one, what its values tell."""
     noted = [write for write in log.writes_to(saved.data) or () if write.clock > maker.clock]
     if not noted:
@@ -181,7 +181,7 @@ def _kept_on_context(node: Node, log: OpLog) -> list[Clash]:
     return clashes
 
 
-def _is_running_statistic(node: Node, saved: Saved) -> bool:
+def _is_running_statistic(node: Node, saved: NodeSaved) -> bool:
     """In training mode a batch norm keeps its running statistics and does not use them in backward."""
     return saved.attribute in ("running_mean", "running_var") and bool(getattr(node, "_saved_training", True))
 
@@ -228,7 +228,7 @@ def fault_of(clash: Clash, needed: Stack, torch_message: str, named: Named | Non
     if first.imprint is not None:
         writer, verb = f"a write through the array of {writer}", "overwrites"
     message = f"{writer} {verb} {what}{where}{joint} the backward on line {_row(needed)} still needs{end}"
-    steps: list[Step] = []
+    steps: list[FaultStep] = []
     if clash.maker is not None:
         steps += step_named(
             "saved",
@@ -242,7 +242,7 @@ def fault_of(clash: Clash, needed: Stack, torch_message: str, named: Named | Non
         other = place_of(write.stack[0])
         if write is first or (other.filename, other.row) not in lines:
             lines.add((other.filename, other.row))
-            steps.append(Step("written", _written_text(write, silent), other))
+            steps.append(FaultStep("written", _written_text(write, silent), other))
             steps += inside_library("written", write.library)
         if len(lines) > _MOST_WRITERS:
             break
@@ -263,7 +263,7 @@ def fault_of(clash: Clash, needed: Stack, torch_message: str, named: Named | Non
     return Fault(kind, message, place, tuple(steps), "warning" if silent else "error", evidence)
 
 
-def _written_text(write: Write, silent: bool) -> str:
+def _written_text(write: LoggedWrite, silent: bool) -> str:
     if write.imprint is not None:
         return "NumPy gets hold of its memory here, and it has other values later"
     by = operator_label(write.name)
@@ -299,7 +299,7 @@ def _row(stack: Stack) -> int:
     return named.row if named is not None else line_of(stack[0])
 
 
-def hidden_clash(log: OpLog, message: str) -> tuple[Write, ...]:
+def hidden_clash(log: OpLog, message: str) -> tuple[LoggedWrite, ...]:
     """The refused tensor is behind pack hooks (a checkpoint): the write log is matched by shape and version instead."""
     found, expected = versions_in(message)
     shape = _shape_in(message)

@@ -11,20 +11,21 @@ import torch
 
 from gradsight.agent import audit
 from gradsight.agent.caught import CaughtErrors, text_of_error
-from gradsight.agent.cuts import Reach, reach_of, zero_path_fault
+from gradsight.agent.cuts import BackwardReach, reach_of, zero_path_fault
 from gradsight.agent.definitions import caches, decorator_of
+from gradsight.agent.dirty_values import mark_faults
 from gradsight.agent.faults import Fault, Kind, Ledger, quietly, step_at
 from gradsight.agent.finished import FinishedBackwards, shows_all_it_saved
 from gradsight.agent.graph import Node, has_hidden_saves, leaf_of, root_nodes, storage_key, untracked, walk
-from gradsight.agent.marks import mark_faults
 from gradsight.agent.naming import name_leaves
 from gradsight.agent.numbering import number_of
 from gradsight.agent.oplog import Operation, OpLog
+from gradsight.agent.patches import Patches
 from gradsight.agent.recorder import Situation
 from gradsight.agent.shadow import Shadow
 from gradsight.agent.sites import (
     FrameKey,
-    Place,
+    SourceRange,
     Stack,
     capture,
     feeds_itself,
@@ -36,7 +37,7 @@ from gradsight.agent.sites import (
     statement_of,
     text_of,
 )
-from gradsight.agent.training import Training
+from gradsight.agent.training import TrainingWatch
 
 _KEPT_BACKWARDS = 64
 _NAMED_BACKWARDS = 3
@@ -75,7 +76,7 @@ class Backwards:
         ledger: Ledger,
         situation: Situation,
         shadow: Shadow | None,
-        training: Training | None,
+        training: TrainingWatch | None,
     ) -> None:
         self.log = log
         self.ledger = ledger
@@ -95,24 +96,27 @@ class Backwards:
         self.caught = CaughtErrors()
         self.finished: FinishedBackwards | None = None
         self.explain: Callable[[BaseException], Fault | None] = attached
+        self.on_error: Callable[[BaseException], None] = lambda error: None
 
-    def install(self, has_function: bool) -> None:
+    def install(self, has_function: bool, patches: Patches) -> None:
         """Takes the place of torch's call into the engine, in whichever form this torch has it."""
-        self._listen_to_refusals()
+        self._listen_to_refusals(patches)
         graph: Any = torch.autograd.graph
         if has_function:
             original = graph._engine_run_backward
 
             def run(roots: Any, *args: Any, **kwargs: Any) -> Any:
+                if not patches.active:
+                    return original(roots, *args, **kwargs)
                 return self.run(original, roots, args, kwargs)
 
-            graph._engine_run_backward = run
-            torch.autograd._engine_run_backward = run
+            patches.put(graph, "_engine_run_backward", run)
+            patches.put(torch.autograd, "_engine_run_backward", run)
             return
         variable: Any = torch.autograd.Variable
-        variable._execution_engine = _EngineProxy(variable._execution_engine, self)
+        patches.put(variable, "_execution_engine", _EngineProxy(variable._execution_engine, self))
 
-    def _listen_to_refusals(self) -> None:
+    def _listen_to_refusals(self, patches: Patches) -> None:
         """What torch refuses before it asks the engine: a backward from a tensor that is no scalar."""
         module: Any = torch.autograd
         original = getattr(module, "_make_grads", None)
@@ -123,10 +127,12 @@ class Backwards:
             try:
                 return original(*args, **kwargs)
             except Exception as error:
-                self.note_error(error, capture(2))
+                if patches.active:
+                    self.note_error(error, capture(2))
+                    self.on_error(error)
                 raise
 
-        module._make_grads = make_grads
+        patches.put(module, "_make_grads", make_grads)
 
     def run(self, original: Any, roots: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """One backward or one `autograd.grad`."""
@@ -150,6 +156,7 @@ class Backwards:
             with untracked():
                 self._failed(error, roots, stack)
             self.note_error(error, stack)
+            self.on_error(error)
             raise
         finally:
             self.situation.backwards_running -= 1
@@ -166,7 +173,7 @@ class Backwards:
     @quietly
     def _before(
         self, roots: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any], stack: Stack
-    ) -> tuple[list[Node], Reach | None, bool]:
+    ) -> tuple[list[Node], BackwardReach | None, bool]:
         """The graph, who is reached, and whether everything that was saved is as it was."""
         if self.shadow is None or self.training is None:
             return [], None, False
@@ -194,7 +201,7 @@ class Backwards:
         result: Any,
         roots: tuple[Any, ...],
         nodes: list[Node],
-        reach: Reach | None,
+        reach: BackwardReach | None,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         stack: Stack,
@@ -385,7 +392,7 @@ class Backwards:
         text = f"`{text_of(place)}` goes through a graph a second time{where}"
         return node, Fault("backward-twice", text, place, tuple(steps), "error", evidence)
 
-    def _cached_by(self, maker: Operation | None, first: PastBackward | None) -> Place | None:
+    def _cached_by(self, maker: Operation | None, first: PastBackward | None) -> SourceRange | None:
         """The decorator that keeps the result of the function which made a freed part, and has not run since."""
         if maker is None or first is None or self.log.ran_since(maker.stack, first.clock):
             return None

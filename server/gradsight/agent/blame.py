@@ -10,27 +10,27 @@ import ast
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from types import FrameType
+from dataclasses import replace
 from typing import Any
 
 import torch
 
+from gradsight.agent.api_hooks import ApiHooks
 from gradsight.agent.backwards import Backwards, attached
 from gradsight.agent.caught import related_errors, text_of_error
 from gradsight.agent.custom import last_statement
-from gradsight.agent.cuts import cut_fault, cut_place, cutting_events, no_grad_scope
+from gradsight.agent.cuts import FAULT_OF_CUT, cut_fault, cut_place, cutting_events, no_grad_scope
 from gradsight.agent.definitions import builds_a_tensor, earlier_readers
-from gradsight.agent.faults import Fault, Kind, Step, calls_of, inside_library, step_at
+from gradsight.agent.faults import Fault, FaultStep, Kind, calls_of, inside_library, step_at
 from gradsight.agent.gradwatch import GradWatch
 from gradsight.agent.graph import leaf_of, untracked, walk
-from gradsight.agent.modules import ModuleRegistry
+from gradsight.agent.light_cuts import LightCuts, fault_of_lost
+from gradsight.agent.modules import ModuleNotes
 from gradsight.agent.naming import name_leaves
 from gradsight.agent.oplog import Operation, OpLog, operator_label
+from gradsight.agent.scene import Scene, scene_of
 from gradsight.agent.shadow import Shadow
 from gradsight.agent.sites import (
-    FrameKey,
-    Place,
     Stack,
     is_user_file,
     library_among,
@@ -39,7 +39,6 @@ from gradsight.agent.sites import (
     statement_of,
     text_of,
 )
-from gradsight.agent.surface import Surface
 
 # What torch says when it refuses a write on the spot.
 _LEAF = r"a (view of a )?leaf Variable that requires grad"
@@ -54,47 +53,6 @@ def is_refused_write(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and _REFUSED_WRITE.search(text_of_error(error)) is not None
 
 
-@dataclass(frozen=True)
-class Scene:
-    """An error where it happened: the frames of its traceback, outermost first, and the user's stack."""
-
-    error: BaseException
-    message: str
-    frames: tuple[FrameType, ...]
-    stack: Stack
-
-    @property
-    def place(self) -> Place:
-        return place_of(self.stack[0])
-
-    def local(self, function: str, *names: str) -> Any:
-        """A local variable of the innermost frame of this function."""
-        for frame in reversed(self.frames):
-            if frame.f_code.co_name == function and not is_user_file(frame.f_code.co_filename):
-                for name in names:
-                    if name in frame.f_locals:
-                        return frame.f_locals[name]
-        return None
-
-
-def scene_of(error: BaseException, running: FrameType | None = None) -> Scene:
-    """The scene of an error, from its traceback; of one that is still on its way up, `running` is who has it now."""
-    frames: list[FrameType] = []
-    keys: list[FrameKey] = []
-    while running is not None:
-        frames.insert(0, running)
-        if is_user_file(running.f_code.co_filename):
-            keys.insert(0, FrameKey(running.f_code, running.f_lasti))
-        running = running.f_back
-    trace = error.__traceback__
-    while trace is not None:
-        frames.append(trace.tb_frame)
-        if is_user_file(trace.tb_frame.f_code.co_filename):
-            keys.append(FrameKey(trace.tb_frame.f_code, trace.tb_lasti))
-        trace = trace.tb_next
-    return Scene(error, text_of_error(error), tuple(frames), tuple(reversed(keys)))
-
-
 class Blame:
     """Explains errors with what the instruments saw."""
 
@@ -102,10 +60,10 @@ class Blame:
         self,
         log: OpLog,
         shadow: Shadow | None,
-        surface: Surface | None,
+        surface: ApiHooks | None,
         grads: GradWatch | None,
         backwards: Backwards,
-        modules: ModuleRegistry,
+        modules: ModuleNotes,
     ) -> None:
         self.log = log
         self.shadow = shadow
@@ -117,6 +75,7 @@ class Blame:
         backwards.explain = self.explain_on_its_way
         self.unwaited: Callable[[], bool] | None = None
         self.bound_at: Callable[[torch.Tensor], Stack] = lambda _: ()
+        self.cuts: LightCuts | None = None
         self.was_visited: Callable[[str, int], bool] = lambda filename, line: True
         self._explanations: tuple[tuple[str, Callable[[Scene], Fault | None]], ...] = (
             (_LEAF, self._leaf_write),
@@ -220,7 +179,7 @@ class Blame:
     def _no_graph(self, scene: Scene) -> Fault | None:
         root = self._root(scene)
         if self.shadow is None or root is None:
-            return self._no_graph_plain(scene, root)
+            return self._lost_graph(scene, root) or self._no_graph_plain(scene, root)
         name_leaves(self.shadow)
         deps, _, events = self.shadow.read(root)
         found = cutting_events(self.shadow, deps, events) if deps else []
@@ -244,6 +203,17 @@ class Blame:
             )
         return self._no_graph_plain(scene, root)
 
+    def _lost_graph(self, scene: Scene, root: Any) -> Fault | None:
+        lost = self.cuts.lost(root) if self.cuts is not None else None
+        if lost is None or not lost.stack:
+            return None
+        assert self.cuts is not None
+        name = variable_name_in(scene, root)
+        off = self.cuts.switched_off
+        if lost.kind == "no_grad" and not self.grad_enabled and off and no_grad_scope(lost.stack) is None:
+            return self._left_off(scene, off)
+        return fault_of_lost(lost, f"`{name}`" if name else "the tensor", scene.stack, scene.message)
+
     def _mode_left_off(self, scene: Scene) -> Fault | None:
         """`torch.set_grad_enabled(False)` as a plain call, still in force at backward."""
         if self.surface is None or self.grad_enabled:
@@ -251,6 +221,9 @@ class Blame:
         switched = self.surface.grad_switched_off
         if not switched:
             return None
+        return self._left_off(scene, switched)
+
+    def _left_off(self, scene: Scene, switched: Stack) -> Fault | None:
         statement = statement_of(switched[0])
         if not isinstance(statement, ast.Expr):
             return None
@@ -315,7 +288,7 @@ class Blame:
     def _cut_off(self, scene: Scene, unused: torch.Tensor, roots: list[Any], what: str) -> Fault | None:
         """The output was computed from what this tensor stands for, and the path was cut on the way."""
         if self.shadow is None or not roots or not isinstance(roots[0], torch.Tensor):
-            return None
+            return self._cut_lately(scene, unused, what)
         deps, live, events = self.shadow.read(roots[0])
         wanted = self.shadow.read(unused)[1]
         found = cutting_events(self.shadow, deps & wanted & ~live, events)
@@ -326,6 +299,26 @@ class Blame:
         message = f"{text} cuts the path from the output to {what}, so it has no gradient"
         steps += step_at("read", "its gradient is asked for here", scene.stack)
         return Fault("grad-of-unused", message, place, tuple(steps), "error", {"torch": scene.message})
+
+    def _cut_lately(self, scene: Scene, unused: torch.Tensor, what: str) -> Fault | None:
+        """A call took a tensor that depends on this one and returned one that does not."""
+        for source, lost in self.cuts.recent() if self.cuts is not None else ():
+            if source is unused or self._is_under(unused, [source]):
+                place = place_of(lost.stack[0])
+                message = f"`{text_of(place)}` cuts the path from the output to {what}, so it has no gradient"
+                steps = (
+                    *step_at("cut", "the path is cut here", lost.stack),
+                    *step_at("needed", "its gradient is asked for here", scene.stack),
+                )
+                return Fault(
+                    FAULT_OF_CUT.get(lost.kind, "detached"),
+                    message,
+                    place,
+                    steps,
+                    "error",
+                    {"torch": scene.message},
+                )
+        return None
 
     def _asked_late(self, scene: Scene, unused: torch.Tensor, what: str) -> Fault | None:
         """A tensor that was used before it asked for a gradient: what was computed from it then does not know."""
@@ -379,7 +372,7 @@ class Blame:
         place = place_of(made.stack[0])
         message = f"{what} is computed by `{operator_label(made.name)}` and so is no leaf; the optimizer cannot train it"
         steps = (
-            Step("made", f"computed here by `{operator_label(made.name)}`", place),
+            FaultStep("made", f"computed here by `{operator_label(made.name)}`", place),
             *step_at("call", "given to the optimizer here", scene.stack),
         )
         return Fault("non-leaf-optimized", message, place, steps, "error", {"torch": scene.message})
@@ -405,7 +398,7 @@ class Blame:
             f"`{text_of(made)}` can be read once, and line {reader.row} has: the optimizer finds no parameter"
         )
         steps = (
-            Step("read", "read to its end here", reader),
+            FaultStep("read", "read to its end here", reader),
             *step_at("read", "the optimizer finds it used up", scene.stack),
         )
         return Fault("iterator-used-up", message, made, steps, "error", {"torch": scene.message})
@@ -448,7 +441,7 @@ class Blame:
         return self._at_error("number-taken", message, scene)
 
     def _inference(self, scene: Scene) -> Fault:
-        made = self.backwards.situation.inference
+        made = self.backwards.situation.inference or (self.cuts.inference if self.cuts is not None else ())
         scope = no_grad_scope(made) if made else None
         if scope is None:
             message = f"`{text_of(scene.place)}` uses a tensor made in inference mode where backward needs it"
@@ -516,7 +509,7 @@ class Blame:
         )
         return self._at_error("grad-is-none", f"`{text}` is None: {when}", scene, cause)
 
-    def _why_none(self, read: Any) -> tuple[Step, ...]:
+    def _why_none(self, read: Any) -> tuple[FaultStep, ...]:
         if self.shadow is None or self.backwards.training is None:
             return ()
         for leaf in self.shadow.leaves:
@@ -542,7 +535,7 @@ class Blame:
         kind: Kind,
         message: str,
         scene: Scene,
-        steps: tuple[Step, ...] = (),
+        steps: tuple[FaultStep, ...] = (),
         evidence: dict[str, Any] | None = None,
     ) -> Fault:
         return Fault(

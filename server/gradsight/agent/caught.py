@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gradsight.agent.faults import Fault
-from gradsight.agent.sites import FrameKey, Place, Stack, line_of, place_of, tree_of
+from gradsight.agent.sites import FrameKey, SourceRange, Stack, line_of, place_of, tree_of
 
 _MOST_NOTED = 64
 _LONGEST_MESSAGE = 20_000
@@ -27,7 +27,7 @@ class Noted:
 
     kind: str
     message: str
-    place: Place | None
+    place: SourceRange | None
     fault: Fault | None
     in_backward: bool
     is_expected: bool
@@ -144,7 +144,7 @@ def _expects(context: ast.expr) -> bool:
     return name in _EXPECTING
 
 
-def _on_line(place: Place | None) -> str:
+def _on_line(place: SourceRange | None) -> str:
     if place is None:
         return ""
     return f" on line {place.row}" + (f" of cell {place.cell}" if place.cell else "")

@@ -20,7 +20,7 @@ from gradsight.agent.audit import Clash, fault_of
 from gradsight.agent.backwards import Backwards, attach
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
 from gradsight.agent.graph import Node, base_name, checksum_of, geometry_of, overlaps, untracked
-from gradsight.agent.oplog import Operation, OpLog, Write
+from gradsight.agent.oplog import LoggedWrite, Operation, OpLog
 from gradsight.agent.sites import FrameKey, Stack, capture, is_user_file, place_of, text_of
 
 _MOST_DIFFERENCES = 20
@@ -141,7 +141,7 @@ class Contents:
 
     def _clash(self, packed: Packed, node: Node | None, refusal: str) -> Clash:
         here = geometry_of(packed.tensor)
-        writes: tuple[Write, ...] = tuple(
+        writes: tuple[LoggedWrite, ...] = tuple(
             write
             for write in self.log.writes_to(packed.tensor) or ()
             if write.clock > packed.operation.clock

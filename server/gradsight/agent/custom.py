@@ -11,11 +11,12 @@ import torch
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
 from gradsight.agent.numbering import IS_NATIVE, give_numbers, next_number
 from gradsight.agent.oplog import Operation, OpLog
+from gradsight.agent.patches import Patches
 from gradsight.agent.recorder import Situation
-from gradsight.agent.sites import Place, Stack, capture, is_user_file, place_of, text_of, tree_of
+from gradsight.agent.sites import SourceRange, Stack, capture, is_user_file, place_of, text_of, tree_of
 
 
-class CustomFunctions:
+class ApplyWrapper:
     """Stands around `torch.autograd.Function.apply`."""
 
     def __init__(self, log: OpLog, ledger: Ledger, situation: Situation, judges: bool) -> None:
@@ -26,7 +27,7 @@ class CustomFunctions:
         self._dirty: list[set[int]] = []
         self._wrapped: set[type] = set()
 
-    def install(self) -> None:
+    def install(self, patches: Patches) -> None:
         """The node of a custom function exists before its forward runs, and saves after it: both times are noted."""
         function: Any = torch.autograd.Function
         # A class method, of Python or (from torch 2.15 on) of C: both bind to the class that is asked for it.
@@ -35,15 +36,16 @@ class CustomFunctions:
         watch = self
 
         def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-            return watch._apply(method.__get__(None, cls), cls, args, kwargs)
+            applied = method.__get__(None, cls)
+            return watch._apply(applied, cls, args, kwargs) if patches.active else applied(*args, **kwargs)
 
         def mark_dirty(self: Any, *args: Any) -> None:
             if watch._dirty:
                 watch._dirty[-1].update(id(tensor) for tensor in args)
             mark(self, *args)
 
-        function.apply = classmethod(apply)
-        torch.autograd.function.FunctionCtx.mark_dirty = mark_dirty
+        patches.put(function, "apply", classmethod(apply))
+        patches.put(torch.autograd.function.FunctionCtx, "mark_dirty", mark_dirty)
 
     def _apply(self, original: Any, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         situation = self.situation
@@ -130,7 +132,7 @@ def _has_gradient(item: Any) -> bool:
     return isinstance(item, torch.Tensor) and item.requires_grad and not item.is_inference()
 
 
-def last_statement(code: Any) -> Place | None:
+def last_statement(code: Any) -> SourceRange | None:
     """The last statement of a function, where its result should be returned."""
     tree = tree_of(code.co_filename)
     for node in ast.walk(tree) if tree is not None else ():
@@ -141,7 +143,7 @@ def last_statement(code: Any) -> Place | None:
         returns = [item for item in ast.walk(node) if isinstance(item, ast.Return)]
         target: ast.stmt = returns[-1] if returns else node.body[-1]
         end = target.end_col_offset or target.col_offset + 1
-        return Place(
+        return SourceRange(
             code.co_filename,
             target.lineno,
             target.col_offset + 1,

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 
 from gradsight.agent.definitions import decorator_of, place_of_expression
-from gradsight.agent.faults import Fault, Kind, Step, calls_of, step_at
+from gradsight.agent.faults import Fault, FaultStep, Kind, calls_of, step_at
 from gradsight.agent.graph import Node, base_name, leaf_of, walk_nodes
 from gradsight.agent.oplog import OpLog, operator_label
-from gradsight.agent.shadow import Event, Leaf, Mask, Shadow
-from gradsight.agent.sites import FrameKey, Place, Stack, line_of, place_of, text_of, tree_of
+from gradsight.agent.shadow import Divergence, Leaf, Mask, Shadow
+from gradsight.agent.sites import FrameKey, SourceRange, Stack, line_of, place_of, text_of, tree_of
 
 # Operators whose derivative is zero everywhere: the graph goes on, the gradient does not.
 ZERO_DERIVATIVE = frozenset(
@@ -44,7 +44,7 @@ UNINTENDED = frozenset(
 
 
 @dataclass(frozen=True)
-class Reach:
+class BackwardReach:
     """One backward: the leaves its graph reaches, those it reaches with a gradient, and those that were cut off."""
 
     index: int
@@ -62,7 +62,7 @@ def reach_of(
     shadow: Shadow,
     stack: Stack,
     limit_to: Mask | None,
-) -> Reach:
+) -> BackwardReach:
     """Compares the shadow of the roots with the graph under them."""
     deps = events = 0
     for root in roots:
@@ -84,7 +84,7 @@ def reach_of(
             root.grad_fn for root in roots if isinstance(root, torch.Tensor) and root.grad_fn is not None
         ]
         alive = _leaves_among(walk_nodes(starts, ZERO_DERIVATIVE), shadow) & reached
-    return Reach(index, stack, reached, alive, deps & ~reached if limit_to is None else 0, events)
+    return BackwardReach(index, stack, reached, alive, deps & ~reached if limit_to is None else 0, events)
 
 
 def _leaves_among(nodes: Sequence[Node], shadow: Shadow) -> Mask:
@@ -112,14 +112,14 @@ _WEIGHT = {
 }
 
 
-def cutting_events(shadow: Shadow, missing: Mask, events: Mask) -> list[tuple[Event, Mask]]:
+def cutting_events(shadow: Shadow, missing: Mask, events: Mask) -> list[tuple[Divergence, Mask]]:
     """For the missing leaves: the event that cut each, with the leaves it cut.
 
     A value can pass several cuts and stay connected by another path; the last one passed is where the path was lost.
     """
     passed = [event for event in shadow.events_in(events) if event.kind in _CUT_KINDS and event.stack]
     passed.sort(key=lambda event: (_WEIGHT.get(event.kind, 2), event.passed), reverse=True)
-    found: list[tuple[Event, Mask]] = []
+    found: list[tuple[Divergence, Mask]] = []
     rest = missing
     for event in passed:
         covered = event.mask & rest
@@ -130,7 +130,7 @@ def cutting_events(shadow: Shadow, missing: Mask, events: Mask) -> list[tuple[Ev
 
 
 def cut_fault(
-    event: Event, leaves: Sequence[Leaf], backward: Stack, shadow: Shadow, raised: str = ""
+    event: Divergence, leaves: Sequence[Leaf], backward: Stack, shadow: Shadow, raised: str = ""
 ) -> Fault:
     """The fault of a path that was cut here."""
     kind, place, steps = cut_place(event, shadow, backward)
@@ -145,15 +145,19 @@ def cut_fault(
     return Fault(kind, message, place, tuple(steps), "error" if raised else "warning", evidence)
 
 
-def cut_place(event: Event, shadow: Shadow, backward: Stack = ()) -> tuple[Kind, Place, list[Step]]:
+def cut_place(
+    event: Divergence, shadow: Shadow, backward: Stack = ()
+) -> tuple[Kind, SourceRange, list[FaultStep]]:
     """The kind of fault that a cut is, the place to change, and the steps that explain it."""
     kind = FAULT_OF_CUT.get(event.kind, "detached")
     key = event.stack[0]
     place = place_of(key)
-    steps: list[Step] = []
+    steps: list[FaultStep] = []
     if event.kind == "no_grad":
         scope = _helper_call(event.stack, backward) or no_grad_scope(event.stack)
-        steps.append(Step("cut", f"`{operator_label(event.operator)}` runs here without recording", place))
+        steps.append(
+            FaultStep("cut", f"`{operator_label(event.operator)}` runs here without recording", place)
+        )
         if scope is not None:
             place = scope
     elif event.kind in ("requires_grad", "parameter"):
@@ -161,18 +165,18 @@ def cut_place(event: Event, shadow: Shadow, backward: Stack = ()) -> tuple[Kind,
             if inner.kind in _CUT_KINDS and inner.stack:
                 steps += step_at("cut", f"the path is cut here by `{_operator(inner)}`", inner.stack)
     else:
-        steps.append(Step("cut", f"cut here by `{_operator(event)}`", place))
+        steps.append(FaultStep("cut", f"cut here by `{_operator(event)}`", place))
     steps += calls_of(event.stack)[:1]
     return kind, place, steps
 
 
-def _operator(event: Event) -> str:
+def _operator(event: Divergence) -> str:
     if event.kind == "data":
         return ".data"
     return operator_label(event.operator)
 
 
-def _cut_message(event: Event, place: Place, who: str) -> str:
+def _cut_message(event: Divergence, place: SourceRange, who: str) -> str:
     text = text_of(place)
     shown = f"`{text}`" if text else f"`{_operator(event)}`"
     if event.kind == "no_grad":
@@ -190,7 +194,7 @@ def _cut_message(event: Event, place: Place, who: str) -> str:
     return f"{shown} cuts the path from the loss to {who}"
 
 
-def no_grad_scope(stack: Stack) -> Place | None:
+def no_grad_scope(stack: Stack) -> SourceRange | None:
     """The `with torch.no_grad()` or the decorator that switched recording off around these frames."""
     for key in stack:
         found = _enclosing_with(key) or decorator_of(key, _mentions_scope)
@@ -199,7 +203,7 @@ def no_grad_scope(stack: Stack) -> Place | None:
     return None
 
 
-def _helper_call(stack: Stack, backward: Stack) -> Place | None:
+def _helper_call(stack: Stack, backward: Stack) -> SourceRange | None:
     """The call of a helper that never records, straight from the function that calls backward.
 
     Such a helper is made for inference; what went wrong is that training uses it.
@@ -229,7 +233,7 @@ def _never_records(key: FrameKey) -> bool:
 _SCOPES = ("no_grad", "inference_mode", "set_grad_enabled")
 
 
-def _enclosing_with(key: FrameKey) -> Place | None:
+def _enclosing_with(key: FrameKey) -> SourceRange | None:
     filename = key.code.co_filename
     line = line_of(key)
     tree = tree_of(filename)
@@ -272,7 +276,7 @@ def label(leaf: Leaf) -> str:
 
 
 def zero_path_fault(
-    reach: Reach, nodes: Sequence[Node], shadow: Shadow, log: OpLog, trained: Mask
+    reach: BackwardReach, nodes: Sequence[Node], shadow: Shadow, log: OpLog, trained: Mask
 ) -> Fault | None:
     """Leaves whose every path runs through an operator with zero derivative."""
     dead = reach.reached & ~reach.alive & trained

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from gradsight.agent.faults import Step, step_at
+from gradsight.agent.faults import FaultStep, step_at
 from gradsight.agent.sites import (
     FrameKey,
-    Place,
+    SourceRange,
     Stack,
     place_of,
     statement_at,
@@ -18,7 +18,7 @@ from gradsight.agent.sites import (
 )
 
 
-def decorator_of(key: FrameKey, wanted: Callable[[ast.expr], bool]) -> Place | None:
+def decorator_of(key: FrameKey, wanted: Callable[[ast.expr], bool]) -> SourceRange | None:
     """The wanted decorator of the function that a frame runs."""
     tree = tree_of(key.code.co_filename)
     if tree is None:
@@ -47,7 +47,7 @@ def caches(decorator: ast.expr) -> bool:
     return "cache" in text.lower() or "memo" in text.lower()
 
 
-def named_elsewhere(key: FrameKey, operator: str) -> Place | None:
+def named_elsewhere(key: FrameKey, operator: str) -> SourceRange | None:
     """Where the one reference to an operator stands that a frame calls by another name: `partial(torch.clamp_, min=0)`.
 
     Nothing when the running line calls no plain variable, or when several places could be meant.
@@ -75,10 +75,10 @@ def builds_a_tensor(statement: ast.stmt | None) -> bool:
     return False
 
 
-def step_named(role: str, message: str, stack: Stack, operator: str) -> tuple[Step, ...]:
+def step_named(role: str, message: str, stack: Stack, operator: str) -> tuple[FaultStep, ...]:
     """The step of a trail where an operator is named, though another line runs it."""
     place = named_elsewhere(stack[0], operator) if stack else None
-    return (Step(role, message, place),) if place is not None else step_at(role, message, stack)
+    return (FaultStep(role, message, place),) if place is not None else step_at(role, message, stack)
 
 
 def _calls_a_variable(text: str, operator: str) -> bool:
@@ -90,7 +90,9 @@ def _calls_a_variable(text: str, operator: str) -> bool:
     return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id != operator
 
 
-def earlier_readers(key: FrameKey, was_visited: Callable[[str, int], bool]) -> tuple[Place, Place] | None:
+def earlier_readers(
+    key: FrameKey, was_visited: Callable[[str, int], bool]
+) -> tuple[SourceRange, SourceRange] | None:
     """Of the variable that a running call gets first: the statement that bound it, and another one that read it."""
     filename = key.code.co_filename
     tree, statement = tree_of(filename), statement_of(key)
@@ -134,10 +136,10 @@ def _references(tree: ast.Module, name: str) -> Iterator[ast.expr]:
             yield node
 
 
-def place_of_expression(key: FrameKey, node: ast.expr) -> Place:
+def place_of_expression(key: FrameKey, node: ast.expr) -> SourceRange:
     """The place of an expression in the file of a frame."""
     base = place_of(key)
-    return Place(
+    return SourceRange(
         base.filename,
         node.lineno,
         node.col_offset + 1,

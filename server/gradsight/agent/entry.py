@@ -9,8 +9,8 @@ import sys
 import threading
 from typing import Any
 
-from gradsight.agent import govern, supervise, wire
-from gradsight.agent.session import Session
+from gradsight.agent import limits, supervise, wire
+from gradsight.agent.session import AgentSession
 
 _EXIT = os._exit
 
@@ -19,7 +19,7 @@ def serve(arguments: list[str]) -> int:
     """`once FD LIFELINE`: one request over an inherited socket; `rank`: over the address in the environment;
     `zygote FD` and `spare FD LIFELINE`: wait with torch imported."""
     mode = arguments[0]
-    govern.prepare_environment()
+    limits.prepare_environment()
     if mode == "rank":
         return _serve_rank()
     if mode == "zygote":
@@ -28,7 +28,7 @@ def serve(arguments: list[str]) -> int:
         return serve_zygote(int(arguments[1]))
     supervise.split_off(int(arguments[2]))
     channel = wire.Channel(socket.socket(fileno=wire.private(int(arguments[1]))))
-    govern.follow_parent(wire.private(int(arguments[2])))
+    limits.follow_parent(wire.private(int(arguments[2])))
     if mode == "spare":
         from gradsight.agent.standby import warm_up
 
@@ -46,7 +46,7 @@ def converse(channel: wire.Channel) -> int:
     message = channel.receive()
     if message is None or message["kind"] != wire.RUN:
         return 0
-    return finish(Session(channel, message["request"]).run())
+    return finish(AgentSession(channel, message["request"]).run())
 
 
 def finish(status: int) -> int:
@@ -81,7 +81,7 @@ def _serve_rank() -> int:
         return 0
     threading.Thread(target=_end_with_host, args=(channel,), daemon=True, name="gradsight-lifeline").start()
     supervise.adopt_orphans()
-    status = Session(channel, message["request"]).run()
+    status = AgentSession(channel, message["request"]).run()
     supervise.end_descendants()
     return finish(status)
 

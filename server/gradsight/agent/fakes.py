@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from gradsight.agent.attention import FullInstruments
+from gradsight.agent.full_instruments import FullInstruments
 from gradsight.agent.recorder import Situation
 
 

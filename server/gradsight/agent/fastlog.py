@@ -17,10 +17,20 @@ from torch.overrides import TorchFunctionMode
 
 from gradsight.agent.gradwatch import GradWatch, NoneRead
 from gradsight.agent.graph import geometry_of
+from gradsight.agent.light_cuts import LightCuts
 from gradsight.agent.numbering import IS_NATIVE, give_numbers, next_number
-from gradsight.agent.oplog import Operation, OpLog, Write
+from gradsight.agent.oplog import LoggedWrite, Operation, OpLog
 from gradsight.agent.recorder import Situation
 from gradsight.agent.sites import Stack, capture, is_user_file
+
+try:
+    from torch.compiler import is_dynamo_compiling
+except ImportError:
+
+    def is_dynamo_compiling() -> bool:
+        """Whether torch's compiler reads this code; old releases do not say."""
+        return False
+
 
 _PLAIN, _WRITES, _PYTHON, _GRADIENT = range(4)
 _NOT_WRITES = frozenset(("requires_grad_", "detach_", "share_memory_", "rename_"))
@@ -38,10 +48,16 @@ class FastRecorder(TorchFunctionMode):
         self.situation = situation
         self.grads = grads
         self.builder = builder
+        self.is_listening = True
+        self.cuts: LightCuts | None = None
+        self.on_error: Callable[[BaseException], None] | None = None
         self._kinds: dict[Any, int] = {torch.Tensor.grad.__get__: _GRADIENT}
         self._versions: list[tuple[torch.Tensor, int]] = []
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        # The compiler traces through a mode: what it compiles runs without us, and must not be cut up by our notes.
+        if is_dynamo_compiling() or not self.is_listening:
+            return func(*args, **kwargs) if kwargs else func(*args)
         kind = self._kinds.get(func)
         if kind is None:
             kind = self._kinds[func] = _kind_of(func)
@@ -54,7 +70,12 @@ class FastRecorder(TorchFunctionMode):
         elif kind == _GRADIENT:
             return self._gradient(func, args)
         before = next_number()
-        result = func(*args, **kwargs) if kwargs else func(*args)
+        try:
+            result = func(*args, **kwargs) if kwargs else func(*args)
+        except Exception as error:
+            if self.on_error is not None:
+                self.on_error(error)
+            raise
         if not IS_NATIVE:
             give_numbers(result, args[:1])
         after = next_number()
@@ -62,6 +83,8 @@ class FastRecorder(TorchFunctionMode):
             log = self.log
             log.clock += 1
             log.track().add(after, Operation(log.clock, getattr(func, "__name__", "op"), capture(2, 3)))
+        if self.cuts is not None and (after == before or isinstance(result, tuple)):
+            self.cuts.note(func, args, result, _stack_of_call)
         for tensor, version in seen:
             if tensor._version != version:
                 self._note(tensor, version, getattr(func, "__name__", "write"), capture(2, 4))
@@ -88,7 +111,7 @@ class FastRecorder(TorchFunctionMode):
         self.log.clock += 1
         to_leaf = tensor.is_leaf and tensor.requires_grad
         self.log.note_write(
-            tensor, Write(self.log.clock, name, stack, version, geometry_of(tensor), "", to_leaf)
+            tensor, LoggedWrite(self.log.clock, name, stack, version, geometry_of(tensor), "", to_leaf)
         )
 
     def _gradient(self, func: Any, args: Any) -> Any:
@@ -118,9 +141,13 @@ class FastRecorder(TorchFunctionMode):
             if parameter.layout is torch.strided:
                 self.log.note_write(
                     parameter,
-                    Write(self.log.clock, name, stack, version, None, "", True, by_optimizer=True),
+                    LoggedWrite(self.log.clock, name, stack, version, None, "", True, by_optimizer=True),
                 )
         self._versions = []
+
+
+def _stack_of_call() -> Stack:
+    return capture(3)
 
 
 def _has_version(item: Any) -> bool:

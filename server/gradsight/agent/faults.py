@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, cast
 
-from gradsight.agent.sites import FrameKey, Place, Stack, library_behind, library_name, place_of
+from gradsight.agent.sites import FrameKey, SourceRange, Stack, library_behind, library_name, place_of
 
 Kind = Literal[
     "saved-overwritten",
@@ -73,12 +73,12 @@ _PARTS_OF_A_STATEMENT = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 
 @dataclass(frozen=True)
-class Step:
+class FaultStep:
     """One place of the trail: made, saved, written, needed, cut, read or called here."""
 
     role: str
     message: str
-    place: Place
+    place: SourceRange
 
     def as_json(self) -> dict[str, Any]:
         return {"role": self.role, "message": self.message, **self.place.as_json()}
@@ -90,8 +90,8 @@ class Fault:
 
     kind: Kind
     message: str
-    place: Place
-    related: tuple[Step, ...] = ()
+    place: SourceRange
+    related: tuple[FaultStep, ...] = ()
     severity: str = "error"
     evidence: dict[str, Any] = field(default_factory=dict)
     graph: dict[str, Any] | None = None
@@ -147,7 +147,7 @@ class Ledger:
         self.faults.append(fault)
         return True
 
-    def has(self, kind: Kind, place: Place) -> bool:
+    def has(self, kind: Kind, place: SourceRange) -> bool:
         """Whether this was said already, on this line."""
         return (kind, place.filename, place.cell, place.row) in self._seen
 
@@ -173,26 +173,26 @@ class Ledger:
             self.notes.append(text)
 
 
-def step_at(role: str, message: str, where: Stack | FrameKey) -> tuple[Step, ...]:
+def step_at(role: str, message: str, where: Stack | FrameKey) -> tuple[FaultStep, ...]:
     """The step of a trail at the innermost user frame; nothing when no user code was running."""
     if isinstance(where, FrameKey):
-        return (Step(role, message, place_of(where)),)
+        return (FaultStep(role, message, place_of(where)),)
     if not where:
         return ()
     library = inside_library("backward is called", library_behind(where)) if role == "needed" else ()
-    return (Step(role, message, place_of(where[0])), *library)
+    return (FaultStep(role, message, place_of(where[0])), *library)
 
 
-def calls_of(stack: Stack) -> tuple[Step, ...]:
+def calls_of(stack: Stack) -> tuple[FaultStep, ...]:
     """How the innermost frame was reached, nearest caller first."""
     callers = [
         outer for inner, outer in zip(stack, stack[1:]) if inner.code.co_name not in _PARTS_OF_A_STATEMENT
     ]
-    return tuple(Step("call", f"called from `{key.code.co_name}`", place_of(key)) for key in callers[:2])
+    return tuple(FaultStep("call", f"called from `{key.code.co_name}`", place_of(key)) for key in callers[:2])
 
 
-def inside_library(what: str, key: FrameKey | None) -> tuple[Step, ...]:
+def inside_library(what: str, key: FrameKey | None) -> tuple[FaultStep, ...]:
     """The line of a library that did it for the user; nothing when the user's own line did."""
     if key is None:
         return ()
-    return (Step("call", f"{what} here, inside `{library_name(key)}`", place_of(key)),)
+    return (FaultStep("call", f"{what} here, inside `{library_name(key)}`", place_of(key)),)

@@ -46,10 +46,10 @@ def _shows_saved_data() -> bool:
 def _tells_of_grad_mode() -> bool:
     heard = []
 
-    class Listener(TorchFunctionMode):
+    class FeatureMode(TorchFunctionMode):
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             heard.append(func)
             return func(*args, **(kwargs or {}))
 
-    with Listener(), torch.set_grad_enabled(torch.is_grad_enabled()):
+    with FeatureMode(), torch.set_grad_enabled(torch.is_grad_enabled()):
         return bool(heard)

@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
-from gradsight.agent.oplog import OpLog, Write, operator_label
-from gradsight.agent.sites import FrameKey, Place, Stack, line_of, place_of, statement_of, text_of
+from gradsight.agent.oplog import LoggedWrite, OpLog, operator_label
+from gradsight.agent.sites import FrameKey, SourceRange, Stack, line_of, place_of, statement_of, text_of
 from gradsight.agent.touches import Touches
 
 _MOST_HOLDS = 64
@@ -127,7 +127,7 @@ class GradWatch:
                 self._report(hold, write, reader)
                 return
 
-    def _first_write_after(self, tensor: torch.Tensor, clock: int) -> Write | None:
+    def _first_write_after(self, tensor: torch.Tensor, clock: int) -> LoggedWrite | None:
         for write in self.log.writes_to(tensor) or ():
             if write.clock > clock and write.stack:
                 return write
@@ -165,7 +165,7 @@ class GradWatch:
         )
         self.ledger.add(Fault("grad-of-non-leaf", message, place, steps, "warning", {}))
 
-    def _report(self, hold: Hold, write: Write, reader: Stack) -> None:
+    def _report(self, hold: Hold, write: LoggedWrite, reader: Stack) -> None:
         place = place_of(hold.stack[0])
         by = (
             "the next backward"
@@ -193,7 +193,7 @@ class GradWatch:
         )
 
 
-def _grad_expression(place: Place) -> str:
+def _grad_expression(place: SourceRange) -> str:
     text = text_of(place)
     return f"`{text}`" if text.endswith(".grad") else ""
 

@@ -203,7 +203,7 @@ def base_name(name: str) -> str:
     return name[:cut] if cut > 0 else name
 
 
-class Saved(NamedTuple):
+class NodeSaved(NamedTuple):
     """One tensor that a node keeps for its backward."""
 
     attribute: str
@@ -222,7 +222,7 @@ def _raw_names(kind: type) -> tuple[str, ...]:
     return names
 
 
-def saved_tensors(node: Node) -> Iterator[Saved]:
+def saved_tensors(node: Node) -> Iterator[NodeSaved]:
     """What a node saved and still holds.
 
     Tensors behind pack hooks (checkpointing, `save_on_cpu`) are left alone: reading them re-executes user code.
@@ -244,7 +244,7 @@ def saved_tensors(node: Node) -> Iterator[Saved]:
                 continue
             if isinstance(data, torch.Tensor) and data.layout is torch.strided:
                 label = name[len("_raw_saved_") :]
-                yield Saved(f"{label}[{index}]" if many else label, entry, data)
+                yield NodeSaved(f"{label}[{index}]" if many else label, entry, data)
 
 
 def has_hidden_saves(node: Node) -> bool:
@@ -260,7 +260,7 @@ def has_hidden_saves(node: Node) -> bool:
     return False
 
 
-def version_refusal(node: Node, saved: Saved) -> str | None:
+def version_refusal(node: Node, saved: NodeSaved) -> str | None:
     """Torch's own complaint about a saved tensor that was modified, or None when it would accept it."""
     try:
         if saved.attribute.endswith("]") and saved.attribute.startswith("tensors["):

@@ -1,6 +1,6 @@
 """What every level of attention shares: the backward, the optimizers, the threads, and the blame for errors.
 
-`FastInstruments` keeps blame only.  The full set is in `gradsight.agent.attention`.
+`FastInstruments` keeps blame only.  The full set is in `gradsight.agent.full_instruments`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ import torch
 
 from gradsight.agent.backwards import Backwards
 from gradsight.agent.blame import Blame
-from gradsight.agent.custom import CustomFunctions
+from gradsight.agent.custom import ApplyWrapper
 from gradsight.agent.fastlog import FastRecorder
 from gradsight.agent.faults import Ledger
 from gradsight.agent.features import Features
-from gradsight.agent.govern import Governor
 from gradsight.agent.gradwatch import GradWatch
 from gradsight.agent.graph import no_dispatch_mode, untracked
-from gradsight.agent.modules import ModuleRegistry
+from gradsight.agent.limits import RunLimits
+from gradsight.agent.modules import ModuleNotes
 from gradsight.agent.oplog import OpLog
+from gradsight.agent.patches import Patches
 from gradsight.agent.recorder import Situation
 from gradsight.agent.sites import Stack, capture
 
@@ -55,23 +56,29 @@ class Instruments:
     backwards: Backwards
     blame: Blame
 
-    def __init__(self, ledger: Ledger, governor: Governor, whole_calls: bool) -> None:
+    def __init__(self, ledger: Ledger, governor: RunLimits, whole_calls: bool) -> None:
         self.ledger = ledger
         self.governor = governor
         self.log = OpLog(whole_calls)
         self.situation = Situation()
-        self.modules = ModuleRegistry(self.log, ledger)
+        self.modules = ModuleNotes(self.log, ledger)
         self.may_pause = True
+        self.patches = Patches()
         self._pause = Pause()
 
     def install(self, features: Features) -> None:
         """Takes the places."""
-        self.backwards.install(features.engine_function)
+        self.backwards.install(features.engine_function, self.patches)
         self.backwards.pause_ends = self._pause.end
         self.backwards.after.append(self.governor.count_backward)
         self._listen_to_optimizers()
         self._follow_threads()
-        self.modules.install()
+        self.modules.install(self.patches)
+
+    def uninstall(self) -> None:
+        """Gives the places back."""
+        self._pause.end()
+        self.patches.undo()
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -123,29 +130,36 @@ class Instruments:
         instruments = self
 
         def run(self: threading.Thread) -> None:
-            if self.name.startswith("gradsight-"):
+            if self.name.startswith("gradsight-") or not instruments.patches.active:
                 original(self)
                 return
             with instruments.running():
                 original(self)
 
-        threading.Thread.run = run  # type: ignore[method-assign]
+        self.patches.put(threading.Thread, "run", run)
 
     def _listen_to_optimizers(self) -> None:
         from torch.optim import optimizer as module
 
-        module.register_optimizer_step_pre_hook(self._before_step)
-        module.register_optimizer_step_post_hook(self._after_step)
+        self.patches.at_end(module.register_optimizer_step_pre_hook(self._before_step).remove)
+        self.patches.at_end(module.register_optimizer_step_post_hook(self._after_step).remove)
         original = module.Optimizer.add_param_group
         instruments = self
 
         def add_param_group(self: Any, group: Any) -> None:
-            original(self, group)
+            try:
+                original(self, group)
+            except Exception as error:
+                if instruments.patches.active:
+                    instruments.backwards.on_error(error)
+                raise
+            if not instruments.patches.active:
+                return
             instruments.governor.has_optimizer = True
             with untracked():
                 instruments.optimizer_made(self, capture(2))
 
-        module.Optimizer.add_param_group = add_param_group
+        self.patches.put(module.Optimizer, "add_param_group", add_param_group)
 
     def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
@@ -170,18 +184,18 @@ class Instruments:
 class FastInstruments(Instruments):
     """Blame for errors, at the lowest cost."""
 
-    def __init__(self, ledger: Ledger, governor: Governor) -> None:
+    def __init__(self, ledger: Ledger, governor: RunLimits) -> None:
         super().__init__(ledger, governor, whole_calls=True)
         grads = GradWatch(self.log, ledger)
         self.recorder = FastRecorder(self.log, self.situation, grads, self.modules.builder)
         self.backwards = Backwards(self.log, ledger, self.situation, None, None)
         self.backwards.around = self.recorder.again
         self.blame = Blame(self.log, None, None, grads, self.backwards, self.modules)
-        self._custom = CustomFunctions(self.log, ledger, self.situation, judges=False)
+        self._custom = ApplyWrapper(self.log, ledger, self.situation, judges=False)
 
     def install(self, features: Features) -> None:
         super().install(features)
-        self._custom.install()
+        self._custom.install(self.patches)
 
     def modes(self) -> tuple[Any, ...]:
         return (self.recorder,)

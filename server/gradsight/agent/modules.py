@@ -16,6 +16,7 @@ from gradsight.agent.faults import Fault, Ledger, calls_of, quietly, step_at
 from gradsight.agent.naming import reachable_modules
 from gradsight.agent.numbering import is_trainable_leaf
 from gradsight.agent.oplog import OpLog
+from gradsight.agent.patches import Patches
 from gradsight.agent.shadow import Leaf, Shadow
 from gradsight.agent.sites import (
     FrameKey,
@@ -26,7 +27,7 @@ from gradsight.agent.sites import (
     place_of,
     text_of,
 )
-from gradsight.agent.training import OptimizerRecord, Training
+from gradsight.agent.training import OptimizerRecord, TrainingWatch
 
 _MOST_ENTRIES = 20_000
 
@@ -72,7 +73,7 @@ class _Late:
     clock: int
 
 
-class ModuleRegistry:
+class ModuleNotes:
     """Watches `nn.Module.__setattr__`; a module costs a few notes when it is built, and nothing when it runs."""
 
     def __init__(self, log: OpLog, ledger: Ledger) -> None:
@@ -83,27 +84,29 @@ class ModuleRegistry:
         self.inplace: dict[int, tuple[weakref.ref[torch.nn.Module], Stack]] = {}
         self._late: dict[FrameKey, _Late] = {}
 
-    def install(self) -> None:
+    def install(self, patches: Patches) -> None:
         """Stands before the assignment of every module attribute."""
         original = torch.nn.Module.__setattr__
         registry = self
 
         def assign(self: torch.nn.Module, name: str, value: Any) -> None:
             original(self, name, value)
+            if not patches.active:
+                return
             if isinstance(value, (list, tuple, dict, torch.Tensor)) or _is_users_object(value):
                 registry._note(self, name, value)
             elif value is True and name == "inplace":
                 registry.inplace[id(self)] = (weakref.ref(self), capture(2))
 
-        torch.nn.Module.__setattr__ = assign
+        patches.put(torch.nn.Module, "__setattr__", assign)
         register = torch.nn.Module.register_parameter
 
         def register_parameter(self: torch.nn.Module, name: str, param: Any) -> None:
             register(self, name, param)
-            if param is not None:
+            if param is not None and patches.active:
                 registry.born(param, capture(2))
 
-        torch.nn.Module.register_parameter = register_parameter
+        patches.put(torch.nn.Module, "register_parameter", register_parameter)
 
     @quietly
     def _note(self, module: torch.nn.Module, name: str, value: Any) -> None:
@@ -153,7 +156,7 @@ class ModuleRegistry:
         return ()
 
     @quietly
-    def gained(self, leaves: list[Leaf], training: Training, shadow: Shadow) -> None:
+    def gained(self, leaves: list[Leaf], training: TrainingWatch, shadow: Shadow) -> None:
         """Leaves that got a gradient; those of no optimizer are remembered by the line that made them."""
         if not training.optimizers:
             return
@@ -169,7 +172,7 @@ class ModuleRegistry:
                 )
 
     @quietly
-    def finish(self, training: Training, shadow: Shadow, ledger: Ledger) -> None:
+    def finish(self, training: TrainingWatch, shadow: Shadow, ledger: Ledger) -> None:
         """Leaves that gained gradient and belong to no optimizer, when optimizers did step."""
         stepped = [record for record in training.optimizers.values() if record.steps]
         if not stepped:
@@ -213,7 +216,7 @@ class ModuleRegistry:
                 )
             )
 
-    def _judge_late(self, stepped: list[OptimizerRecord], training: Training, ledger: Ledger) -> None:
+    def _judge_late(self, stepped: list[OptimizerRecord], training: TrainingWatch, ledger: Ledger) -> None:
         """Parameters made after the optimizer: layers built in forward, or a part that was replaced."""
         first = stepped[0]
         made = step_at("made", "the optimizer was made before", first.made)
@@ -244,7 +247,7 @@ class ModuleRegistry:
                     Fault("parameters-replaced", message, place, steps, "warning", {"parameter": label(leaf)})
                 )
 
-    def _is_left_alone(self, late: _Late, training: Training) -> bool:
+    def _is_left_alone(self, late: _Late, training: TrainingWatch) -> bool:
         """Nobody wrote to this parameter since it got its first gradient, though the optimizers stepped."""
         tensor = late.leaf.tensor()
         if tensor is None or training.managed >> late.leaf.bit & 1 or not training.stepped_after(late.leaf):

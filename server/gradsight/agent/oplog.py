@@ -41,7 +41,7 @@ class Operation(NamedTuple):
     stack: Stack
 
 
-class Write(NamedTuple):
+class LoggedWrite(NamedTuple):
     """One write to a storage.  `version` is the counter before it; `node` the graph node that was running, if any.
 
     With an `imprint` it is no write yet: from here on NumPy can write, and only the values tell whether it did.
@@ -140,9 +140,9 @@ class OpLog:
         whole_calls = self._whole_calls = whole_calls or not IS_NATIVE
         self._tracks: dict[int, _Track] = {}
         self._main = self._tracks[threading.get_ident()] = _Track(whole_calls)
-        self._writes: dict[int, deque[Write]] = {}
+        self._writes: dict[int, deque[LoggedWrite]] = {}
         self._alive: dict[int, StorageWeakRef] = {}
-        self._exposures: dict[int, tuple[StorageWeakRef, Write]] = {}
+        self._exposures: dict[int, tuple[StorageWeakRef, LoggedWrite]] = {}
         self.touches: Touches | None = None
 
     def track(self) -> _Track:
@@ -192,7 +192,7 @@ class OpLog:
                     break
         return best
 
-    def note_write(self, tensor: torch.Tensor, write: Write) -> None:
+    def note_write(self, tensor: torch.Tensor, write: LoggedWrite) -> None:
         """Remembers a write to the storage of this tensor."""
         key = storage_key(tensor)
         if not key:
@@ -208,7 +208,7 @@ class OpLog:
         if self.touches is not None:
             self.touches.note(tensor, write.stack, write.clock, True)
 
-    def note_write_to(self, key: int, reference: StorageWeakRef, write: Write) -> None:
+    def note_write_to(self, key: int, reference: StorageWeakRef, write: LoggedWrite) -> None:
         """Remembers a write to a storage that no tensor at hand belongs to."""
         if key not in self._writes:
             self._writes[key] = deque(maxlen=_KEPT_WRITES)
@@ -217,7 +217,7 @@ class OpLog:
         if self.touches is not None:
             self.touches.note_key(key, write.stack, write.clock)
 
-    def writes_to(self, tensor: torch.Tensor) -> deque[Write] | None:
+    def writes_to(self, tensor: torch.Tensor) -> deque[LoggedWrite] | None:
         """The writes to the storage of this tensor, oldest first."""
         return self._writes.get(storage_key(tensor))
 
@@ -231,12 +231,12 @@ class OpLog:
         key = storage_key(tensor)
         if not key:
             return
-        write = Write(self.clock, NUMPY, stack, 0, imprint.geometry, "", False, imprint=imprint)
+        write = LoggedWrite(self.clock, NUMPY, stack, 0, imprint.geometry, "", False, imprint=imprint)
         self._exposures[key] = (StorageWeakRef(tensor.untyped_storage()), write)
         if len(self._exposures) > _KEPT_EXPOSURES:
             self._exposures = {k: each for k, each in self._exposures.items() if not each[0].expired()}
 
-    def hidden_write(self, tensor: torch.Tensor, since: int) -> Write | None:
+    def hidden_write(self, tensor: torch.Tensor, since: int) -> LoggedWrite | None:
         """A write that nobody noted, to elements that NumPy got hold of after that time."""
         return self._exposure(tensor, since, is_changed=True)
 
@@ -244,7 +244,7 @@ class OpLog:
         """Whether NumPy got hold of these elements after that time, and they have the same values still."""
         return self._exposure(tensor, since, is_changed=False) is not None
 
-    def _exposure(self, tensor: torch.Tensor, since: int, is_changed: bool) -> Write | None:
+    def _exposure(self, tensor: torch.Tensor, since: int, is_changed: bool) -> LoggedWrite | None:
         found = self._exposures.get(storage_key(tensor)) if self._exposures else None
         write = found[1] if found is not None else None
         if write is None or write.imprint is None or write.clock < since:
@@ -253,7 +253,7 @@ class OpLog:
             return None
         return write if write.imprint.differs_from(tensor) is is_changed else None
 
-    def all_writes(self) -> list[Write]:
+    def all_writes(self) -> list[LoggedWrite]:
         """Every write that is still remembered, oldest first."""
         return sorted(
             (write for entries in self._writes.values() for write in entries), key=lambda item: item.clock

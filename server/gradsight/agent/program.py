@@ -32,7 +32,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Program:
+class UserProgram:
     """What to run, under which name, with which search path."""
 
     parts: tuple[Part, ...]
@@ -55,7 +55,7 @@ class Program:
             exec(compile_part(part.source, part.filename), module.__dict__)
 
 
-def load(request: dict[str, Any]) -> Program:
+def load(request: dict[str, Any]) -> UserProgram:
     """The program that a request asks for."""
     arguments = tuple(str(item) for item in request.get("arguments", ()))
     if request.get("code") is not None:
@@ -73,16 +73,16 @@ def load(request: dict[str, Any]) -> Program:
     claim_file(path)
     if text is not None:
         _remember(path, str(text))
-    return Program((Part(path, source),), path, arguments, os.path.dirname(path))
+    return UserProgram((Part(path, source),), path, arguments, os.path.dirname(path))
 
 
-def _from_code(code: str, name: str, arguments: tuple[str, ...]) -> Program:
+def _from_code(code: str, name: str, arguments: tuple[str, ...]) -> UserProgram:
     claim_file(name)
     _remember(name, code)
-    return Program((Part(name, code),), name, arguments, os.getcwd())
+    return UserProgram((Part(name, code),), name, arguments, os.getcwd())
 
 
-def _from_module(name: str, arguments: tuple[str, ...]) -> Program:
+def _from_module(name: str, arguments: tuple[str, ...]) -> UserProgram:
     sys.path.insert(0, os.getcwd())
     try:
         spec = importlib.util.find_spec(name)
@@ -96,10 +96,10 @@ def _from_module(name: str, arguments: tuple[str, ...]) -> Program:
         raise NotRunnable(f"there is no module {name} with Python source")
     claim_file(spec.origin)
     part = Part(spec.origin, _read(spec.origin))
-    return Program((part,), spec.origin, arguments, os.getcwd(), spec.parent)
+    return UserProgram((part,), spec.origin, arguments, os.getcwd(), spec.parent)
 
 
-def _from_notebook(path: str, arguments: tuple[str, ...]) -> Program:
+def _from_notebook(path: str, arguments: tuple[str, ...]) -> UserProgram:
     try:
         with open(path, encoding="utf-8") as file:
             cells = json.load(file)["cells"]
@@ -117,7 +117,7 @@ def _from_notebook(path: str, arguments: tuple[str, ...]) -> Program:
         claim_cell(filename, path, index)
         _remember(filename, plain)
         parts.append(Part(filename, plain))
-    return Program(tuple(parts), path, arguments, os.path.dirname(path))
+    return UserProgram(tuple(parts), path, arguments, os.path.dirname(path))
 
 
 def _without_magic(line: str) -> str:

@@ -18,9 +18,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from gradsight.agent.faults import Ledger, quietly
 from gradsight.agent.graph import Witness, geometry_of, is_own_leaf, storage_key
 from gradsight.agent.numbering import IS_NATIVE, next_number, number_of
-from gradsight.agent.oplog import Operation, OpLog, Write
+from gradsight.agent.oplog import LoggedWrite, Operation, OpLog
 from gradsight.agent.origins import Origins
-from gradsight.agent.shadow import Event, Mask, Shadow
+from gradsight.agent.shadow import Divergence, Mask, Shadow
 from gradsight.agent.sites import Stack, capture, capture_from, is_user_file, library_frame
 from gradsight.agent.touches import Touches
 from gradsight.agent.traits import Trait, trait_of, written_tensors
@@ -74,7 +74,7 @@ class Shade(NamedTuple):
     events: Mask
 
 
-class Recorder(TorchDispatchMode):
+class DispatchRecorder(TorchDispatchMode):
     """Logs what runs.  With a shadow it also follows where values come from."""
 
     supports_higher_order_operators = True
@@ -186,7 +186,7 @@ class Recorder(TorchDispatchMode):
             is_inference = tensor.is_inference()
             self.log.note_write(
                 tensor,
-                Write(
+                LoggedWrite(
                     self.log.clock,
                     trait.name,
                     stack,
@@ -318,7 +318,7 @@ class Recorder(TorchDispatchMode):
         called = getattr(self.situation.call, "__name__", "").strip("_")
         return bool(called) and self.previous.rpartition("::")[2].strip("_") == called
 
-    def _unrecorded(self, trait: Trait, live: Mask, stack: Stack) -> Event:
+    def _unrecorded(self, trait: Trait, live: Mask, stack: Stack) -> Divergence:
         """The event of an operator that ran with grad mode off: by the user's choice, or inside a checkpoint."""
         shadow = self.shadow
         assert shadow is not None

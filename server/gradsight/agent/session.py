@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from gradsight.agent import govern, wire
+from gradsight.agent import limits, wire
 from gradsight.agent.program import NotRunnable, load
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _PROGRESS_EVERY = 0.15
 OLDEST_TORCH = (2, 0)
 
 
-class Session:
+class AgentSession:
     """The life of one probe inside the user's interpreter."""
 
     def __init__(self, channel: wire.Channel, request: dict[str, Any]) -> None:
@@ -35,7 +35,7 @@ class Session:
     def run(self) -> int:
         """Runs the program; the exit status tells the process what to return."""
         request = self.request
-        govern.limit_memory(int(request.get("memory") or 0))
+        limits.limit_memory(int(request.get("memory") or 0))
         try:
             if request.get("directory"):
                 os.chdir(str(request["directory"]))
@@ -60,7 +60,7 @@ class Session:
         stage.instruments.backwards.after.append(self._progress)
         self.channel.send(wire.STARTED, {"torch": torch.__version__, "python": platform.python_version()})
         if request.get("timeout"):
-            govern.watch_deadline(max(0.1, float(request["timeout"]) - 0.25), self._send_partial)
+            limits.watch_deadline(max(0.1, float(request["timeout"]) - 0.25), self._send_partial)
         module: Any = os
         module._exit = self._leaving(os._exit)
         return self._conclude(stage.run(program))
@@ -194,7 +194,7 @@ def _cause(error: BaseException | None) -> tuple[BaseException | None, int]:
         if not status:
             return None, 0
         return (error.__context__ or error), status
-    if isinstance(error, govern.ProbeStop):
+    if isinstance(error, limits.ProbeStop):
         return None, 0
     return error, 0
 
@@ -231,7 +231,7 @@ def _exit_text(error: SystemExit) -> str:
 
 
 def _place_of_error(error: BaseException) -> dict[str, Any]:
-    from gradsight.agent.blame import scene_of
+    from gradsight.agent.scene import scene_of
     from gradsight.agent.sites import is_user_file, place_of
 
     if isinstance(error, SyntaxError) and error.filename and is_user_file(error.filename):

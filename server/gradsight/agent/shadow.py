@@ -27,7 +27,7 @@ Mask = int
 
 
 @dataclass
-class Event:
+class Divergence:
     """A place where autograd and the values part ways; `mask` has the leaves whose path went through it."""
 
     kind: str
@@ -71,7 +71,7 @@ class _Entry:
         # The latest cut that made a detached alias of this storage; it counts for the alias, not for the graph tensor.
         self.alias_events: Mask = 0
         # Writes that autograd did not record, seen only by those who read the graph tensor afterwards.
-        self.dirty: list[tuple[Event, Geometry]] = []
+        self.dirty: list[tuple[Divergence, Geometry]] = []
         # The leaves that autograd still reaches from the graph tensor of this storage.
         self.live: Mask = 0
         self.is_leaf = False
@@ -83,10 +83,10 @@ class Shadow:
     """Leaves, storages and events of one run."""
 
     leaves: list[Leaf] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
+    events: list[Divergence] = field(default_factory=list)
     _entries: dict[int, _Entry] = field(default_factory=dict)
     _bits: dict[int, Leaf] = field(default_factory=dict)
-    _event_keys: dict[tuple[str, Any], Event] = field(default_factory=dict)
+    _event_keys: dict[tuple[str, Any], Divergence] = field(default_factory=dict)
     _aliases: dict[int, tuple[weakref.ref[torch.Tensor], Mask]] = field(default_factory=dict)
     latest_alias_cut: Mask = 0
     constant_gradients: Mask = 0
@@ -187,7 +187,7 @@ class Shadow:
         aliases[key] = (weakref.ref(tensor, lambda _: aliases.pop(key, None) and None), self.latest_alias_cut)
         self.latest_alias_cut = 0
 
-    def soil(self, tensor: torch.Tensor, event: Event) -> None:
+    def soil(self, tensor: torch.Tensor, event: Divergence) -> None:
         """Notes that a graph value was changed without autograd knowing."""
         entry = self._entries.get(storage_key(tensor))
         if entry is not None and len(entry.dirty) < _MOST_DIRTY:
@@ -218,12 +218,12 @@ class Shadow:
             mask = entry.alias_events if entry is not None else 0
         return self.events[mask.bit_length() - 1].kind if mask else ""
 
-    def event(self, kind: str, operator: str, stack: Stack, mask: Mask) -> Event:
+    def event(self, kind: str, operator: str, stack: Stack, mask: Mask) -> Divergence:
         """The event of this kind at this place; one place is one event however often it is passed."""
         key = (kind, stack[:1])
         event = self._event_keys.get(key)
         if event is None:
-            event = Event(kind, operator, stack, len(self.events))
+            event = Divergence(kind, operator, stack, len(self.events))
             self._event_keys[key] = event
             self.events.append(event)
         event.mask |= mask
@@ -231,7 +231,7 @@ class Shadow:
         event.passed = self._passages
         return event
 
-    def events_in(self, mask: Mask) -> list[Event]:
+    def events_in(self, mask: Mask) -> list[Divergence]:
         """The events of a mask, oldest first."""
         return [event for event in self.events if mask >> event.bit & 1]
 

@@ -9,7 +9,7 @@ import torch
 
 from gradsight.agent.faults import Fault, Ledger, step_at
 from gradsight.agent.naming import reachable_modules
-from gradsight.agent.oplog import OpLog, Write
+from gradsight.agent.oplog import LoggedWrite, OpLog
 from gradsight.agent.shadow import Mask, Shadow
 from gradsight.agent.sites import place_of, text_of
 
@@ -41,7 +41,7 @@ def _tensors_of(kind: type) -> Iterator[tuple[str, torch.Tensor]]:
             yield name, value
 
 
-def _is_own_method(write: Write, kind: type) -> bool:
+def _is_own_method(write: LoggedWrite, kind: type) -> bool:
     """Whether a method of this class wrote, to whatever object it belonged."""
     if not write.stack:
         return False
@@ -49,7 +49,7 @@ def _is_own_method(write: Write, kind: type) -> bool:
     return write.stack[0].code in methods
 
 
-def _report(kind: type, name: str, count: int, write: Write, ledger: Ledger) -> None:
+def _report(kind: type, name: str, count: int, write: LoggedWrite, ledger: Ledger) -> None:
     place = place_of(write.stack[0])
     message = (
         f"`{text_of(place)}` changes `{kind.__name__}.{name}` for all {count} objects of the class: "

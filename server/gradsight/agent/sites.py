@@ -13,7 +13,7 @@ import os
 import sys
 import sysconfig
 import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ Stack = tuple[FrameKey, ...]
 
 
 @dataclass(frozen=True)
-class Place:
+class SourceRange:
     """A range of source text: rows and columns count from 1, columns in code points, the end excluded."""
 
     filename: str
@@ -123,6 +123,7 @@ class _UserFiles:
 
 _FILES = _UserFiles()
 _CELLS: dict[str, tuple[str, int]] = {}
+_find_cell: Callable[[str], tuple[str, int] | None] | None = None
 _INTERNED: dict[tuple[int, ...], Stack] = {}
 _NO_FRAMES: Stack = ()
 
@@ -136,6 +137,12 @@ def claim_cell(filename: str, notebook: str, cell: int) -> None:
     """Shows this pseudo file as one cell of a notebook."""
     _FILES.claim(filename)
     _CELLS[filename] = (notebook, cell)
+
+
+def find_cells_by(finder: Callable[[str], tuple[str, int] | None] | None) -> None:
+    """Asks this for the notebook and the cell of a file that is not known as one."""
+    global _find_cell
+    _find_cell = finder
 
 
 def is_user_file(filename: str) -> bool:
@@ -269,7 +276,7 @@ def line_of(key: FrameKey) -> int:
     return line
 
 
-def place_of(key: FrameKey) -> Place:
+def place_of(key: FrameKey) -> SourceRange:
     """The source range of the running call: exact from Python 3.11 on, the statement's line before."""
     code, offset = key
     filename = code.co_filename
@@ -285,9 +292,13 @@ def place_of(key: FrameKey) -> Place:
         column = _code_points(filename, row, start)
         end_column = _code_points(filename, end_row, end)
     notebook = _CELLS.get(filename)
+    if notebook is None and _find_cell is not None:
+        notebook = _find_cell(filename)
+        if notebook is not None:
+            claim_cell(filename, *notebook)
     if notebook is not None:
-        return Place(notebook[0], row, column + 1, end_row, end_column + 1, code.co_name, notebook[1])
-    return Place(filename, row, column + 1, end_row, end_column + 1, code.co_name)
+        return SourceRange(notebook[0], row, column + 1, end_row, end_column + 1, code.co_name, notebook[1])
+    return SourceRange(filename, row, column + 1, end_row, end_column + 1, code.co_name)
 
 
 def _without_comment(line: str) -> str:
@@ -320,7 +331,7 @@ def _code_points(filename: str, row: int, column: int) -> int:
     return len(text.encode("utf-8")[:column].decode("utf-8", "replace"))
 
 
-def text_of(place: Place, limit: int = 60) -> str:
+def text_of(place: SourceRange, limit: int = 60) -> str:
     """The source text of a place on one line, for messages."""
     filename = place.filename
     for pseudo, (notebook, cell) in _CELLS.items():

@@ -8,15 +8,15 @@ from typing import Any
 
 import torch
 
-from gradsight.agent import fakes, govern, mapping
-from gradsight.agent.attention import FullInstruments
+from gradsight.agent import fakes, limits, mapping
 from gradsight.agent.content import Contents, Gradients, watching_lines
 from gradsight.agent.faults import Ledger
 from gradsight.agent.features import detect
+from gradsight.agent.full_instruments import FullInstruments
 from gradsight.agent.graph import untracked
 from gradsight.agent.instruments import FastInstruments, Instruments
 from gradsight.agent.naming import name_leaves
-from gradsight.agent.program import Program
+from gradsight.agent.program import UserProgram
 from gradsight.agent.sites import place_of
 
 ONE_AT_A_TIME = (
@@ -30,7 +30,7 @@ class Stage:
     def __init__(self, request: dict[str, Any], leave: Callable[[], None]) -> None:
         self.request = request
         self.ledger = Ledger()
-        self.governor = govern.Governor(int(request.get("steps") or 0), leave)
+        self.governor = limits.RunLimits(int(request.get("steps") or 0), leave)
         self.fake = bool(request.get("fake"))
         self.instruments: Instruments = (
             FastInstruments(self.ledger, self.governor)
@@ -46,8 +46,8 @@ class Stage:
         if request.get("threads"):
             torch.set_num_threads(int(request["threads"]))
         features = detect(request.get("without") or ())
-        govern.refuse_input()
-        govern.tame_torch(self.ledger)
+        limits.refuse_input()
+        limits.tame_torch(self.ledger)
         mapping.prepare(self.ledger, bool(request.get("map_cuda")) or self.fake)
         self.instruments.backwards.wants_graph = bool(request.get("graph"))
         self.instruments.install(features)
@@ -55,7 +55,7 @@ class Stage:
             self.instruments.note_touches()
         self._choose_hooks(features.saved_data)
         if request.get("seed") is not None:
-            govern.seed_everything(int(request["seed"]))
+            limits.seed_everything(int(request["seed"]))
 
     def _choose_hooks(self, shows_saved_data: bool) -> None:
         """Pack hooks are for the deep look, and for a torch whose graph does not show what it saved."""
@@ -97,7 +97,7 @@ class Stage:
             ]
             self.gradients.note(named)
 
-    def run(self, program: Program) -> BaseException | None:
+    def run(self, program: UserProgram) -> BaseException | None:
         """Executes the program; the error that ended it, if one did."""
         error: BaseException | None = None
         try:

@@ -12,7 +12,7 @@ import signal
 import socket
 from typing import Any
 
-from gradsight.agent import govern, supervise, wire
+from gradsight.agent import limits, supervise, wire
 
 _DESCRIPTORS = 4
 # A program may put something of its own in the place of this.
@@ -121,7 +121,7 @@ def _fork(message: dict[str, Any], descriptors: list[int], parents: tuple[Any, .
 
 def _child(message: dict[str, Any], descriptors: list[int], parents: tuple[Any, ...]) -> int:
     """Becomes a process of its own: session, streams, limits, environment."""
-    from gradsight.agent.session import Session
+    from gradsight.agent.session import AgentSession
 
     os.setsid()
     signal.set_wakeup_fd(-1)
@@ -139,11 +139,11 @@ def _child(message: dict[str, Any], descriptors: list[int], parents: tuple[Any, 
     channel_fd, lifeline = wire.private(channel_fd), wire.private(lifeline)
     os.environ.clear()
     os.environ.update({str(key): str(value) for key, value in message["environment"].items()})
-    govern.prepare_environment()
-    govern.follow_parent(lifeline)
+    limits.prepare_environment()
+    limits.follow_parent(lifeline)
     _fresh_randomness()
     channel = wire.Channel(socket.socket(fileno=channel_fd), str(message.pop("key")))
-    return Session(channel, message["request"]).run()
+    return AgentSession(channel, message["request"]).run()
 
 
 def _fresh_randomness() -> None:

@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch.nn.parameter import is_lazy
 
-from gradsight.agent.cuts import FAULT_OF_CUT, UNINTENDED, Reach, cut_fault, cutting_events, label
+from gradsight.agent.cuts import FAULT_OF_CUT, UNINTENDED, BackwardReach, cut_fault, cutting_events, label
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
 from gradsight.agent.graph import geometry_of, is_own_leaf, storage_key
 from gradsight.agent.naming import name_leaves
-from gradsight.agent.oplog import OpLog, Write
+from gradsight.agent.oplog import LoggedWrite, OpLog
 from gradsight.agent.recorder import Situation
 from gradsight.agent.shadow import Leaf, Mask, Shadow
 from gradsight.agent.sites import Stack, place_of, same_line, text_of
@@ -68,7 +68,7 @@ class StepRecord:
     backwards: int
 
 
-class Training:
+class TrainingWatch:
     """Keeps the books of the loop and speaks when they do not add up."""
 
     def __init__(self, log: OpLog, ledger: Ledger, shadow: Shadow, situation: Situation) -> None:
@@ -76,7 +76,7 @@ class Training:
         self.ledger = ledger
         self.shadow = shadow
         self.situation = situation
-        self.reaches: list[Reach] = []
+        self.reaches: list[BackwardReach] = []
         self.backwards = 0
         self.gains: dict[int, Gains] = {}
         self.optimizers: dict[int, OptimizerRecord] = {}
@@ -96,7 +96,7 @@ class Training:
     # Backward.
 
     @quietly
-    def backward_done(self, reach: Reach, accumulates: bool) -> None:
+    def backward_done(self, reach: BackwardReach, accumulates: bool) -> None:
         """A backward came through."""
         self.reaches.append(reach)
         del self.reaches[:-_KEPT_REACHES]
@@ -269,7 +269,7 @@ class Training:
             if parameter.layout is torch.strided:
                 self.log.note_write(
                     parameter,
-                    Write(
+                    LoggedWrite(
                         self.log.clock,
                         name,
                         stack,
@@ -430,7 +430,7 @@ class Training:
         return True
 
     def _judge_leftover(
-        self, record: OptimizerRecord, gains: Gains, leaf: Leaf, reach: Reach, stack: Stack
+        self, record: OptimizerRecord, gains: Gains, leaf: Leaf, reach: BackwardReach, stack: Stack
     ) -> bool:
         """Another network's backward left gradient here, its optimizer stepped, and nobody cleared ours."""
         for index in gains.since_clear[:-1]:
@@ -454,7 +454,7 @@ class Training:
                     return self.ledger.add(Fault("foreign-gradients", message, place, steps, "warning", {}))
         return False
 
-    def _reach(self, index: int) -> Reach | None:
+    def _reach(self, index: int) -> BackwardReach | None:
         for reach in reversed(self.reaches):
             if reach.index == index:
                 return reach
@@ -537,7 +537,7 @@ class Training:
         """The leaves somebody trains: those of the optimizers, or all when there is none."""
         return self.managed if self.optimizers else (1 << len(self.shadow.leaves)) - 1
 
-    def trained_by(self, reach: Reach) -> Mask:
+    def trained_by(self, reach: BackwardReach) -> Mask:
         """The leaves this backward is to train: by hand, one that an earlier backward reached may have been replaced."""
         return self.managed if self.optimizers else self.trained & (reach.reached | ~self.ever_reached)
 

@@ -11,14 +11,23 @@ from typing import Any
 import torch
 
 from gradsight.agent.definitions import place_of_expression
-from gradsight.agent.faults import Fault, Ledger, Step, quietly, step_at
+from gradsight.agent.faults import Fault, FaultStep, Ledger, quietly, step_at
 from gradsight.agent.recorder import Situation
-from gradsight.agent.sites import FrameKey, Place, Stack, capture, is_user_file, place_of, text_of, tree_of
+from gradsight.agent.sites import (
+    FrameKey,
+    SourceRange,
+    Stack,
+    capture,
+    is_user_file,
+    place_of,
+    text_of,
+    tree_of,
+)
 
 _TRANSFORMS = ("grad", "grad_and_value", "jacrev", "jacfwd")
 
 
-class Transforms:
+class TransformWrappers:
     """Wraps `torch.func` so that the arguments a derivative is taken of are seen to be used, or not."""
 
     def __init__(self, ledger: Ledger, situation: Situation) -> None:
@@ -104,7 +113,7 @@ class Transforms:
         name = getattr(function, "__name__", "the function")
         place = place_of(stack[0])
         message = f"`{text_of(place)}` differentiates `{name}`, which never uses the parameters it is given"
-        steps: tuple[Step, ...] = ()
+        steps: tuple[FaultStep, ...] = ()
         own = _call_of_own_module(function)
         if own is not None:
             steps = step_at("call", f"the derivative of `{name}` is taken here", stack)
@@ -115,7 +124,7 @@ class Transforms:
         )
 
 
-def _call_of_own_module(function: Any) -> Place | None:
+def _call_of_own_module(function: Any) -> SourceRange | None:
     """Where a function of the user calls a module that it finds around it; nothing when there are several such calls."""
     code = getattr(function, "__code__", None)
     tree = tree_of(code.co_filename) if code is not None and is_user_file(code.co_filename) else None

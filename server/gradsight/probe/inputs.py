@@ -14,7 +14,7 @@ from typing import TypeGuard
 from gradsight.model.finding import Finding
 from gradsight.probe.feedback import revised
 from gradsight.probe.guesses import SMALL, Guess, defaults_of, guess, numbers_in, parameters_of
-from gradsight.probe.minimal import Entry, Minimal
+from gradsight.probe.minimal import EntryPoint, Minimal
 from gradsight.rules import rule_of
 
 MOST_LESSONS = 6
@@ -27,10 +27,10 @@ _CHANNELS_FIRST = ("Conv1d", "Conv2d", "Conv3d", "BatchNorm2d")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class MadeUpCall:
     """A call of an entry: what the constructor and the function are given; None when nothing has to be called."""
 
-    entry: Entry | None
+    entry: EntryPoint | None
     made_of: tuple[tuple[str, Guess], ...] = ()
     given: tuple[tuple[str, Guess], ...] = ()
     runs_backward: bool = False
@@ -53,7 +53,7 @@ class Call:
             imports.append("import torch")
         return ("\n".join(imports) + "\n\n" if imports else "") + body
 
-    def after(self, message: str) -> Call | None:
+    def after(self, message: str) -> MadeUpCall | None:
         """The call that torch's complaint asks for; None when it says nothing about the inputs."""
         if self.gives_tensor and re.search(
             r"'(float|int|NoneType|list|dict)' object has no attribute 'sum'", message
@@ -66,15 +66,15 @@ class Call:
         return None if better is None else replace(self, made_of=tuple(better.items()))
 
 
-def calls_for(minimal: Minimal, finding: Finding) -> list[Call]:
+def calls_for(minimal: Minimal, finding: Finding) -> list[MadeUpCall]:
     """Calls to begin with, the most plausible first."""
     entry = minimal.entry
     if entry is None:
-        return [Call(None)]
+        return [MadeUpCall(None)]
     return list(dict.fromkeys(_starts(minimal, entry, finding)))
 
 
-def _starts(minimal: Minimal, entry: Entry, finding: Finding) -> Iterator[Call]:
+def _starts(minimal: Minimal, entry: EntryPoint, finding: Finding) -> Iterator[MadeUpCall]:
     """With equal numbers and with different ones; as data, and as the result of an operation."""
     own = [step.span.line for step in finding.related if step.path == finding.path and step.role == "written"]
     needed = [step for step in finding.related if step.role == "needed" and step.path == finding.path]
@@ -97,7 +97,7 @@ def _starts(minimal: Minimal, entry: Entry, finding: Finding) -> Iterator[Call]:
         for distinct in (False, True):
             numbered = _numbered(made_of, distinct)
             fitted = _fitted(given, function, entry, constructor, numbered)
-            yield Call(
+            yield MadeUpCall(
                 entry, tuple(numbered.items()), tuple(fitted.items()), runs_backward, base, has_torch, trains
             )
 
@@ -108,7 +108,7 @@ def _is_backward(node: ast.AST) -> TypeGuard[ast.Call]:
     )
 
 
-def _called(entry: Entry) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, int]:
+def _called(entry: EntryPoint) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, int]:
     """The function that has to be called to come to the entry, and how many of its parameters are not ours to give."""
     function, owner = entry.function, entry.owner
     if owner is None:
@@ -121,7 +121,9 @@ def _called(entry: Entry) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, int]:
     return function, 0 if is_static and not _is_custom_function(owner) else 1
 
 
-def _constructor(minimal: Minimal, entry: Entry) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef | None, str]:
+def _constructor(
+    minimal: Minimal, entry: EntryPoint
+) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef | None, str]:
     """The constructor of a class, its own or that of a base in the file; or what a layer of torch takes."""
     owner = entry.owner
     classes = {
@@ -151,7 +153,7 @@ def _numbered(made_of: dict[str, Guess], distinct: bool) -> dict[str, Guess]:
 def _fitted(
     given: dict[str, Guess],
     function: ast.AST,
-    entry: Entry,
+    entry: EntryPoint,
     constructor: ast.FunctionDef | ast.AsyncFunctionDef | None,
     made_of: dict[str, Guess],
 ) -> dict[str, Guess]:
@@ -172,7 +174,7 @@ def _fitted(
     return {**given, first: replace(given[first], shape=shape)}
 
 
-def _body(call: Call, entry: Entry) -> str:
+def _body(call: MadeUpCall, entry: EntryPoint) -> str:
     function, skip = _called(entry)
     lines = ["torch.manual_seed(0)"]
     owner = entry.owner
@@ -190,7 +192,11 @@ def _body(call: Call, entry: Entry) -> str:
 
 
 def _run(
-    lines: list[str], called: str, function: ast.FunctionDef | ast.AsyncFunctionDef, skip: int, call: Call
+    lines: list[str],
+    called: str,
+    function: ast.FunctionDef | ast.AsyncFunctionDef,
+    skip: int,
+    call: MadeUpCall,
 ) -> str:
     given = dict(call.given)
     arguments = [

@@ -38,7 +38,7 @@ class Minimal:
 
     path: str
     lines: tuple[str, ...]
-    entry: Entry | None = None
+    entry: EntryPoint | None = None
     fuller: tuple[str, ...] = ()
     called: tuple[str, ...] = ()
 
@@ -66,7 +66,7 @@ class Minimal:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class EntryPoint:
     """A function, or a method of a class, at the top of a module."""
 
     function: ast.FunctionDef | ast.AsyncFunctionDef
@@ -118,7 +118,7 @@ class _Cutter:
             wanted |= _names_in(relatives)
         self._try([each for each in self.tree.body if each not in kept])
 
-    def strangers(self, entry: Entry | None) -> list[ast.stmt]:
+    def strangers(self, entry: EntryPoint | None) -> list[ast.stmt]:
         """The top statements that have nothing to do with the uses of an entry and what becomes of them.
 
         Where there is no entry, what stands on the trail is the use; where there is no use, everything is strange.
@@ -212,7 +212,7 @@ class _Cutter:
         return not before.strip() and (not after or after.startswith("#"))
 
 
-def _entry(tree: ast.Module, finding: Finding) -> Entry | None:
+def _entry(tree: ast.Module, finding: Finding) -> EntryPoint | None:
     """The function through which a finding is entered: the one around the outermost place of its trail.
 
     Where no call leads there, it is the one that needs what the finding speaks of.
@@ -224,11 +224,11 @@ def _entry(tree: ast.Module, finding: Finding) -> Entry | None:
         if not _extent(statement)[0] <= line <= _extent(statement)[1]:
             continue
         if isinstance(statement, _FUNCTIONS):
-            return Entry(statement)
+            return EntryPoint(statement)
         if isinstance(statement, ast.ClassDef):
             for part in statement.body:
                 if isinstance(part, _FUNCTIONS) and _extent(part)[0] <= line <= _extent(part)[1]:
-                    return Entry(part, statement)
+                    return EntryPoint(part, statement)
     return None
 
 

@@ -32,7 +32,7 @@ _MOST_PARAMETERS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class SourceMark:
     """One underlined span of the excerpt."""
 
     filename: str
@@ -124,7 +124,7 @@ def _print_fix(fix: Mapping[str, Any], console: Console, indent: str) -> None:
         console.print(Text.assemble((f"{row:>{width}} ", "bold blue"), (f"{sign} {text}", style)))
 
 
-def _marks_of(fault: Mapping[str, Any], style: str) -> list[Mark]:
+def _marks_of(fault: Mapping[str, Any], style: str) -> list[SourceMark]:
     marks = []
     main = _mark(fault, "", style)
     taken = set()
@@ -149,9 +149,9 @@ def _marks_of(fault: Mapping[str, Any], style: str) -> list[Mark]:
     )
 
 
-def _mark(place: Mapping[str, Any], label: str, style: str) -> Mark:
+def _mark(place: Mapping[str, Any], label: str, style: str) -> SourceMark:
     start, end = place["location"], place["end_location"]
-    return Mark(
+    return SourceMark(
         place["filename"],
         int(place.get("cell", 0)),
         start["row"],
@@ -163,7 +163,7 @@ def _mark(place: Mapping[str, Any], label: str, style: str) -> Mark:
     )
 
 
-def print_excerpt(marks: Sequence[Mark], console: Console, sources: Sources) -> None:
+def print_excerpt(marks: Sequence[SourceMark], console: Console, sources: Sources) -> None:
     """Source lines with their spans underlined, gaps between far lines shown as dots."""
     width = max((len(str(mark.row)) for mark in marks), default=1)
     current: tuple[str, int] | None = None

@@ -61,7 +61,7 @@ def judged(code: str, first: Outcome, second: Outcome, is_compared: bool) -> Tri
     new = sorted(set(left) - set(known))
     if new:
         return Trial(False, f"the fault is gone, but the repaired program has {', '.join(new)}", torch)
-    gone = "failure gone" if isinstance(first, Raised) else "fault gone"
+    gone = "no error" if isinstance(first, Raised) else "the fault is gone"
     if not is_compared:
         return Trial(True, gone, torch)
     rows = second.report.get("comparison") or ()
@@ -89,7 +89,7 @@ def _compared(gone: str, rows: Sequence[Mapping[str, Any]], torch: str, is_refer
         parts.append(
             "gradients differ from the reference: " + _amounts(off)
             if off
-            else "gradients equal to the reference"
+            else "gradients match"
             if worst
             else "there was no gradient to compare"
         )

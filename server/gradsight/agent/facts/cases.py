@@ -13,12 +13,12 @@ from gradsight.agent.facts.learn import (
     shared_shapes,
     told_atoms,
 )
-from gradsight.agent.facts.measure import Atom, Observation
+from gradsight.agent.facts.measure import Atom, MeasuredCall
 
 CaseData = dict[str, Any]
 
 
-def cases_of(observations: Sequence[Observation], defaults: Defaults) -> list[CaseData]:
+def cases_of(observations: Sequence[MeasuredCall], defaults: Defaults) -> list[CaseData]:
     """The decision list of an operator, most special case first; fields with default values are left away.
 
     `defaults` are the arguments and options of a call that leaves everything away.
@@ -39,7 +39,7 @@ def cases_of(observations: Sequence[Observation], defaults: Defaults) -> list[Ca
     return cases
 
 
-def _is_sequence(observations: Sequence[Observation]) -> bool:
+def _is_sequence(observations: Sequence[MeasuredCall]) -> bool:
     """Tuples of different length come out: `split`, `unbind`."""
     lengths: dict[tuple[object, ...], int] = {}
     for each in observations:
@@ -50,9 +50,9 @@ def _is_sequence(observations: Sequence[Observation]) -> bool:
     return False
 
 
-def _merged_results(seen: Observation) -> Observation:
+def _merged_results(seen: MeasuredCall) -> MeasuredCall:
     """All results of a sequence told as one."""
-    merged = Observation(
+    merged = MeasuredCall(
         dict(seen.features),
         ranks=seen.ranks,
         integral=seen.integral,
@@ -123,7 +123,7 @@ def _put(case: CaseData, key: str, value: Any) -> None:
 class _Values:
     """Values of hard atoms over the members of a group."""
 
-    def __init__(self, members: Sequence[Observation], everything: bool = False) -> None:
+    def __init__(self, members: Sequence[MeasuredCall], everything: bool = False) -> None:
         self._values: dict[Atom, list[Hashable]] = {}
         for each in members:
             for atom, value in each.hard.items() if everything else told_atoms(each):
@@ -177,7 +177,7 @@ def _relation(what: str, relation: str) -> str:
     return f"{what}:{relation}" if relation in ("itself", "others") else relation
 
 
-def _outputs(members: Sequence[Observation], table: _Values) -> list[dict[str, Any]]:
+def _outputs(members: Sequence[MeasuredCall], table: _Values) -> list[dict[str, Any]]:
     names = sorted({name for each in members for name in each.dtypes}, key=_result_order)
     shapes = shared_shapes(members)
     return [_output(name, members, table, shapes.get(name, set())) for name in names]
@@ -187,7 +187,7 @@ def _result_order(name: str) -> int:
     return int(name.split(".")[1]) if "." in name else 0
 
 
-def _output(name: str, members: Sequence[Observation], table: _Values, shapes: set[str]) -> dict[str, Any]:
+def _output(name: str, members: Sequence[MeasuredCall], table: _Values, shapes: set[str]) -> dict[str, Any]:
     output = {**_gradient(name, members, table), **_alias(name, table)}
     _tell_dtype(output, [each.dtypes[name] for each in members if name in each.dtypes])
     shape = _preferred_shape(shapes, members, output.get("same") == "always")
@@ -196,7 +196,7 @@ def _output(name: str, members: Sequence[Observation], table: _Values, shapes: s
     return output
 
 
-def _gradient(name: str, members: Sequence[Observation], table: _Values) -> dict[str, Any]:
+def _gradient(name: str, members: Sequence[MeasuredCall], table: _Values) -> dict[str, Any]:
     """Whether a result has a gradient, and from which arguments it flows, is zero or is not defined."""
     output: dict[str, Any] = {}
     sources = table.relations("grad", name)
@@ -221,7 +221,7 @@ def _gradient(name: str, members: Sequence[Observation], table: _Values) -> dict
     return output
 
 
-def _is_zero(name: str, source: str, members: Sequence[Observation]) -> bool:
+def _is_zero(name: str, source: str, members: Sequence[MeasuredCall]) -> bool:
     """Whether the gradient from a source was looked at, and was zero in every call."""
     seen = [each.zero[name, source] for each in members if (name, source) in each.zero]
     return bool(seen) and all(seen)
@@ -265,7 +265,7 @@ def _tell_dtype(output: dict[str, Any], kinds: list[tuple[str, str]]) -> None:
         output["dtype_name"] = next(iter(exact))
 
 
-def _preferred_shape(shapes: set[str], members: Sequence[Observation], is_argument: bool) -> str:
+def _preferred_shape(shapes: set[str], members: Sequence[MeasuredCall], is_argument: bool) -> str:
     likes = sorted(rule for rule in shapes if rule.startswith("like:"))
     several = any(sum("." not in place for place in each.ranks) > 1 for each in members)
     reducing = any(each.features.get("dim", ("none", ""))[0] != "none" for each in members)

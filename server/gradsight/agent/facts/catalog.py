@@ -95,7 +95,7 @@ PROPERTIES = [
 
 
 @dataclass
-class Entry:
+class PublicCallable:
     """One public callable: `name` as the table has it, `path` as Python imports it."""
 
     name: str
@@ -104,7 +104,7 @@ class Entry:
     target: Callable[..., Any]
 
 
-def overridable() -> Iterator[Entry]:
+def overridable() -> Iterator[PublicCallable]:
     """What `torch.overrides` declares overridable, by namespace; private names are left out."""
     rooms = (
         ("torch", torch, "torch."),
@@ -128,7 +128,7 @@ def overridable() -> Iterator[Entry]:
                 continue
             if prefix + short == "Tensor.__setitem__":
                 target = _set_item
-            yield Entry(prefix + short, f"{room}.{short}", room, target)
+            yield PublicCallable(prefix + short, f"{room}.{short}", room, target)
 
 
 def _is_one_of(target: Any, functions: set[Any]) -> bool:
@@ -138,50 +138,52 @@ def _is_one_of(target: Any, functions: set[Any]) -> bool:
         return False
 
 
-def factories() -> Iterator[Entry]:
+def factories() -> Iterator[PublicCallable]:
     """Functions that make a tensor from no tensor."""
     declared = {entry.name for entry in overridable()}
     for short in FACTORIES:
         target = getattr(torch, short, None)
         if target is not None and "torch." + short not in declared:
-            yield Entry("torch." + short, "torch." + short, "factories", target)
+            yield PublicCallable("torch." + short, "torch." + short, "factories", target)
 
 
-def properties() -> Iterator[Entry]:
+def properties() -> Iterator[PublicCallable]:
     """Tensor properties, as functions of the tensor."""
     for short in PROPERTIES:
         if hasattr(torch.Tensor, short):
-            yield Entry("Tensor." + short, "torch.Tensor." + short, "Tensor properties", _getter(short))
+            yield PublicCallable(
+                "Tensor." + short, "torch.Tensor." + short, "Tensor properties", _getter(short)
+            )
 
 
-def modules() -> Iterator[Entry]:
+def modules() -> Iterator[PublicCallable]:
     """The `nn.Module` classes of `torch.nn`."""
     for short in sorted(dir(torch.nn)):
         target = getattr(torch.nn, short)
         if not short.startswith("_") and inspect.isclass(target) and issubclass(target, torch.nn.Module):
-            yield Entry("nn." + short, "torch.nn." + short, "torch.nn modules", target)
+            yield PublicCallable("nn." + short, "torch.nn." + short, "torch.nn modules", target)
 
 
-def optimizers() -> Iterator[Entry]:
+def optimizers() -> Iterator[PublicCallable]:
     """The optimizer classes of `torch.optim`."""
     for short in sorted(dir(torch.optim)):
         target = getattr(torch.optim, short)
         base = torch.optim.Optimizer
         if inspect.isclass(target) and issubclass(target, base) and target is not base:
-            yield Entry("optim." + short, "torch.optim." + short, "torch.optim", target)
+            yield PublicCallable("optim." + short, "torch.optim." + short, "torch.optim", target)
 
 
-def initializers() -> Iterator[Entry]:
+def initializers() -> Iterator[PublicCallable]:
     """The in-place functions of `torch.nn.init`."""
     for short in sorted(dir(torch.nn.init)):
         target = getattr(torch.nn.init, short)
         if short.endswith("_") and not short.startswith("_") and isinstance(target, types.FunctionType):
-            yield Entry("nn.init." + short, "torch.nn.init." + short, "torch.nn.init", target)
+            yield PublicCallable("nn.init." + short, "torch.nn.init." + short, "torch.nn.init", target)
 
 
-def further() -> Iterator[Entry]:
+def further() -> Iterator[PublicCallable]:
     """Public callables outside `torch.overrides` that a training script meets."""
-    yield Entry("Tensor.__iter__", "torch.Tensor.__iter__", "torch.Tensor", _iterate)
+    yield PublicCallable("Tensor.__iter__", "torch.Tensor.__iter__", "torch.Tensor", _iterate)
     declared = {entry.name for entry in overridable()}
     for room, holder, prefix in (
         ("torch.nn.functional", torch.nn.functional, "nn.functional."),
@@ -193,18 +195,18 @@ def further() -> Iterator[Entry]:
         for short in sorted(dir(holder)):
             target = getattr(holder, short)
             if short in _FURTHER and prefix + short not in declared and callable(target):
-                yield Entry(prefix + short, f"{holder.__name__}.{short}", room, target)
+                yield PublicCallable(prefix + short, f"{holder.__name__}.{short}", room, target)
     for short in sorted(dir(torch)):
         target = getattr(torch, short)
         if isinstance(target, types.BuiltinFunctionType) and hasattr(torch._C._VariableFunctions, short):
             if "torch." + short not in declared and not short.startswith(_OTHER_BACKENDS):
-                yield Entry("torch." + short, "torch." + short, "torch", target)
+                yield PublicCallable("torch." + short, "torch." + short, "torch", target)
     for short in sorted(dir(torch.Tensor)):
         target = getattr(torch.Tensor, short)
         if isinstance(target, (types.MethodDescriptorType, types.FunctionType)) and not short.startswith("_"):
             if "Tensor." + short not in declared:
-                yield Entry("Tensor." + short, "torch.Tensor." + short, "torch.Tensor", target)
-    yield Entry("torch.from_dlpack", "torch.from_dlpack", "torch", torch.from_dlpack)
+                yield PublicCallable("Tensor." + short, "torch.Tensor." + short, "torch.Tensor", target)
+    yield PublicCallable("torch.from_dlpack", "torch.from_dlpack", "torch", torch.from_dlpack)
 
 
 _OTHER_BACKENDS = ("_", "cudnn_", "miopen_", "mkldnn_", "sym_")
@@ -220,9 +222,9 @@ _FURTHER = frozenset(
 )
 
 
-def functions() -> list[Entry]:
+def functions() -> list[PublicCallable]:
     """Every callable that is measured by calling it: functions, methods, properties, factories, initializers."""
-    found: dict[str, Entry] = {}
+    found: dict[str, PublicCallable] = {}
     for source in (overridable, factories, properties, initializers, further):
         for entry in source():
             found.setdefault(entry.name, entry)

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from gradsight.agent.facts.observe import Call
+from gradsight.agent.facts.observe import CallTemplate
 
-Calls = dict[str, list[Call]]
+Calls = dict[str, list[CallTemplate]]
 
 
 def real(*shape: int) -> torch.Tensor:
@@ -27,5 +27,5 @@ def mask(*shape: int) -> torch.Tensor:
     return flat.reshape(shape)
 
 
-def call(*positional: Any, **keywords: Any) -> Call:
-    return Call(positional, keywords)
+def call(*positional: Any, **keywords: Any) -> CallTemplate:
+    return CallTemplate(positional, keywords)

@@ -133,16 +133,16 @@ def formula_fact(
 
 
 @dataclass
-class Declared:
+class DeclaredMemory:
     """What the aten schemas of one name declare about memory: argument names that are written or handed out."""
 
     writes: set[str] = field(default_factory=set)
     aliases: set[str] = field(default_factory=set)
 
 
-def declared_memory() -> dict[str, Declared]:
+def declared_memory() -> dict[str, DeclaredMemory]:
     """Alias annotations of all aten overloads, `out=` forms left out, by function name."""
-    found: dict[str, Declared] = {}
+    found: dict[str, DeclaredMemory] = {}
     for schema in torch._C._jit_get_all_schemas():
         if not schema.name.startswith("aten::"):
             continue
@@ -152,7 +152,7 @@ def declared_memory() -> dict[str, Declared]:
         written = [each for each in marked if each.alias_info.is_write]
         if not tensors or (written and all(each.kwarg_only for each in written)):
             continue
-        declared = found.setdefault(schema.name[6:], Declared())
+        declared = found.setdefault(schema.name[6:], DeclaredMemory())
         declared.writes.update(each.name for each in written)
         if any(each.alias_info is not None for each in schema.returns):
             declared.aliases.update(each.name for each in marked if not each.alias_info.is_write)

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gradsight.agent.facts.measure import Atom, Feature, Observation
+from gradsight.agent.facts.measure import Atom, Feature, MeasuredCall
 
 Condition = tuple[str, str, str]
 Defaults = Mapping[str, Feature]
@@ -24,7 +24,7 @@ class Group:
     """Observations that one case describes."""
 
     conditions: tuple[Condition, ...]
-    members: list[Observation]
+    members: list[MeasuredCall]
 
 
 # What an unusual memory layout may change without a case of its own.
@@ -35,14 +35,14 @@ SHAPING = frozenset(["reduction", "dim", "keepdim", "compute_uv", "full_matrices
 REMARKS = frozenset(["unnoticed"])
 
 
-def told_atoms(seen: Observation) -> Iterator[tuple[Atom, Hashable]]:
+def told_atoms(seen: MeasuredCall) -> Iterator[tuple[Atom, Hashable]]:
     """The hard atoms that a case has to explain."""
     for atom, value in seen.hard.items():
         if atom[0] not in REMARKS and (seen.usual or atom[0] not in LAYOUT_ATOMS):
             yield atom, value
 
 
-def groups_of(observations: Sequence[Observation], defaults: Defaults) -> list[Group]:
+def groups_of(observations: Sequence[MeasuredCall], defaults: Defaults) -> list[Group]:
     """Split the observations so that hard atoms agree in each group wherever arguments can explain them.
 
     The plain call, which leaves everything at its default, comes late in the list, after what is special.
@@ -100,7 +100,7 @@ def _opposite(condition: Condition) -> Condition | None:
     return (name, "not" if kind == "equals" else "equals", value) if kind in ("equals", "not") else None
 
 
-def fits(condition: Condition, seen: Observation) -> bool:
+def fits(condition: Condition, seen: MeasuredCall) -> bool:
     """Whether a call meets a condition."""
     name, kind, value = condition
     features = seen.features
@@ -124,7 +124,7 @@ def _rank_fits(rank: int, value: str) -> bool:
     return rank > int(value[1:]) if value[0] == ">" else rank == int(value)
 
 
-def _differing(observations: Sequence[Observation]) -> tuple[set[Atom], set[Atom]]:
+def _differing(observations: Sequence[MeasuredCall]) -> tuple[set[Atom], set[Atom]]:
     """Atoms that differ somewhere, and those of them that never differ between two calls that look the same."""
     differing: set[Atom] = set()
     first: dict[Atom, Hashable] = {}
@@ -145,13 +145,13 @@ def _differing(observations: Sequence[Observation]) -> tuple[set[Atom], set[Atom
     return differing, differing - hopeless
 
 
-def visible_look(seen: Observation) -> tuple[object, ...]:
+def visible_look(seen: MeasuredCall) -> tuple[object, ...]:
     """What conditions can see of a call, ranks left out."""
     options = sorted((name, *_visible(feature)) for name, feature in seen.features.items())
     return (*options, *sorted(seen.integral))
 
 
-def look_without_numbers(seen: Observation) -> tuple[object, ...]:
+def look_without_numbers(seen: MeasuredCall) -> tuple[object, ...]:
     """What of a call can tell how many tensors come out: flags and kinds, not sizes."""
     options = sorted(
         (name, kind, "" if kind == "number" else text) for name, (kind, text) in seen.features.items()
@@ -164,7 +164,7 @@ def _visible(feature: Feature) -> Feature:
     return feature if kind != "number" or literal in TELLING_NUMBERS else (kind, "")
 
 
-def _conflicts(members: Sequence[Observation], atoms: set[Atom]) -> int:
+def _conflicts(members: Sequence[MeasuredCall], atoms: set[Atom]) -> int:
     first: dict[Atom, Hashable] = {}
     found = set()
     for each in members:
@@ -174,7 +174,7 @@ def _conflicts(members: Sequence[Observation], atoms: set[Atom]) -> int:
     return len(found)
 
 
-def _split(members: list[Observation], atoms: set[Atom], defaults: Defaults) -> list[Group]:
+def _split(members: list[MeasuredCall], atoms: set[Atom], defaults: Defaults) -> list[Group]:
     groups: list[Group] = []
     while _conflicts(members, atoms):
         best = _best_step(members, atoms, defaults)
@@ -199,7 +199,7 @@ def _usual_last(groups: list[Group]) -> list[Group]:
 
 
 def _best_step(
-    members: list[Observation], atoms: set[Atom], defaults: Defaults
+    members: list[MeasuredCall], atoms: set[Atom], defaults: Defaults
 ) -> tuple[Condition, ...] | None:
     """The condition whose group agrees in itself and leaves the fewest conflicts behind."""
     options = list(_conditions(members))
@@ -234,7 +234,7 @@ def _pairs(ones: Sequence[Condition], others: Sequence[Condition]) -> list[tuple
 
 def _best_of(
     candidates: Sequence[tuple[Condition, ...]],
-    members: list[Observation],
+    members: list[MeasuredCall],
     atoms: set[Atom],
     defaults: Defaults,
 ) -> tuple[tuple[Condition, ...] | None, tuple[Condition, ...] | None]:
@@ -277,7 +277,7 @@ def _is_number_value(condition: Condition) -> bool:
     return condition[1] in ("equals", "not") and condition[2] in TELLING_NUMBERS
 
 
-def _conditions(members: Sequence[Observation]) -> Iterator[Condition]:
+def _conditions(members: Sequence[MeasuredCall]) -> Iterator[Condition]:
     seen: dict[Condition, None] = {}
     for each in members:
         for name, (kind, literal) in each.features.items():
@@ -292,11 +292,11 @@ def _conditions(members: Sequence[Observation]) -> Iterator[Condition]:
     return iter(seen)
 
 
-def _kind_conditions(members: Sequence[Observation]) -> list[Condition]:
+def _kind_conditions(members: Sequence[MeasuredCall]) -> list[Condition]:
     return [(name, "integral", "") for name in sorted({name for each in members for name in each.integral})]
 
 
-def _rank_conditions(members: Sequence[Observation]) -> list[Condition]:
+def _rank_conditions(members: Sequence[MeasuredCall]) -> list[Condition]:
     names = sorted({name for each in members for name in each.ranks})
     return [(name, "rank", value) for name in names for value in ("<3", ">2", "<4", ">3", "0", "1")]
 
@@ -324,11 +324,11 @@ def _split_by_shape(group: Group) -> list[Group]:
     return best[1]
 
 
-def _shape_known(members: Sequence[Observation]) -> bool:
+def _shape_known(members: Sequence[MeasuredCall]) -> bool:
     return all(bool(shared) for shared in shared_shapes(members).values())
 
 
-def shared_shapes(members: Sequence[Observation]) -> dict[str, set[str]]:
+def shared_shapes(members: Sequence[MeasuredCall]) -> dict[str, set[str]]:
     """Per result the shape rules that hold for every member."""
     found: dict[str, set[str]] = {}
     for each in members:

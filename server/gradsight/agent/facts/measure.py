@@ -17,7 +17,7 @@ from torch import Tensor
 from gradsight.agent.facts.observe import (
     CAN_WALK,
     TOGETHER,
-    Call,
+    CallTemplate,
     Pattern,
     Run,
     backward,
@@ -41,7 +41,7 @@ PLACES_TRIED = 10
 
 
 @dataclass
-class Observation:
+class MeasuredCall:
     """What one call showed."""
 
     features: dict[str, Feature]
@@ -66,7 +66,7 @@ class CallFailed(Exception):
     """The template does not fit this callable."""
 
 
-def measure(target: Any, call: Call, options: dict[str, Any] | None = None) -> Observation:
+def measure(target: Any, call: CallTemplate, options: dict[str, Any] | None = None) -> MeasuredCall:
     """Observe one call in every requires_grad pattern.  `options` are constructor options of a module."""
     try:
         plain = target.run(call, frozenset(), keep_contents=True)
@@ -82,7 +82,7 @@ def measure(target: Any, call: Call, options: dict[str, Any] | None = None) -> O
     bound = dict(target.signature.bind(call.positional, call.keywords))
     if options:
         bound.update(options)
-    seen = Observation(features(target.signature, bound))
+    seen = MeasuredCall(features(target.signature, bound))
     seen.returns, seen.structure = outcome_kind(plain.outcome), outcome_structure(plain.outcome)
     seen.results = len(plain.results)
     seen.length = len(plain.outcome) if seen.returns == "tuple" else 1
@@ -190,7 +190,7 @@ def base(place: str) -> str:
     return place.split("[", 1)[0]
 
 
-def _note_storage(seen: Observation, run: Run) -> None:
+def _note_storage(seen: MeasuredCall, run: Run) -> None:
     for place, tensor in run.arguments.items():
         moved = tensor._version != run.versions[place]
         changed = moved or not _equal(tensor, run.contents[place])
@@ -214,7 +214,7 @@ def _note_storage(seen: Observation, run: Run) -> None:
             )
 
 
-def _note_array(seen: Observation, run: Run) -> None:
+def _note_array(seen: MeasuredCall, run: Run) -> None:
     """A NumPy array is no tensor, but it may look at a tensor's memory, unseen by version counters."""
     address = run.outcome.__array_interface__["data"][0]
     owner = next((base(place) for place, tensor in run.arguments.items() if tensor.data_ptr() == address), "")
@@ -239,13 +239,13 @@ def _overlaps(tensor: Tensor) -> bool:
     return any(step == 0 and size > 1 for step, size in zip(tensor.stride(), tensor.shape))
 
 
-def _note_soft(seen: Observation, target: Any, call: Call, run: Run, bound: dict[str, Any]) -> None:
+def _note_soft(seen: MeasuredCall, target: Any, call: CallTemplate, run: Run, bound: dict[str, Any]) -> None:
     for name, result in run.results.items():
         seen.shapes[name] = shape_hypotheses(result, run.arguments, bound)
         seen.dtypes[name] = dtype_class(target, call, name, result, run.arguments)
 
 
-def _note_patterns(seen: Observation, target: Any, call: Call, plain: Run) -> None:
+def _note_patterns(seen: MeasuredCall, target: Any, call: CallTemplate, plain: Run) -> None:
     usable = []
     answers: Answers = {}
     for place in _candidates(plain):
@@ -272,7 +272,7 @@ def _note_patterns(seen: Observation, target: Any, call: Call, plain: Run) -> No
         _note_combination(seen, target, call, everything)
 
 
-def _note_leaf_writes(seen: Observation, target: Any, call: Call, usable: list[str]) -> None:
+def _note_leaf_writes(seen: MeasuredCall, target: Any, call: CallTemplate, usable: list[str]) -> None:
     """Whether a leaf that requires grad may be written: only under `no_grad` does torch allow it."""
     for place in usable:
         if seen.hard.get(("writes", base(place))):
@@ -302,7 +302,7 @@ def few_of(places: list[str]) -> list[str]:
 
 
 def _note_gradient(
-    seen: Observation, target: Any, call: Call, run: Run, place: str, answers: Answers
+    seen: MeasuredCall, target: Any, call: CallTemplate, run: Run, place: str, answers: Answers
 ) -> None:
     """Which results require grad because of `place`, whether the gradient is zero, whether backward works twice."""
     key = base(place)
@@ -337,10 +337,10 @@ def _all_zero(gradients: list[Tensor | None]) -> bool:
     return all(each is None or not bool(torch.any(each.to_dense() != 0)) for each in gradients)
 
 
-def _flows_elsewhere(target: Any, call: Call, place: str, name: str) -> bool:
+def _flows_elsewhere(target: Any, call: CallTemplate, place: str, name: str) -> bool:
     """A gradient that is zero here, behind a clamp perhaps: is it for other numbers?"""
     for factor in (-1.0, 5.0):
-        scaled = Call(
+        scaled = CallTemplate(
             tuple(_scaled(each, factor) for each in call.positional),
             {key: _scaled(each, factor) for key, each in call.keywords.items()},
         )
@@ -358,7 +358,7 @@ def _scaled(value: Any, factor: float) -> Any:
     return value.detach() * factor if scales else value
 
 
-def _note_links(seen: Observation, run: Run) -> None:
+def _note_links(seen: MeasuredCall, run: Run) -> None:
     """How a result that shares storage hangs on its source: version counter, one view of many, a cut gradient."""
     for name, result in run.results.items():
         source = seen.hard.get(("alias", name))
@@ -390,7 +390,9 @@ def bump(tensor: Tensor) -> bool:
     return True
 
 
-def _saved_by_both(seen: Observation, target: Any, call: Call, walked: Run, pattern: Pattern) -> set[str]:
+def _saved_by_both(
+    seen: MeasuredCall, target: Any, call: CallTemplate, walked: Run, pattern: Pattern
+) -> set[str]:
     by_walk = set(saved_places(walked))
     refused, decided = refused_places(target, call, pattern)
     if not decided:
@@ -416,7 +418,7 @@ def _saved_by_both(seen: Observation, target: Any, call: Call, walked: Run, patt
     return {place for place in by_walk if place not in tried} | {p for p in tried if refused[p]}
 
 
-def changes_gradient(target: Any, call: Call, pattern: Pattern, place: str) -> bool:
+def changes_gradient(target: Any, call: CallTemplate, pattern: Pattern, place: str) -> bool:
     """Does backward silently give another gradient after the content of `place` was changed behind its counter?"""
     gradients = []
     for changed in (False, True):
@@ -433,7 +435,7 @@ def changes_gradient(target: Any, call: Call, pattern: Pattern, place: str) -> b
     )
 
 
-def refused_places(target: Any, call: Call, pattern: Pattern) -> tuple[dict[str, bool], bool]:
+def refused_places(target: Any, call: CallTemplate, pattern: Pattern) -> tuple[dict[str, bool], bool]:
     """For each argument and fresh result: does backward refuse after its version was bumped?  (answers, decided)"""
     answers: dict[str, bool] = {}
     try:
@@ -491,13 +493,13 @@ def _note_saves(run: Run, saved: set[str], place: str, answers: Answers) -> None
         answers.setdefault(atom, []).append(answer)
 
 
-def _settle(seen: Observation, answers: Answers) -> None:
+def _settle(seen: MeasuredCall, answers: Answers) -> None:
     """What each element of a list parameter gives alike is told plainly, the rest is `mixed`."""
     for atom, given in answers.items():
         seen.hard[atom] = given[0] if len(set(given)) == 1 else "mixed"
 
 
-def _note_combination(seen: Observation, target: Any, call: Call, pattern: Pattern) -> None:
+def _note_combination(seen: MeasuredCall, target: Any, call: CallTemplate, pattern: Pattern) -> None:
     """With all arguments requiring grad, what is kept must be the union of what each alone keeps."""
     try:
         run = target.run(call, pattern)

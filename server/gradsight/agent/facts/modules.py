@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradsight.agent.facts.measure import CallFailed, Observation, measure
+from gradsight.agent.facts.measure import CallFailed, MeasuredCall, measure
 from gradsight.agent.facts.observe import (
     TOGETHER,
-    Call,
+    CallTemplate,
     Pattern,
     Run,
     fresh_arguments,
@@ -56,7 +56,7 @@ class Construction:
     """How to make a module and how to call it."""
 
     options: tuple[tuple[Any, ...], dict[str, Any]]
-    call: Call
+    call: CallTemplate
     modes: tuple[bool, ...] = (True, False)
 
 
@@ -74,7 +74,12 @@ class ModuleTarget:
             self.names = {name: f"{TOGETHER}[{index}]" for index, name in enumerate(parameters)}
 
     def run(
-        self, call: Call, pattern: Pattern, seed: int = 0, keep_contents: bool = False, as_leaf: bool = False
+        self,
+        call: CallTemplate,
+        pattern: Pattern,
+        seed: int = 0,
+        keep_contents: bool = False,
+        as_leaf: bool = False,
     ) -> Run:
         """Execute a copy of the module on copies of the arguments."""
         module = copy.deepcopy(self.module)
@@ -100,9 +105,9 @@ class ModuleTarget:
         return Run(arguments, leaves, outcome, results, versions, contents, frozenset(buffers))
 
 
-def observe_module(kind: type[torch.nn.Module], constructions: list[Construction]) -> list[Observation]:
+def observe_module(kind: type[torch.nn.Module], constructions: list[Construction]) -> list[MeasuredCall]:
     """Observations of a class over its constructions, in training and in evaluation mode."""
-    found: list[Observation] = []
+    found: list[MeasuredCall] = []
     constructor = _constructor(kind)
     forward = forward_signature(kind)
     seen_options: set[str] = set()
@@ -229,6 +234,6 @@ def database_constructions(module_db: list[Any], seed: int = 0) -> dict[str, lis
                 if each.forward_input is None:
                     continue
                 made = (tuple(each.constructor_input.args), dict(each.constructor_input.kwargs))
-                call = Call(tuple(each.forward_input.args), dict(each.forward_input.kwargs))
+                call = CallTemplate(tuple(each.forward_input.args), dict(each.forward_input.kwargs))
                 found.setdefault(name, []).append(Construction(made, call, (training,)))
     return found

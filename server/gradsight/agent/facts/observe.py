@@ -21,7 +21,7 @@ Pattern = frozenset[str]
 
 
 @dataclass
-class Call:
+class CallTemplate:
     """Template of a call: positional and keyword arguments."""
 
     positional: tuple[Any, ...]
@@ -50,7 +50,12 @@ class Target:
     signature: Signature
 
     def run(
-        self, call: Call, pattern: Pattern, seed: int = 0, keep_contents: bool = False, as_leaf: bool = False
+        self,
+        call: CallTemplate,
+        pattern: Pattern,
+        seed: int = 0,
+        keep_contents: bool = False,
+        as_leaf: bool = False,
     ) -> Run:
         """Execute on fresh copies.
 
@@ -74,7 +79,7 @@ def seed_cpu(seed: int) -> None:
 
 
 def fresh_arguments(
-    signature: Signature, call: Call, pattern: Pattern, as_leaf: bool = False
+    signature: Signature, call: CallTemplate, pattern: Pattern, as_leaf: bool = False
 ) -> tuple[list[Any], dict[str, Any], dict[str, Tensor], dict[str, Tensor]]:
     """Copies of the call's arguments, with the tensors among them by place."""
     arguments: dict[str, Tensor] = {}
@@ -104,7 +109,7 @@ def fresh_arguments(
     return positional, keywords, arguments, leaves
 
 
-def positional_places(signature: Signature, call: Call) -> list[str]:
+def positional_places(signature: Signature, call: CallTemplate) -> list[str]:
     """The place of each positional argument; elements of a collecting parameter are numbered."""
     places = []
     rest = call.positional[len(signature.positional) :]

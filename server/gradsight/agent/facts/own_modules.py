@@ -8,7 +8,7 @@ import torch
 
 from gradsight.agent.facts.drawing import real, whole
 from gradsight.agent.facts.modules import Construction
-from gradsight.agent.facts.observe import Call
+from gradsight.agent.facts.observe import CallTemplate
 
 Constructions = dict[str, list[Construction]]
 
@@ -38,7 +38,7 @@ def made(*arguments: Any, **options: Any) -> tuple[tuple[Any, ...], dict[str, An
 
 
 def called(options: tuple[tuple[Any, ...], dict[str, Any]], *positional: Any) -> Construction:
-    return Construction(options, Call(positional))
+    return Construction(options, CallTemplate(positional))
 
 
 def _dropouts() -> Constructions:
@@ -227,7 +227,7 @@ def _attention() -> Constructions:
         "MultiheadAttention": [
             called(made(8, 2), query, key, value),
             called(made(8, 2), real(5, 2, 8), key, value),
-            Construction(made(8, 2), Call((query, key, value), {"need_weights": False})),
+            Construction(made(8, 2), CallTemplate((query, key, value), {"need_weights": False})),
         ],
         "TransformerDecoder": [called(made(layer, 1), real(4, 2, 8), real(3, 2, 8))],
         "TransformerDecoderLayer": [called(made(8, 2, 16, dropout=0.0), real(4, 2, 8), real(3, 2, 8))],

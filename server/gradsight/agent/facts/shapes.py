@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradsight.agent.facts.observe import Call
+from gradsight.agent.facts.observe import CallTemplate
 
 
 def shape_hypotheses(result: Tensor, arguments: dict[str, Tensor], bound: dict[str, Any]) -> frozenset[str]:
@@ -58,7 +58,7 @@ def _reduced(tensor: Tensor, bound: dict[str, Any]) -> tuple[int, ...]:
 
 
 def dtype_class(
-    target: Any, call: Call, name: str, result: Tensor, arguments: dict[str, Tensor]
+    target: Any, call: CallTemplate, name: str, result: Tensor, arguments: dict[str, Tensor]
 ) -> tuple[str, str]:
     """(class, exact name): how the result's dtype follows from the arguments'."""
     if result.dtype is torch.bool:
@@ -83,7 +83,7 @@ def dtype_class(
     return "same", ""
 
 
-def _retyped(target: Any, call: Call, name: str, dtype: torch.dtype) -> Any:
+def _retyped(target: Any, call: CallTemplate, name: str, dtype: torch.dtype) -> Any:
     """The result's dtype when the call's floating tensors are given as `dtype`, or None."""
 
     def convert(value: Any) -> Any:
@@ -98,7 +98,7 @@ def _retyped(target: Any, call: Call, name: str, dtype: torch.dtype) -> Any:
         return value
 
     try:
-        changed = Call(
+        changed = CallTemplate(
             tuple(convert(each) for each in call.positional),
             {key: convert(each) for key, each in call.keywords.items()},
         )

@@ -9,7 +9,7 @@ import torch
 
 from gradsight.agent.facts import catalog
 from gradsight.agent.facts.cases import cases_of
-from gradsight.agent.facts.measure import CallFailed, Observation, features, measure
+from gradsight.agent.facts.measure import CallFailed, MeasuredCall, features, measure
 from gradsight.agent.facts.modules import (
     Construction,
     forward_signature,
@@ -17,7 +17,7 @@ from gradsight.agent.facts.modules import (
     option_signature,
     spread,
 )
-from gradsight.agent.facts.observe import Call, Target
+from gradsight.agent.facts.observe import CallTemplate, Target
 from gradsight.agent.facts.signatures import Signature, Signatures
 from gradsight.agent.facts.torch_samples import TorchSamples
 from gradsight.agent.facts.variants import reductions_of, variants_of, with_other_layout
@@ -41,16 +41,18 @@ CHOOSING = {
 }
 
 
-def measured_calls(target: Any, own: Iterable[Call], samples: Iterable[Call]) -> list[Observation]:
+def measured_calls(
+    target: Any, own: Iterable[CallTemplate], samples: Iterable[CallTemplate]
+) -> list[MeasuredCall]:
     """Observations of the calls that fit, and of variants of some.
 
     Each of our own calls was written for a reason; of torch's samples that look alike a few are enough.
     """
-    found: list[Observation] = []
-    fitting: list[Call] = []
+    found: list[MeasuredCall] = []
+    fitting: list[CallTemplate] = []
     tried: dict[tuple[Any, ...], int] = {}
 
-    def attempt(call: Call, usual: bool = True, enough: int = CALLS_PER_LOOK) -> None:
+    def attempt(call: CallTemplate, usual: bool = True, enough: int = CALLS_PER_LOOK) -> None:
         look = _look(target.signature, call)
         if look is None or tried.get(look, 0) >= enough:
             return
@@ -85,19 +87,19 @@ def measured_calls(target: Any, own: Iterable[Call], samples: Iterable[Call]) ->
     return found
 
 
-def _is_large(call: Call) -> bool:
+def _is_large(call: CallTemplate) -> bool:
     tensors = [each for each in (*call.positional, *call.keywords.values()) if isinstance(each, torch.Tensor)]
     return bool(sum(each.numel() for each in tensors) > LARGE)
 
 
-def _spread(signature: Signature, calls: list[Call]) -> list[Call]:
+def _spread(signature: Signature, calls: list[CallTemplate]) -> list[CallTemplate]:
     """The calls in an order in which each look comes early, and with its most different members."""
-    alike: dict[tuple[Any, ...], list[Call]] = {}
+    alike: dict[tuple[Any, ...], list[CallTemplate]] = {}
     for call in calls:
         look = _look(signature, call)
         if look is not None:
             alike.setdefault(look, []).append(call)
-    ordered: list[Call] = []
+    ordered: list[CallTemplate] = []
     for turn in range(3):
         for group in alike.values():
             picked = {0: 0, 1: len(group) - 1, 2: len(group) // 2}[turn]
@@ -106,7 +108,7 @@ def _spread(signature: Signature, calls: list[Call]) -> list[Call]:
     return ordered
 
 
-def _look(signature: Signature, call: Call) -> tuple[Any, ...] | None:
+def _look(signature: Signature, call: CallTemplate) -> tuple[Any, ...] | None:
     if not is_known_call(signature, call):
         return None
     try:
@@ -129,7 +131,7 @@ def _build(value: Any) -> tuple[Any, ...]:
     return () if isinstance(value, (bool, int, float, complex, str, type(None))) else (repr(value)[:200],)
 
 
-def is_known_call(signature: Signature, call: Call) -> bool:
+def is_known_call(signature: Signature, call: CallTemplate) -> bool:
     """Whether the call uses only parameters that the signature has; torch accepts a few that it does not tell."""
     known = {
         *signature.positional,
@@ -143,7 +145,7 @@ def is_known_call(signature: Signature, call: Call) -> bool:
 
 
 def told(
-    name: str, signature: Signature, observations: list[Observation], options: Signature | None = None
+    name: str, signature: Signature, observations: list[MeasuredCall], options: Signature | None = None
 ) -> dict[str, Any]:
     """A fact as plain data; `options` are those of a module's constructor."""
     fact = described(name, signature)
@@ -165,7 +167,7 @@ def told(
     return fact
 
 
-def cautious(cases: list[dict[str, Any]], observations: list[Observation]) -> dict[str, Any]:
+def cautious(cases: list[dict[str, Any]], observations: list[MeasuredCall]) -> dict[str, Any]:
     """One case that says of everything seen that it may happen, and of every argument that it may be kept."""
     kept = sorted(
         {save[0] for case in cases for save in case.get("saves", ())}
@@ -213,11 +215,11 @@ def described(name: str, signature: Signature) -> dict[str, Any]:
 
 
 def survey_functions(
-    entries: Iterable[catalog.Entry],
+    entries: Iterable[catalog.PublicCallable],
     samples: TorchSamples,
-    own: dict[str, list[Call]],
+    own: dict[str, list[CallTemplate]],
     signatures: Signatures,
-) -> Iterator[tuple[dict[str, Any], list[Observation]]]:
+) -> Iterator[tuple[dict[str, Any], list[MeasuredCall]]]:
     """Facts of functions, methods, properties and factories, each with the observations behind it."""
     for entry in entries:
         signature = signatures.find(entry.path, entry.target)
@@ -230,10 +232,10 @@ def survey_functions(
 
 
 def survey_modules(
-    entries: Iterable[catalog.Entry],
+    entries: Iterable[catalog.PublicCallable],
     database: dict[str, list[Construction]],
     own: dict[str, list[Construction]],
-) -> Iterator[tuple[dict[str, Any], list[Observation]]]:
+) -> Iterator[tuple[dict[str, Any], list[MeasuredCall]]]:
     """Facts of the module classes."""
     for entry in entries:
         kind: Any = entry.target

@@ -15,7 +15,7 @@ from typing import Any, Callable
 import torch
 from torch.overrides import TorchFunctionMode
 
-from gradsight.agent.facts.observe import Call, seed_cpu
+from gradsight.agent.facts.observe import CallTemplate, seed_cpu
 
 SAMPLES_PER_ENTRY = 60
 SAMPLES_PER_WRAPPER = 30
@@ -85,14 +85,14 @@ class TorchSamples:
         self._by_name: dict[str, list[Any]] = {}
         self._seed = seed
         self._per_entry = per_entry
-        self._drawn: dict[int, list[Call]] = {}
-        self._rerouted: dict[str, list[Call]] = {}
+        self._drawn: dict[int, list[CallTemplate]] = {}
+        self._rerouted: dict[str, list[CallTemplate]] = {}
         for entry in op_db:
             for name in self._names(entry):
                 self._by_name.setdefault(name, []).append(entry)
         self._resolve_wrappers(op_db)
 
-    def calls(self, name: str) -> Iterator[Call]:
+    def calls(self, name: str) -> Iterator[CallTemplate]:
         """Calls that may fit the callable of this name."""
         for entry in self._by_name.get(name, []):
             yield from self._draw(entry)
@@ -121,15 +121,15 @@ class TorchSamples:
                 yield f"Tensor.__i{operator}__"
                 yield f"Tensor.__r{operator}__"
 
-    def _draw(self, entry: Any) -> list[Call]:
+    def _draw(self, entry: Any) -> list[CallTemplate]:
         key = id(entry)
         if key not in self._drawn:
             self._drawn[key] = list(itertools.islice(self._samples(entry), self._per_entry))
         return self._drawn[key]
 
-    def _samples(self, entry: Any) -> Iterator[Call]:
+    def _samples(self, entry: Any) -> Iterator[CallTemplate]:
         for sample in self._raw_samples(entry):
-            yield Call((sample.input, *sample.args), dict(sample.kwargs))
+            yield CallTemplate((sample.input, *sample.args), dict(sample.kwargs))
 
     def _raw_samples(self, entry: Any) -> Iterator[Any]:
         dtype = next((each for each in DTYPES if each in entry.dtypes), None) or next(
@@ -167,7 +167,7 @@ def _is_wrapper(entry: Any) -> bool:
 
 def _inner_call(
     function: Callable[..., Any], positional: tuple[Any, ...], keywords: dict[str, Any]
-) -> tuple[str, Call] | None:
+) -> tuple[str, CallTemplate] | None:
     recorder = _Recorder()
     try:
         with warnings.catch_warnings(), recorder:
@@ -182,7 +182,7 @@ def _inner_call(
     if not resolved.startswith("torch."):
         return None
     short = resolved[6:].replace("_VariableFunctions.", "")
-    return (short if "." in short else "torch." + short), Call(args, kwargs)
+    return (short if "." in short else "torch." + short), CallTemplate(args, kwargs)
 
 
 def seed_everything(seed: int) -> None:

@@ -16,14 +16,14 @@ from torch import Tensor
 from gradsight.agent.facts import catalog
 from gradsight.agent.facts.drawing import Calls
 from gradsight.agent.facts.modules import Construction, made_module
-from gradsight.agent.facts.observe import Call, seed_cpu
+from gradsight.agent.facts.observe import CallTemplate, seed_cpu
 from gradsight.agent.facts.torch_samples import TorchSamples
 
 CALLS_PER_NAME = 24
 LARGEST = 2_000
 ROOMS = ("torch", "Tensor", "nn.functional")
 
-Verdict = Callable[[Callable[..., Any], Call], "bool | None"]
+Verdict = Callable[[Callable[..., Any], CallTemplate], "bool | None"]
 """Whether a call shows the trait; None where it tells nothing."""
 
 
@@ -69,7 +69,7 @@ def _several_layers(constructions: dict[str, list[Construction]]) -> set[str]:
     found = set()
     for entry in catalog.modules():
         for construction in constructions.get(entry.name, ())[:1]:
-            module = _outcome(made_module, Call((entry.target, construction, True)), fresh=False)
+            module = _outcome(made_module, CallTemplate((entry.target, construction, True)), fresh=False)
             if module is not NOTHING and _is_several(_outcome(module, construction.call)):
                 found.add(entry.name.rpartition(".")[2])
     return found
@@ -83,7 +83,7 @@ def is_write(short: str) -> bool:
 NOTHING = object()
 
 
-def _usable(calls: Iterable[Call]) -> Iterator[Call]:
+def _usable(calls: Iterable[CallTemplate]) -> Iterator[CallTemplate]:
     count = 0
     for call in calls:
         tensors = list(_tensors((call.positional, call.keywords)))
@@ -93,7 +93,7 @@ def _usable(calls: Iterable[Call]) -> Iterator[Call]:
                 yield call
 
 
-def _tried(verdict: Verdict, function: Callable[..., Any], call: Call) -> bool | None:
+def _tried(verdict: Verdict, function: Callable[..., Any], call: CallTemplate) -> bool | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -102,7 +102,7 @@ def _tried(verdict: Verdict, function: Callable[..., Any], call: Call) -> bool |
         return None
 
 
-def _outcome(function: Callable[..., Any], call: Call, fresh: bool = True) -> Any:
+def _outcome(function: Callable[..., Any], call: CallTemplate, fresh: bool = True) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -111,12 +111,12 @@ def _outcome(function: Callable[..., Any], call: Call, fresh: bool = True) -> An
         return NOTHING
 
 
-def _run(function: Callable[..., Any], call: Call) -> Any:
+def _run(function: Callable[..., Any], call: CallTemplate) -> Any:
     seed_cpu(0)
     return function(*call.positional, **call.keywords)
 
 
-def _is_refused(function: Callable[..., Any], call: Call) -> bool:
+def _is_refused(function: Callable[..., Any], call: CallTemplate) -> bool:
     try:
         _run(function, call)
     except RuntimeError:
@@ -131,7 +131,9 @@ def _is_several(outcome: Any) -> bool:
 # -- copies of a call ----------------------------------------------------------------------------------------------------
 
 
-def _copied(call: Call, change: Callable[[Tensor], Tensor] = lambda tensor: tensor.detach().clone()) -> Call:
+def _copied(
+    call: CallTemplate, change: Callable[[Tensor], Tensor] = lambda tensor: tensor.detach().clone()
+) -> CallTemplate:
     """The call with every tensor replaced."""
 
     def copy(value: Any) -> Any:
@@ -142,16 +144,16 @@ def _copied(call: Call, change: Callable[[Tensor], Tensor] = lambda tensor: tens
             return type(value)(*copies) if hasattr(value, "_fields") else type(value)(copies)
         return value
 
-    return Call(
+    return CallTemplate(
         tuple(copy(each) for each in call.positional),
         {key: copy(each) for key, each in call.keywords.items()},
     )
 
 
-def _with_first(call: Call, first: Tensor) -> Call:
+def _with_first(call: CallTemplate, first: Tensor) -> CallTemplate:
     """The call on copies, but for its first argument."""
     copied = _copied(call)
-    return Call((first, *copied.positional[1:]), copied.keywords)
+    return CallTemplate((first, *copied.positional[1:]), copied.keywords)
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:
@@ -169,7 +171,7 @@ def _floating(value: Any) -> list[Tensor]:
     return [each for each in _tensors(value) if each.is_floating_point()]
 
 
-def _first(call: Call) -> Tensor | None:
+def _first(call: CallTemplate) -> Tensor | None:
     """The first argument if it is a tensor of several numbers."""
     first = call.positional[0] if call.positional else None
     fits = isinstance(first, Tensor) and first.is_floating_point() and first.numel() > 1
@@ -179,7 +181,7 @@ def _first(call: Call) -> Tensor | None:
 # -- every operator ------------------------------------------------------------------------------------------------------
 
 
-def moves(function: Callable[..., Any], call: Call) -> bool | None:
+def moves(function: Callable[..., Any], call: CallTemplate) -> bool | None:
     """Whether the numbers that come out are those that went in, whatever they are: other numbers in, the same moves."""
     given = _floating((call.positional, call.keywords))
     count = sum(each.numel() for each in given)
@@ -195,7 +197,7 @@ def moves(function: Callable[..., Any], call: Call) -> bool | None:
     return [renamed[number] for number in first] == second
 
 
-def _moved(function: Callable[..., Any], call: Call, numbers: list[float]) -> list[float]:
+def _moved(function: Callable[..., Any], call: CallTemplate, numbers: list[float]) -> list[float]:
     remaining = iter(numbers)
 
     def relabelled(tensor: Tensor) -> Tensor:
@@ -210,7 +212,7 @@ def _moved(function: Callable[..., Any], call: Call, numbers: list[float]) -> li
     return [number for tensor in _floating(outcome) for number in tensor.double().flatten().tolist()]
 
 
-def keeps_object(function: Callable[..., Any], call: Call) -> bool | None:
+def keeps_object(function: Callable[..., Any], call: CallTemplate) -> bool | None:
     """Whether every argument that the graph keeps is kept as the object it is, and not as a view of it."""
 
     def needing(tensor: Tensor) -> Tensor:
@@ -239,10 +241,52 @@ def keeps_object(function: Callable[..., Any], call: Call) -> bool | None:
     return all(kept) if kept else None
 
 
+def needs_only_sign(function: Callable[..., Any], call: CallTemplate) -> bool | None:
+    """Whether the gradient stays the same when one of the things that the graph keeps is multiplied by a positive number."""
+    expected, kept = _gradients(function, call, -1, 1.0)
+    if not any(kept) or not any(each is not None and each.any() for each in expected):
+        return None
+    return all(
+        _equal(expected, _gradients(function, call, place, factor)[0])
+        for place, is_floating in enumerate(kept)
+        if is_floating
+        for factor in (4.0, 0.25)
+    )
+
+
+def _gradients(
+    function: Callable[..., Any], call: CallTemplate, place: int, factor: float
+) -> tuple[tuple[Tensor | None, ...], list[bool]]:
+    """The gradients where what backward reads at this place is multiplied, and whether each thing it reads is floating."""
+    read: list[bool] = []
+
+    def unpacked(tensor: Tensor) -> Tensor:
+        read.append(tensor.is_floating_point())
+        return tensor * factor if len(read) - 1 == place else tensor
+
+    def needing(tensor: Tensor) -> Tensor:
+        copy = tensor.detach().clone()
+        return copy.requires_grad_(True) if copy.is_floating_point() else copy
+
+    ready = _copied(call, needing)
+    leaves = _floating((ready.positional, ready.keywords))
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, unpacked):
+        outcomes = [each for each in _floating(_run(function, ready)) if each.requires_grad]
+        weights = [torch.linspace(0.5, 1.5, each.numel()).reshape(each.shape).to(each) for each in outcomes]
+        return torch.autograd.grad(outcomes, leaves, weights, allow_unused=True) if outcomes else (), read
+
+
+def _equal(some: tuple[Tensor | None, ...], others: tuple[Tensor | None, ...]) -> bool:
+    return all(
+        one is other or (one is not None and other is not None and torch.equal(one, other))
+        for one, other in zip(some, others)
+    )
+
+
 # -- views ---------------------------------------------------------------------------------------------------------------
 
 
-def _windows(function: Callable[..., Any], call: Call) -> tuple[Tensor, list[Tensor]] | None:
+def _windows(function: Callable[..., Any], call: CallTemplate) -> tuple[Tensor, list[Tensor]] | None:
     """A contiguous first argument of two dimensions or more, and the views of all its memory that come out."""
     first = call.positional[0] if call.positional else None
     if not isinstance(first, Tensor) or first.dim() < 2 or first.numel() < 4:
@@ -255,7 +299,7 @@ def _windows(function: Callable[..., Any], call: Call) -> tuple[Tensor, list[Ten
     return source, outcome
 
 
-def stays_dense(function: Callable[..., Any], call: Call) -> bool | None:
+def stays_dense(function: Callable[..., Any], call: CallTemplate) -> bool | None:
     """Whether the view of a contiguous tensor is contiguous and shows all of it."""
     found = _windows(function, call)
     return (
@@ -265,7 +309,7 @@ def stays_dense(function: Callable[..., Any], call: Call) -> bool | None:
     )
 
 
-def twists(function: Callable[..., Any], call: Call) -> bool | None:
+def twists(function: Callable[..., Any], call: CallTemplate) -> bool | None:
     """Whether the view shows the same dimensions in another order."""
     found = _windows(function, call)
     if found is None:
@@ -300,7 +344,7 @@ PARTIAL_CALLS: tuple[tuple[tuple[Any, ...], tuple[Any, ...]], ...] = (
 
 
 def _is_in_parts(function: Callable[..., Any], source: Tensor, contiguous: bool, *arguments: Any) -> bool:
-    outcome = _outcome(function, Call((source, *arguments)), fresh=False)
+    outcome = _outcome(function, CallTemplate((source, *arguments)), fresh=False)
     parts = list(_tensors(outcome)) if outcome is not NOTHING else []
     memory = source.untyped_storage().data_ptr()
     return bool(parts) and all(
@@ -315,7 +359,7 @@ def _is_in_parts(function: Callable[..., Any], source: Tensor, contiguous: bool,
 # -- operators that write ------------------------------------------------------------------------------------------------
 
 
-def keeps_zero(function: Callable[..., Any], call: Call) -> bool | None:
+def keeps_zero(function: Callable[..., Any], call: CallTemplate) -> bool | None:
     """Whether a tensor of zeros is one afterwards."""
     first = _first(call)
     if first is None:
@@ -323,7 +367,7 @@ def keeps_zero(function: Callable[..., Any], call: Call) -> bool | None:
     for change in CHANGES:
         copied = _copied(call, change)
         written = torch.zeros_like(first)
-        _run(function, Call((written, *copied.positional[1:]), copied.keywords))
+        _run(function, CallTemplate((written, *copied.positional[1:]), copied.keywords))
         if not (written == 0).all():
             return False
     return True
@@ -337,7 +381,7 @@ def _without_content(tensor: Tensor) -> Tensor:
 CHANGES: tuple[Callable[[Tensor], Tensor], ...] = (lambda tensor: tensor.detach().clone(), _without_content)
 
 
-def overwrites_all(function: Callable[..., Any], call: Call) -> bool | None:
+def overwrites_all(function: Callable[..., Any], call: CallTemplate) -> bool | None:
     """Whether nothing of the old content is left."""
     first = _first(call)
     if first is None:
@@ -349,14 +393,14 @@ def overwrites_all(function: Callable[..., Any], call: Call) -> bool | None:
         results = []
         for content in contents:
             copied, written = _copied(call, change), content.clone()
-            _run(function, Call((written, *copied.positional[1:]), copied.keywords))
+            _run(function, CallTemplate((written, *copied.positional[1:]), copied.keywords))
             results.append(written.nan_to_num())
         if not all(torch.equal(results[0], each) for each in results[1:]):
             return False
     return True
 
 
-def writes_shared(function: Callable[..., Any], call: Call) -> bool | None:
+def writes_shared(function: Callable[..., Any], call: CallTemplate) -> bool | None:
     """Whether torch performs the write even where all elements share one memory location."""
     first = _first(call)
     if first is None:
@@ -367,7 +411,7 @@ def writes_shared(function: Callable[..., Any], call: Call) -> bool | None:
     )
 
 
-def _sources(call: Call) -> list[int]:
+def _sources(call: CallTemplate) -> list[int]:
     """The places of positional arguments that could be the written tensor as well."""
     first = _first(call)
     return (
@@ -384,14 +428,14 @@ def _sources(call: Call) -> list[int]:
     )
 
 
-def _sourced(call: Call, place: int, target: Tensor, source: Tensor) -> Call:
+def _sourced(call: CallTemplate, place: int, target: Tensor, source: Tensor) -> CallTemplate:
     copied = _copied(call)
     positional = list(copied.positional)
     positional[0], positional[place] = target, source
-    return Call(tuple(positional), copied.keywords)
+    return CallTemplate(tuple(positional), copied.keywords)
 
 
-def refuses_itself(function: Callable[..., Any], call: Call) -> bool | None:
+def refuses_itself(function: Callable[..., Any], call: CallTemplate) -> bool | None:
     """Whether torch refuses to take the written tensor as its source."""
     first, places = _first(call), _sources(call)
     if first is None or not places:
@@ -402,7 +446,7 @@ def refuses_itself(function: Callable[..., Any], call: Call) -> bool | None:
     return _is_refused(function, _sourced(call, places[-1], target, target))
 
 
-def takes_overlap(function: Callable[..., Any], call: Call) -> bool | None:
+def takes_overlap(function: Callable[..., Any], call: CallTemplate) -> bool | None:
     """Whether torch performs the write even where source and target partly overlap."""
     first, places = _first(call), _sources(call)
     if first is None or not places:
@@ -416,6 +460,7 @@ def takes_overlap(function: Callable[..., Any], call: Call) -> bool | None:
 OF_ALL: dict[str, Verdict] = {
     "moves": moves,
     "keeps-object": keeps_object,
+    "needs-only-sign": needs_only_sign,
     "stays-dense": stays_dense,
     "twists": twists,
 }
@@ -440,15 +485,15 @@ def _places() -> Tensor:
     return torch.arange(3).expand(3, 3).clone()
 
 
-FURTHER_CALLS: dict[str, list[Call]] = {
-    "index_add_": [Call((_square(), 0, _rows(), _square()))],
-    "index_copy_": [Call((_square(), 0, _rows(), _square()))],
-    "index_reduce_": [Call((_square(), 0, _rows(), _square(), "mean"))],
-    "scatter_": [Call((_square(), 0, _places(), _square()))],
-    "scatter_add_": [Call((_square(), 0, _places(), _square()))],
-    "scatter_reduce_": [Call((_square(), 0, _places(), _square(), "sum"))],
-    "put_": [Call((_square(), torch.arange(9).reshape(3, 3), _square()))],
-    "index_put_": [Call((_square(), (_rows(),), _square()))],
-    "t": [Call((_square()[:2],))],
+FURTHER_CALLS: dict[str, list[CallTemplate]] = {
+    "index_add_": [CallTemplate((_square(), 0, _rows(), _square()))],
+    "index_copy_": [CallTemplate((_square(), 0, _rows(), _square()))],
+    "index_reduce_": [CallTemplate((_square(), 0, _rows(), _square(), "mean"))],
+    "scatter_": [CallTemplate((_square(), 0, _places(), _square()))],
+    "scatter_add_": [CallTemplate((_square(), 0, _places(), _square()))],
+    "scatter_reduce_": [CallTemplate((_square(), 0, _places(), _square(), "sum"))],
+    "put_": [CallTemplate((_square(), torch.arange(9).reshape(3, 3), _square()))],
+    "index_put_": [CallTemplate((_square(), (_rows(),), _square()))],
+    "t": [CallTemplate((_square()[:2],))],
 }
 """What torch's samples do not show: writes from a source of the target's own size, a matrix with more than one row."""

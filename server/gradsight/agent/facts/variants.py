@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradsight.agent.facts.observe import Call, positional_places
+from gradsight.agent.facts.observe import CallTemplate, positional_places
 from gradsight.agent.facts.signatures import Signature
 
 # Flags that say where or how memory is allocated, not what happens to it.
@@ -17,16 +17,16 @@ REDUCTIONS = ("mean", "sum", "none")
 NUMBERS = {"p": (0.0,), "dropout_p": (0.0, 0.5), "label_smoothing": (0.1,), "alpha": (2.0,), "beta": (0.5,)}
 
 
-def variants_of(call: Call, signature: Signature) -> Iterator[Call]:
+def variants_of(call: CallTemplate, signature: Signature) -> Iterator[CallTemplate]:
     """Calls that differ from `call` in one argument, and those again in place where there is such an option."""
     for variant in (*reductions_of(call, signature), *_one_changed(call, signature)):
         yield variant
         if signature.defaults.get("inplace") == "False" and "inplace" not in variant.keywords:
             if len(variant.positional) <= signature.positional.index("inplace"):
-                yield Call(variant.positional, {**variant.keywords, "inplace": True})
+                yield CallTemplate(variant.positional, {**variant.keywords, "inplace": True})
 
 
-def reductions_of(call: Call, signature: Signature) -> Iterator[Call]:
+def reductions_of(call: CallTemplate, signature: Signature) -> Iterator[CallTemplate]:
     """The same call with every other `reduction`, where there is such an option."""
     if signature.defaults.get("reduction", "")[:1] in ("'", '"'):
         places = positional_places(signature, call)
@@ -36,7 +36,7 @@ def reductions_of(call: Call, signature: Signature) -> Iterator[Call]:
                 yield _with(call, places, "reduction", text)
 
 
-def _one_changed(call: Call, signature: Signature) -> Iterator[Call]:
+def _one_changed(call: CallTemplate, signature: Signature) -> Iterator[CallTemplate]:
     try:
         places = positional_places(signature, call)
     except TypeError:
@@ -61,19 +61,19 @@ def _one_changed(call: Call, signature: Signature) -> Iterator[Call]:
             yield _with(call, places, place, 2.0)
 
 
-def with_other_layout(call: Call) -> Call:
+def with_other_layout(call: CallTemplate) -> CallTemplate:
     """The same numbers in tensors that are not contiguous."""
-    return Call(
+    return CallTemplate(
         tuple(_transposed_layout(each) for each in call.positional),
         {name: _transposed_layout(each) for name, each in call.keywords.items()},
     )
 
 
-def _with(call: Call, places: list[str], name: str, value: Any) -> Call:
+def _with(call: CallTemplate, places: list[str], name: str, value: Any) -> CallTemplate:
     if name in places:
         positional = tuple(value if place == name else each for place, each in zip(places, call.positional))
-        return Call(positional, dict(call.keywords))
-    return Call(call.positional, {**call.keywords, name: value})
+        return CallTemplate(positional, dict(call.keywords))
+    return CallTemplate(call.positional, {**call.keywords, name: value})
 
 
 def _transposed_layout(value: Any) -> Any:

@@ -14,7 +14,7 @@ import torch
 from gradsight.agent.facts import catalog
 from gradsight.agent.facts.by_hand import hand_facts, reason_for
 from gradsight.agent.facts.formulas import formula_fact, load_formulas
-from gradsight.agent.facts.measure import Observation
+from gradsight.agent.facts.measure import MeasuredCall
 from gradsight.agent.facts.modules import database_constructions
 from gradsight.agent.facts.optimizers import survey_optimizers
 from gradsight.agent.facts.own_modules import own_constructions
@@ -49,7 +49,7 @@ def measure_torch(part: int = 0, parts: int = 1, progress: Progress | None = Non
     facts: list[dict[str, Any]] = []
     evidence: dict[str, Any] = {}
 
-    def note(found: Iterable[tuple[dict[str, Any], list[Observation]]]) -> None:
+    def note(found: Iterable[tuple[dict[str, Any], list[MeasuredCall]]]) -> None:
         for fact, observations in found:
             facts.append(fact)
             evidence[fact["name"]] = _evidence(observations)
@@ -99,7 +99,7 @@ def combined(measured: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return whole
 
 
-def _evidence(observations: list[Observation]) -> dict[str, Any]:
+def _evidence(observations: list[MeasuredCall]) -> dict[str, Any]:
     disagreements: dict[str, int] = {}
     nodes = set()
     for each in observations:

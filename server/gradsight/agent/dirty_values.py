@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gradsight.agent.cuts import FAULT_OF_CUT, Reach, cut_place, name_list
+from gradsight.agent.cuts import FAULT_OF_CUT, BackwardReach, cut_place, name_list
 from gradsight.agent.faults import Fault, Kind, step_at
 from gradsight.agent.graph import Node
 from gradsight.agent.numbering import number_of
 from gradsight.agent.oplog import operator_label
-from gradsight.agent.shadow import Event, Mask, Shadow
+from gradsight.agent.shadow import Divergence, Mask, Shadow
 from gradsight.agent.sites import place_of, text_of
 
 _DIRTY: dict[str, Kind] = {
@@ -26,7 +26,7 @@ _ALIASES = {
 
 
 def mark_faults(
-    reach: Reach,
+    reach: BackwardReach,
     nodes: Sequence[Node],
     shadow: Shadow,
     trained: Mask,
@@ -38,7 +38,7 @@ def mark_faults(
     `trained` are the leaves that somebody trains, `managed` those that an optimizer has.
     """
     faults = []
-    dirty: dict[tuple[str, int], list[Event]] = {}
+    dirty: dict[tuple[str, int], list[Divergence]] = {}
     for event in shadow.events_in(reach.events):
         if not event.stack:
             continue
@@ -56,7 +56,7 @@ def mark_faults(
     return faults
 
 
-def _dirty_fault(events: list[Event], reach: Reach) -> Fault:
+def _dirty_fault(events: list[Divergence], reach: BackwardReach) -> Fault:
     """Writes of one function to values of the graph are one story, told at the first of them."""
     first = events[0]
     place = place_of(first.stack[0])
@@ -76,7 +76,7 @@ def _dirty_fault(events: list[Event], reach: Reach) -> Fault:
     )
 
 
-def _is_meant_to_train(event: Event, shadow: Shadow, trained: Mask, managed: Mask) -> bool:
+def _is_meant_to_train(event: Divergence, shadow: Shadow, trained: Mask, managed: Mask) -> bool:
     """Whether the part without gradient was meant to train what the rest of the loss trains.
 
     A gradient by the parameters themselves, or by something computed from them, is a step of an inner optimization or a
@@ -100,7 +100,7 @@ def _trained_parameters(shadow: Shadow, trained: Mask) -> Mask:
 
 
 def _implicit_fault(
-    event: Event, reach: Reach, shadow: Shadow, trained: Mask, is_done: Callable[[int], bool]
+    event: Divergence, reach: BackwardReach, shadow: Shadow, trained: Mask, is_done: Callable[[int], bool]
 ) -> Fault | None:
     """A function of `math` took a tensor for a number, and the number came back into the loss."""
     if not event.mask & trained or (event.source_number >= 0 and is_done(event.source_number)):
@@ -116,8 +116,8 @@ def _implicit_fault(
 
 
 def _dead_term_fault(
-    event: Event,
-    reach: Reach,
+    event: Divergence,
+    reach: BackwardReach,
     nodes: Sequence[Node],
     shadow: Shadow,
     trained: Mask,

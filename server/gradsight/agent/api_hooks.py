@@ -19,7 +19,7 @@ from gradsight.agent.faults import quietly
 from gradsight.agent.gradwatch import GradWatch, NoneRead
 from gradsight.agent.numbering import IS_NATIVE, give_numbers, next_number, number_of
 from gradsight.agent.numbers import MATH_CODE
-from gradsight.agent.oplog import Operation, OpLog, Write
+from gradsight.agent.oplog import LoggedWrite, Operation, OpLog
 from gradsight.agent.origins import Origins
 from gradsight.agent.recorder import Situation
 from gradsight.agent.shadow import Shadow
@@ -29,7 +29,7 @@ _MOST_ASKED = 10_000
 _Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
 
-class Surface(TorchFunctionMode):
+class ApiHooks(TorchFunctionMode):
     """Calls by name: escapes from the graph, reads of `.grad`, changes of `requires_grad`."""
 
     def __init__(
@@ -217,7 +217,7 @@ class Surface(TorchFunctionMode):
         if owner.layout is torch.strided:
             to_leaf = owner.is_leaf and owner.requires_grad
             self.log.note_write(
-                owner, Write(self.log.clock, "data=", stack, owner._version, None, "", to_leaf)
+                owner, LoggedWrite(self.log.clock, "data=", stack, owner._version, None, "", to_leaf)
             )
         return func(*args)
 

@@ -26,7 +26,7 @@ class InputAsked(Exception):
     """The program called `input()`; a probe has nobody to answer."""
 
 
-class Governor:
+class RunLimits:
     """Counts steps and backwards, and ends the run when they are enough."""
 
     def __init__(self, limit: int, leave: Callable[[], None]) -> None:

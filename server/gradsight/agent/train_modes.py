@@ -10,8 +10,8 @@ import torch
 from torch.optim import lr_scheduler
 
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
-from gradsight.agent.sites import Place, Stack, capture, is_user_file, place_of, text_of, tree_of
-from gradsight.agent.training import Training
+from gradsight.agent.sites import SourceRange, Stack, capture, is_user_file, place_of, text_of, tree_of
+from gradsight.agent.training import TrainingWatch
 
 _TYPOS = (
     "require_grad",
@@ -26,10 +26,10 @@ _TYPOS = (
 _GROUP_OPTIONS = ("lr", "weight_decay", "momentum", "learning_rate")
 
 
-class Regime:
+class TrainModes:
     """Watches modes and helpers around the loop."""
 
-    def __init__(self, ledger: Ledger, training: Training) -> None:
+    def __init__(self, ledger: Ledger, training: TrainingWatch) -> None:
         self.ledger = ledger
         self.training = training
         self._eval_at: dict[int, Stack] = {}
@@ -221,7 +221,7 @@ class Regime:
             self.ledger.add(Fault("attribute-typo", message, place, (), "warning", {"attribute": name}))
 
 
-def _assignment_of(name: str) -> Place | None:
+def _assignment_of(name: str) -> SourceRange | None:
     """The first assignment to an attribute of this name in the user's files."""
     for module in list(sys.modules.values()):
         filename = getattr(module, "__file__", None)
@@ -231,7 +231,7 @@ def _assignment_of(name: str) -> Place | None:
         for node in ast.walk(tree) if tree is not None else ():
             if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Store):
                 end = node.end_col_offset or node.col_offset + 1
-                return Place(
+                return SourceRange(
                     filename, node.lineno, node.col_offset + 1, node.end_lineno or node.lineno, end + 1
                 )
     return None

@@ -13,34 +13,34 @@ import torch
 from torch.nn import functional
 
 from gradsight.agent.aliases import Aliases
+from gradsight.agent.api_hooks import ApiHooks
 from gradsight.agent.arrays import OutsideCalls
 from gradsight.agent.backwards import Backwards
 from gradsight.agent.blame import Blame, is_refused_write
-from gradsight.agent.custom import CustomFunctions
+from gradsight.agent.custom import ApplyWrapper
 from gradsight.agent.faults import Fault, Ledger, quietly
 from gradsight.agent.features import Features
 from gradsight.agent.finished import FinishedBackwards
-from gradsight.agent.govern import Governor
 from gradsight.agent.gradwatch import GradWatch
 from gradsight.agent.graph import Node, storage_key, untracked
 from gradsight.agent.instruments import Instruments
+from gradsight.agent.limits import RunLimits
 from gradsight.agent.losses import doubled_activation
 from gradsight.agent.naming import name_leaves
 from gradsight.agent.numbers import follow_math
 from gradsight.agent.origins import Origins
 from gradsight.agent.parallel import overlook_synchronisation
-from gradsight.agent.recorder import Recorder
-from gradsight.agent.regime import Regime
+from gradsight.agent.recorder import DispatchRecorder
 from gradsight.agent.retention import Retention
 from gradsight.agent.shadow import Leaf, Shadow
 from gradsight.agent.shared_state import judge_shared_state
 from gradsight.agent.sites import Stack, capture, library_frames, place_of, text_of, user_frames
 from gradsight.agent.snapshots import Snapshots
-from gradsight.agent.surface import Surface
 from gradsight.agent.threads import ThreadWatch
 from gradsight.agent.touches import Touches
-from gradsight.agent.training import Training
-from gradsight.agent.transforms import Transforms
+from gradsight.agent.train_modes import TrainModes
+from gradsight.agent.training import TrainingWatch
+from gradsight.agent.transforms import TransformWrappers
 from gradsight.agent.user_hooks import UserHooks
 from gradsight.agent.visits import (
     DROP,
@@ -85,7 +85,7 @@ class Norm(NamedTuple):
 class FullInstruments(Instruments):
     """Everything the probe can see in one run."""
 
-    def __init__(self, ledger: Ledger, governor: Governor, fake: bool = False) -> None:
+    def __init__(self, ledger: Ledger, governor: RunLimits, fake: bool = False) -> None:
         super().__init__(ledger, governor, whole_calls=False)
         self.fake = fake
         # Without FakeTensorMode the step would run on real memory.
@@ -94,19 +94,19 @@ class FullInstruments(Instruments):
         self.origins = Origins()
         self.shadow = Shadow()
         self.grads = GradWatch(log, ledger)
-        self.training = Training(log, ledger, self.shadow, situation)
-        self.recorder = Recorder(log, ledger, situation, self.shadow, self.origins)
-        self.surface = Surface(log, situation, self.shadow, self.origins, self.grads)
+        self.training = TrainingWatch(log, ledger, self.shadow, situation)
+        self.recorder = DispatchRecorder(log, ledger, situation, self.shadow, self.origins)
+        self.surface = ApiHooks(log, situation, self.shadow, self.origins, self.grads)
         self.backwards = Backwards(log, ledger, situation, self.shadow, self.training)
         self.visits = Visits(with_norms=not fake)
         self.snapshots = Snapshots(log, ledger)
         self.aliases = Aliases(log, ledger)
-        self.regime = Regime(ledger, self.training)
+        self.regime = TrainModes(ledger, self.training)
         self.threads = ThreadWatch(ledger)
         self.retention = Retention(ledger, lambda: governor.steps or self.backwards.count)
         self.blame = Blame(log, self.shadow, self.surface, self.grads, self.backwards, self.modules)
-        self._custom = CustomFunctions(log, ledger, situation, judges=True)
-        self._transforms = Transforms(ledger, situation)
+        self._custom = ApplyWrapper(log, ledger, situation, judges=True)
+        self._transforms = TransformWrappers(ledger, situation)
         self._user_hooks = UserHooks(log, ledger, situation)
         self.norms: dict[int, Norm] = {}
         self._asked: dict[int, tuple[weakref.ref[torch.Tensor], int]] = {}
@@ -162,7 +162,7 @@ class FullInstruments(Instruments):
 
     def install(self, features: Features) -> None:
         super().install(features)
-        self._custom.install()
+        self._custom.install(self.patches)
         self._transforms.install()
         self._user_hooks.install()
         overlook_synchronisation(self.situation)

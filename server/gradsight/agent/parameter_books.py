@@ -1,0 +1,148 @@
+"""The books of the parameters that optimizers hold: which got no gradient, only zeros, or never moved, over all watched steps.
+
+A step costs one look at each `.grad`; values are fingerprinted at the first steps and then ever more rarely.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from gradsight.agent.graph import untracked
+from gradsight.agent.naming import reachable_leaves
+from gradsight.agent.sites import Stack
+
+_MOST_NAMED = 6
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+@dataclass(eq=False)
+class ParameterRecord:
+    """What one parameter of an optimizer went through."""
+
+    tensor: weakref.ref[torch.Tensor]
+    shape: tuple[int, ...]
+    first_value: int | None
+    name: str = ""
+    steps: int = 0
+    with_gradient: int = 0
+    measured: int = 0
+    not_zero: int = 0
+    has_moved: bool = False
+
+
+@dataclass
+class OptimizerBook:
+    """An optimizer with its parameters, and the line of its latest step."""
+
+    kind: str
+    records: dict[int, ParameterRecord]
+    stack: Stack = ()
+    steps: int = 0
+
+
+class ParameterBooks:
+    """Hears of optimizer steps."""
+
+    def __init__(self) -> None:
+        self._books: dict[int, tuple[weakref.ref[Any], OptimizerBook]] = {}
+
+    def before_step(self, optimizer: Any, stack: Stack) -> None:
+        """The gradients are there, and the parameters have not moved yet."""
+        book = self._book_of(optimizer)
+        book.steps += 1
+        book.stack = stack
+        measures = book.steps & (book.steps - 1) == 0
+        for parameter in _parameters(optimizer):
+            record = book.records.get(id(parameter))
+            if record is None or record.tensor() is not parameter:
+                record = book.records[id(parameter)] = ParameterRecord(
+                    weakref.ref(parameter), tuple(parameter.shape), fingerprint(parameter)
+                )
+            if not parameter.requires_grad:
+                continue
+            record.steps += 1
+            gradient = parameter.grad
+            if gradient is None:
+                continue
+            record.with_gradient += 1
+            if measures or not record.not_zero:
+                record.measured += 1
+                record.not_zero += _is_not_zero(gradient)
+
+    def after_step(self, optimizer: Any) -> None:
+        """The parameters have moved, or not."""
+        book = self._book_of(optimizer)
+        if book.steps & (book.steps - 1) == 0:
+            for record in book.records.values():
+                _note_move(record)
+
+    def conclude(self) -> list[OptimizerBook]:
+        """The books of every optimizer that stepped, with names for their parameters."""
+        books = [book for _, book in self._books.values() if book.steps]
+        with untracked():
+            names = {id(tensor): name for name, tensor in reachable_leaves()}
+            for book in books:
+                for key, record in book.records.items():
+                    _note_move(record)
+                    record.name = (
+                        record.name or names.get(key, "") or f"a parameter of shape {list(record.shape)}"
+                    )
+        return books
+
+    def _book_of(self, optimizer: Any) -> OptimizerBook:
+        reference, book = self._books.get(id(optimizer), (None, None))
+        if book is None or reference is None or reference() is not optimizer:
+            book = OptimizerBook(type(optimizer).__name__, {})
+            self._books[id(optimizer)] = (weakref.ref(optimizer), book)
+        return book
+
+
+def listed(names: list[str]) -> str:
+    """The first few names, and how many more there are."""
+    shown = ", ".join(f"`{name}`" if " " not in name else name for name in names[:_MOST_NAMED])
+    more = len(names) - _MOST_NAMED
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def fingerprint(tensor: torch.Tensor) -> int | None:
+    """A sum over the bits of all elements: another value has, but for a rare accident, another one."""
+    bits = _BITS.get(tensor.element_size())
+    if (
+        tensor.layout is not torch.strided
+        or tensor.is_complex()
+        or bits is None
+        or tensor.device.type == "meta"
+    ):
+        return None
+    try:
+        return int(tensor.detach().contiguous().view(bits).sum(dtype=torch.int64))
+    except (RuntimeError, TypeError):
+        return None
+
+
+def _parameters(optimizer: Any) -> list[torch.Tensor]:
+    return [
+        parameter
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+        if isinstance(parameter, torch.Tensor)
+    ]
+
+
+def _is_not_zero(gradient: torch.Tensor) -> bool:
+    if gradient.layout is not torch.strided or gradient.device.type == "meta":
+        return True
+    return bool(gradient.detach().count_nonzero())
+
+
+def _note_move(record: ParameterRecord) -> None:
+    tensor = record.tensor()
+    if tensor is None or record.first_value is None:
+        # Gone, or not comparable: nothing is claimed about it.
+        record.has_moved = True
+    elif not record.has_moved:
+        record.has_moved = fingerprint(tensor) != record.first_value

@@ -1,0 +1,92 @@
+"""What a watch has to say at its end: parameters that are not trained, errors, and what could not be seen."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gradsight.agent.faults import Fault
+from gradsight.agent.parameter_books import OptimizerBook, ParameterRecord, listed
+from gradsight.agent.sites import place_of
+from gradsight.live.words import lines_of, notes_of, place_text, rule_words
+
+
+@dataclass(frozen=True)
+class ReportLine:
+    """One sentence of a report with the place it speaks of."""
+
+    text: str
+    place: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.text} ({self.place})" if self.place else self.text
+
+
+@dataclass(frozen=True)
+class WatchReport:
+    """What was seen between the start of a watch and now."""
+
+    faults: tuple[Fault, ...]
+    parameters: tuple[ReportLine, ...]
+    remarks: tuple[str, ...]
+    steps: int
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether there is nothing to complain about."""
+        return not self.faults and not self.parameters
+
+    def __str__(self) -> str:
+        lines = [line for fault in self.faults for line in notes_of(fault)]
+        lines += [str(line) for line in self.parameters]
+        lines += [f"note: {remark}" for remark in self.remarks]
+        steps = f"{self.steps} optimizer step{'s' if self.steps != 1 else ''} watched"
+        problems = len(self.faults) + len(self.parameters)
+        end = "no fault seen" if not problems else f"{problems} problem{'s' if problems != 1 else ''}"
+        return "\n".join([*lines, f"gradsight: {end}, {steps}"])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = [
+            f"<li><b>{html.escape(rule_words(fault.kind)[0])}</b> {html.escape(fault.message)} "
+            f"<code>{html.escape(lines_of(fault)[0].place)}</code></li>"
+            for fault in self.faults
+        ]
+        rows += [f"<li>{html.escape(str(line))}</li>" for line in self.parameters]
+        rows += [f"<li><i>{html.escape(remark)}</i></li>" for remark in self.remarks]
+        end = html.escape(str(self).splitlines()[-1])
+        return f"<div><ul>{''.join(rows)}</ul><div>{end}</div></div>"
+
+    def as_json(self) -> dict[str, object]:
+        """The report as data, for the ranks of a distributed run."""
+        return {
+            "faults": [fault.as_json() for fault in self.faults],
+            "parameters": [str(line) for line in self.parameters],
+            "remarks": list(self.remarks),
+            "steps": self.steps,
+        }
+
+
+def parameter_lines(books: list[OptimizerBook]) -> Iterator[ReportLine]:
+    """What the books of the optimizers say of parameters that are not trained."""
+    for book in books:
+        place = place_text(place_of(book.stack[0])) if book.stack else ""
+        asked = [record for record in book.records.values() if record.steps]
+        without = [record for record in asked if not record.with_gradient]
+        zero = [
+            record for record in asked if record.with_gradient and record.measured and not record.not_zero
+        ]
+        still = [
+            record for record in asked if not record.has_moved and record.with_gradient and record not in zero
+        ]
+        yield from _said(without, place, "no gradient in any of {} steps")
+        yield from _said(zero, place, "the gradient was zero in all of {} steps")
+        yield from _said(still, place, f"has a gradient, and `{book.kind}` did not move it in {{}} steps")
+
+
+def _said(records: list[ParameterRecord], place: str, sentence: str) -> Iterator[ReportLine]:
+    if records:
+        steps = max(record.steps for record in records)
+        yield ReportLine(f"{listed([record.name for record in records])}: {sentence.format(steps)}", place)

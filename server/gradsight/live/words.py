@@ -1,0 +1,128 @@
+"""What a watch says: the notes on an error, as text and as HTML, with the lines of the user's program in them."""
+
+from __future__ import annotations
+
+import html
+import linecache
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from gradsight.agent.faults import Fault
+from gradsight.agent.sites import SourceRange
+
+_ROLES = {
+    "made": "made",
+    "saved": "saved",
+    "written": "overwritten",
+    "needed": "needed",
+    "cut": "cut",
+    "read": "read",
+    "call": "called",
+}
+HEAD = "gradsight: "
+"""How the first line of every note begins; editors look for it."""
+
+
+@dataclass(frozen=True)
+class NoteLine:
+    """One place of the story: its role, where it is, what stands there and what happened."""
+
+    role: str
+    place: str
+    source: str
+    message: str
+
+
+def lines_of(fault: Fault) -> list[NoteLine]:
+    """The places of a fault in the order of the story."""
+    lines = [_line(_ROLES.get(step.role, step.role), step.place, step.message) for step in fault.related]
+    if all(
+        step.place.row != fault.place.row or step.place.filename != fault.place.filename
+        for step in fault.related
+    ):
+        lines.insert(0, _line("here", fault.place, ""))
+    return list(dict.fromkeys(lines))
+
+
+def notes_of(fault: Fault) -> list[str]:
+    """The notes of a fault (PEP 678), the first of which says what happened."""
+    code, advice = rule_words(fault.kind)
+    lines = lines_of(fault)
+    role_width = max((len(line.role) for line in lines), default=0)
+    place_width = max((len(line.place) for line in lines), default=0)
+    shown = [
+        f"  {line.role:<{role_width}}  {line.place:<{place_width}}  {line.source}".rstrip() for line in lines
+    ]
+    help_line = [f"  help: {advice}"] if advice else []
+    return [f"{HEAD}{fault.message} [{code}]", *shown, *help_line]
+
+
+def html_of(fault: Fault) -> str:
+    """The same for a notebook; everything of the user's is text in it."""
+    code, advice = rule_words(fault.kind)
+    rows = "".join(
+        "<tr>"
+        f'<td style="text-align:left;padding:0 1em 0 0;opacity:.75">{html.escape(line.role)}</td>'
+        f'<td style="text-align:left;padding:0 1em 0 0"><code>{html.escape(line.place)}</code></td>'
+        f'<td style="text-align:left;padding:0"><code>{html.escape(line.source)}</code></td>'
+        "</tr>"
+        for line in lines_of(fault)
+    )
+    help_line = f"<div><b>help</b>: {html.escape(advice)}</div>" if advice else ""
+    return (
+        '<div style="border-left:3px solid #d33;padding:.3em 0 .3em .8em;margin:.3em 0">'
+        f"<div><b>GradSight {html.escape(code)}</b>: {html.escape(fault.message)}</div>"
+        f'<table style="margin:.3em 0;border:none">{rows}</table>{help_line}</div>'
+    )
+
+
+@cache
+def rule_words(kind: str) -> tuple[str, str]:
+    """The code and the advice of the rule that this kind of fault belongs to."""
+    from gradsight.rules import ALL
+
+    for rule in ALL:
+        if kind in rule.observed_as:
+            return rule.code, rule.advice
+    return kind, ""
+
+
+def place_text(place: SourceRange) -> str:
+    """Where it is, as terminals and editors make a link of it; a cell by its number."""
+    if place.cell:
+        return f"cell {place.cell}, line {place.row}"
+    name = place.filename
+    if os.path.isabs(name):
+        relative = os.path.relpath(name)
+        name = name if relative.startswith("..") else relative
+    return f"{name}:{place.row}"
+
+
+def add_notes(error: BaseException, notes: Sequence[str]) -> None:
+    """Leaves notes on an error; before Python 3.11 as the attribute that later ones print."""
+    add: Any = getattr(error, "add_note", None)
+    if add is not None:
+        add("\n".join(notes))
+    else:
+        error.__dict__.setdefault("__notes__", []).append("\n".join(notes))
+
+
+def _line(role: str, place: SourceRange, message: str) -> NoteLine:
+    return NoteLine(role, place_text(place), source_line(place), message)
+
+
+_CELL_FILES: dict[int, str] = {}
+
+
+def remember_cell(number: int, filename: str) -> None:
+    """The text of this cell of the notebook is found under this name."""
+    _CELL_FILES[number] = filename
+
+
+def source_line(place: SourceRange) -> str:
+    """The line of the user's program at this place."""
+    name = _CELL_FILES.get(place.cell, place.filename) if place.cell else place.filename
+    return linecache.getline(name, place.row).strip()
