@@ -16,10 +16,10 @@ from gradsight.interp.parsing import parse_text, reparse
 from gradsight.interp.path_state import Audience, Program, Unwanted
 from gradsight.interp.paths.entries import explore_module
 from gradsight.interp.paths.importing import OURS
-from gradsight.model.card import TensorCard
+from gradsight.model.card import Card
 from gradsight.model.events import SEVERITY_ORDER, Event
 from gradsight.model.finding import Finding
-from gradsight.model.report import Gap, Report, SyntaxProblem
+from gradsight.model.report import Gap, GapKind, Report, SyntaxProblem
 from gradsight.model.rule import Rule
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
@@ -89,8 +89,8 @@ class Analyser:
         last_line: int,
         settings: Settings | None = None,
         finder: Finder | None = None,
-    ) -> tuple[TensorCard, ...]:
-        """What is known about the tensor names on some lines; nothing is executed for it before it is asked for."""
+    ) -> tuple[Card, ...]:
+        """What is known about the tensor names and calls on some lines; nothing is executed for it before it is asked for."""
         memory = self._memories.get(source.path)
         if memory is None or memory.text != source.text:
             self.analyze(source, settings, finder)
@@ -125,19 +125,23 @@ class Analyser:
             return Report(source.path, syntax_problems=tuple(parsed.problems))
         program = _program(finder, settings, AllDetectors())
         program.is_unwanted = stop
-        records: list[Record] | None = []
+        records: list[Record] = []
         if parsed.units:
             memory.text, memory.window = source.text, parsed.window
             try:
-                records = _guarded(lambda: explore_module(program, source, memory, parsed.units), source.path)
+                found = _guarded(lambda: explore_module(program, source, memory, parsed.units), source.path)
             except Unwanted:
                 memory.depends_on |= program.depends_on
                 self._memories[source.path] = memory
                 return None
             memory.depends_on |= program.depends_on
-            if records is not None:
+            if found is not None:
+                records = found
                 self._memories[source.path] = memory
-        return _report(source, settings, records or [], parsed.problems, memory.depends_on)
+            else:
+                records = [Record()]
+                records[0].gaps[("the machine failed", parsed.units[0], 0, "internal")] = 1
+        return _report(source, settings, records, parsed.problems, memory)
 
 
 def _program(finder: Finder | None, settings: Settings | None, audience: Audience | None = None) -> Program:
@@ -165,23 +169,34 @@ def _report(
     settings: Settings,
     records: list[Record],
     problems: list[SyntaxProblem],
-    depends_on: set[str],
+    memory: Memory,
 ) -> Report:
     findings = judge((event for record in records for event in record.events), settings)
     here = [finding for finding in findings if finding.path == source.path]
     kept, unused = apply_suppressions(source, here, settings)
     elsewhere = [finding for finding in findings if finding.path != source.path]
-    counts: dict[tuple[str, str, int], int] = {}
-    for record in records:
-        for (reason, unit, line), count in record.gaps.items():
-            key = (reason, "" if unit.path == source.path else unit.path, line + unit.offset if line else 0)
-            counts[key] = counts.get(key, 0) + count
-    gaps = tuple(
-        Gap(reason, line, count, path=path) for (reason, path, line), count in sorted(counts.items())
-    )
     return Report(
-        source.path, tuple(kept + elsewhere), gaps, tuple(problems), tuple(unused), tuple(sorted(depends_on))
+        source.path,
+        tuple(kept + elsewhere),
+        _gaps(source, records, problems),
+        tuple(problems),
+        tuple(unused),
+        tuple(sorted(memory.depends_on)),
+        memory.coverage,
     )
+
+
+def _gaps(source: Source, records: list[Record], problems: list[SyntaxProblem]) -> tuple[Gap, ...]:
+    """What was not understood, counted by reason and place."""
+    counts: dict[tuple[str, str, int, GapKind], int] = {}
+    for record in records:
+        for (reason, unit, line, kind), count in record.gaps.items():
+            path = "" if unit.path == source.path else unit.path
+            key = (reason, path, line + unit.offset if line else 0, kind)
+            counts[key] = counts.get(key, 0) + count
+    told = [Gap(reason, line, count, kind, path) for (reason, path, line, kind), count in counts.items()]
+    told += [Gap(problem.message, problem.span.line, kind="syntax") for problem in problems]
+    return tuple(sorted(told, key=lambda gap: (gap.reason, gap.path, gap.line, gap.kind)))
 
 
 def judge(events: Iterable[Event], settings: Settings) -> list[Finding]:
@@ -204,12 +219,28 @@ def judge(events: Iterable[Event], settings: Settings) -> list[Finding]:
     return findings
 
 
+HARMLESS = [rule.code for rule in ALL if rule.says_harmless]
+
+
 def _without_echoes(findings: list[Finding]) -> list[Finding]:
-    """The findings that no other one silences, on its own line or on those through which it was reached."""
+    """The findings that no other one silences, on its own line or on those through which it was reached.
+
+    A write that a finding tells of is not called harmless, wherever that finding stands.
+    """
     quiet: set[tuple[str, str, int]] = set()
+    harmless = [rule.code for rule in ALL if rule.says_harmless]
     for finding in findings:
         rule = rule_of(finding.code)
+        if SEVERITY_ORDER[finding.severity] <= SEVERITY_ORDER["warning"]:
+            written = [step for step in finding.related if step.role == "written"]
+            quiet.update((code, step.path, step.span.line) for step in written for code in harmless)
         quiet.update((code, finding.path, finding.span.line) for code in rule.silences)
+        if not rule.says_harmless:
+            # What is wrong with a write, told here or elsewhere, is never called harmless beside it.
+            places = [(step.path, step.span.line) for step in finding.related if step.role == "written"]
+            quiet.update(
+                (code, *place) for code in HARMLESS for place in [(finding.path, finding.span.line), *places]
+            )
         for code in rule.silences_callers:
             quiet.update((code, step.path, step.span.line) for step in finding.related if step.role == "call")
     return [finding for finding in findings if (finding.code, finding.path, finding.span.line) not in quiet]
@@ -239,7 +270,7 @@ def _guarded(work: Callable[[], list[Record]], path: str) -> list[Record] | None
         return None
 
 
-def _cards(program: Program, source: Source, memory: Memory, first: int, last: int) -> list[TensorCard]:
+def _cards(program: Program, source: Source, memory: Memory, first: int, last: int) -> list[Card]:
     from gradsight.interp.paths.hover_facts import cards_between
 
     try:

@@ -15,7 +15,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from gradsight.model.report import GapKind
 from gradsight.model.sites import Unit
+from gradsight.model.values import Value
 
 Lines = dict[int, int]
 Body = list[Any]
@@ -139,7 +141,7 @@ class _Plan:
             else:
                 self.compare_bodies(here, there, was, now)
 
-    def compare_values(self, old: Any, new: Any) -> None:
+    def compare_values(self, old: Value, new: Value) -> None:
         """Two expressions, or whatever else a statement has besides its blocks."""
         if isinstance(old, ast.AST):
             if type(old) is not type(new):
@@ -251,13 +253,17 @@ def _common(one: list[str], other: list[str], most: int) -> int:
     return next((index for index in range(most) if one[index] != other[index]), most)
 
 
-def remap(gaps: dict[Any, int], grafts: list[Grafted]) -> dict[Any, int]:
+Gap = tuple[str, Unit, int, GapKind]
+"""Why something is not known, the unit, the line, and the kind of reason."""
+
+
+def remap(gaps: dict[Gap, int], grafts: list[Grafted]) -> dict[Gap, int]:
     """Gaps, which name lines of units, after units took over edited texts."""
     moved = {graft.unit: graft for graft in grafts}
 
-    def entries() -> Iterator[tuple[Any, int]]:
-        for (reason, unit, line), count in gaps.items():
+    def entries() -> Iterator[tuple[Gap, int]]:
+        for (reason, unit, line, kind), count in gaps.items():
             found = moved.get(unit)
-            yield (reason, unit, found.moved(line) if found is not None else line), count
+            yield (reason, unit, found.moved(line) if found is not None else line, kind), count
 
     return dict(entries())

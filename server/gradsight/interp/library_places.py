@@ -50,5 +50,5 @@ def reworded(step: Step) -> Step:
     if not library:
         return step
     takes = isinstance(getattr(step.place, "node", None), ast.Return)
-    what = f"`{library}` goes on with what is returned here" if takes else f"`{library}`"
+    what = f"`{library}` uses what is returned here" if takes else f"`{library}`"
     return replace(step, message=f"{what}: {step.message}")

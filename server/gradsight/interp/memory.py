@@ -11,22 +11,25 @@ from typing import Any
 
 from gradsight.interp.idle_edits import Grafted, remap
 from gradsight.model.events import Event
+from gradsight.model.report import Coverage, GapKind
 from gradsight.model.sites import Unit
 from gradsight.model.values import PythonModule
 
-Gaps = dict[tuple[str, Unit, int], int]
+Gaps = dict[tuple[str, Unit, int, GapKind], int]
 
 
 class Record:
     """The outcome of one entry."""
 
-    __slots__ = ("asked", "cards", "events", "executed", "gaps", "spent", "units")
+    __slots__ = ("asked", "cards", "events", "executed", "gaps", "spent", "unfinished", "units")
 
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.asked: set[str] = set()
         self.executed: set[ast.AST] = set()
         self.gaps: Gaps = {}
+        self.unfinished: set[ast.AST] = set()
+        """The functions that were running when the budget was spent."""
         self.spent = 0
         self.units: frozenset[Unit] = frozenset()
         """Every unit that the outcome rests on."""
@@ -47,6 +50,7 @@ class Memory:
         self.unit_asked: dict[Unit, set[str]] = {}
         self.records: dict[tuple[Unit, str], Record] = {}
         self.depends_on: set[str] = set()
+        self.coverage: Coverage | None = None
         self.modules: dict[str, PythonModule] = {}
         """Workspace modules that the last execution of the script imported."""
 
@@ -54,7 +58,7 @@ class Memory:
         """Units took over an edited text without doing anything else than before: what is known of them holds."""
         units = {graft.unit for graft in grafts}
         for record in [*self.records.values(), *([self.script] if self.script is not None else [])]:
-            if any(unit in units for _, unit, _ in record.gaps):
+            if any(unit in units for _, unit, _, _ in record.gaps):
                 record.gaps = remap(record.gaps, grafts)
             if record is self.script or record.units & units:
                 record.cards = None

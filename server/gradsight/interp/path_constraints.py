@@ -6,7 +6,9 @@ of `n > 3` goes the way of `n >= 2` too, and never that of `n == 1`: the answers
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
+
+from gradsight.model.values import Value
 
 LESS, MORE, EQUAL, WITHIN, IDENTICAL, TRUTH = "<", ">", "==", "in", "is", "truth"
 LENGTH = "len"
@@ -25,11 +27,13 @@ RESIZES = FILLS | {
     "setdefault",
 }
 """Methods after which an unknown container is longer, or has another length."""
-Question = tuple[str, Any, Any]
-"""The kind of question, the value it is about, and the constant (or the constants) it is held against."""
 
 
-class Assumed:
+Constants = Value | tuple[Value, ...]
+"""One constant, or those that a value may be among."""
+
+
+class PathConstraints:
     """The answers that a path has given about one value, as limits, remaining options and excluded constants."""
 
     __slots__ = (
@@ -46,7 +50,7 @@ class Assumed:
         "whole",
     )
 
-    def __init__(self, value: Any, numeric: bool, whole: bool) -> None:
+    def __init__(self, value: Value, numeric: bool, whole: bool) -> None:
         self.value = value
         self.numeric = numeric
         self.whole = whole
@@ -61,7 +65,7 @@ class Assumed:
         self.origin: Any = None
         """The decision that said the latest of it."""
 
-    def answer(self, kind: str, constant: Any) -> bool | None:
+    def answer(self, kind: str, constant: Constants) -> bool | None:
         """What the assumptions so far imply, or None."""
         if self.options is not None:
             outcomes = {evaluate(kind, option, constant) for option in self.options}
@@ -71,7 +75,7 @@ class Assumed:
         if kind == IDENTICAL:
             return False if self.equals(constant) is False else None
         if kind == WITHIN:
-            outcomes = {self.equals(option) for option in constant}
+            outcomes = {self.equals(option) for option in among(constant)}
             return True if True in outcomes else False if outcomes <= {False} else None
         if kind == TRUTH:
             return self.is_true()
@@ -82,7 +86,7 @@ class Assumed:
             return evaluate(kind, 0, constant)
         return self.is_below(constant) if kind == LESS else self.is_above(constant)
 
-    def equals(self, constant: Any) -> bool | None:
+    def equals(self, constant: Constants) -> bool | None:
         if constant in self.excluded:
             return False
         if self.truth is not None and bool(constant) is not self.truth:
@@ -114,10 +118,10 @@ class Assumed:
             return True
         return False if self.equals(0) else None
 
-    def assume(self, kind: str, constant: Any, outcome: bool) -> None:
+    def assume(self, kind: str, constant: Constants, outcome: bool) -> None:
         """The path goes this way from here on."""
         if self.options is None and outcome and kind in (EQUAL, IDENTICAL, WITHIN):
-            options = list(constant) if kind == WITHIN else [constant]
+            options = among(constant) if kind == WITHIN else [constant]
             self.options = [option for option in options if self.equals(option) is not False]
         elif self.options is not None:
             self.options = [
@@ -128,7 +132,7 @@ class Assumed:
         elif kind == EQUAL or (kind == IDENTICAL and constant is None):
             self.exclude(constant)
         elif kind == WITHIN:
-            for option in constant:
+            for option in among(constant):
                 self.exclude(option)
         elif kind in (LESS, MORE) and is_number(constant):
             if (kind == LESS) is outcome:
@@ -136,7 +140,7 @@ class Assumed:
             else:
                 self.raise_low(constant, is_open=outcome)
 
-    def exclude(self, constant: Any) -> None:
+    def exclude(self, constant: Constants) -> None:
         self.excluded.append(constant)
         if self.low is not None:
             self.raise_low(self.low, self.low_open)
@@ -163,23 +167,28 @@ class Assumed:
         self.high_open = self.high_open or self.high in self.excluded
 
 
-def is_number(constant: Any) -> bool:
+def among(constants: Constants) -> list[Value]:
+    """The constants of a question about membership."""
+    return list(constants) if isinstance(constants, tuple) else [constants]
+
+
+def is_number(constant: Constants) -> TypeGuard[float]:
     """A constant that stands on the number line; infinities and `nan` do not."""
     return isinstance(constant, (int, float)) and abs(constant) < 1e300
 
 
-def same(first: Any, second: Any) -> bool:
+def same(first: Value, second: Constants) -> bool:
     return bool(first == second)
 
 
-def evaluate(kind: str, value: Any, constant: Any) -> bool | None:
+def evaluate(kind: str, value: Value, constant: Constants) -> bool | None:
     """The answer for a value that is known."""
     if kind == EQUAL:
         return same(value, constant)
     if kind == IDENTICAL:
         return value is constant if same(value, constant) else False
     if kind == WITHIN:
-        return any(same(value, option) for option in constant)
+        return any(same(value, option) for option in among(constant))
     if kind == TRUTH:
         return bool(value)
     if isinstance(value, (int, float)) and isinstance(constant, (int, float)):

@@ -15,9 +15,11 @@ from typing import Any, Protocol
 from gradsight.interp.lazy_imports import divide
 from gradsight.interp.library_places import place_for_user
 from gradsight.interp.parsing import parse_text
-from gradsight.interp.path_constraints import FILLS, LENGTH, MORE, TRUTH, Assumed, Question
+from gradsight.interp.path_constraints import FILLS, LENGTH, MORE, TRUTH, PathConstraints
 from gradsight.interp.syntax import remembered
 from gradsight.model.events import Event
+from gradsight.model.library_objects import Optimizer
+from gradsight.model.report import GapKind
 from gradsight.model.sites import Frame, Numbering, Site, Unit
 from gradsight.model.source import Source
 from gradsight.model.tensors import Maybe, Tensor
@@ -32,12 +34,13 @@ from gradsight.model.values import (
     Native,
     Negated,
     Number,
-    Opaque,
     PythonModule,
+    Question,
     Scope,
     Seq,
     Stream,
     Unknown,
+    Value,
     is_constant,
 )
 from gradsight.ops.table import Table
@@ -59,7 +62,7 @@ class Unwanted(Exception):
 class RaisedError(Exception):
     """The analysed program raised; `value` is what it raised."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Value) -> None:
         super().__init__()
         self.value = value
 
@@ -69,7 +72,7 @@ class Decision:
 
     __slots__ = ("choice", "key", "later", "node", "outcome")
 
-    def __init__(self, key: Any, choice: bool, node: ast.AST, outcome: bool) -> None:
+    def __init__(self, key: Value, choice: bool, node: ast.AST, outcome: bool) -> None:
         self.key = key
         self.choice = choice
         self.node = node
@@ -82,7 +85,7 @@ class Decision:
 class Gathering(Protocol):
     """What the listeners of an entry's paths claim, put together."""
 
-    def add(self, listener: Any, arms: set[Arm]) -> None:
+    def add(self, listener: Listener, arms: set[Arm]) -> None:
         """One more path was executed; `arms` are the branches that it took."""
 
     def conclusions(self) -> list[Event]:
@@ -115,6 +118,8 @@ class Program:
         self.machine_facts: dict[str, Unknown] = {}
         self.depends_on: set[str] = set()
         self.import_budget = IMPORT_BUDGET
+        self.has_library: dict[str, str] = {}
+        """By the name of a package: its folder, if the workspace holds a library that there is a model of; else empty."""
         self.parsed: dict[str, list[Unit]] = {}
         self.divisions: dict[str, tuple[list[Unit], dict[str, list[Unit]]]] = {}
 
@@ -162,7 +167,7 @@ class Deaf:
     def finish(self) -> None:
         """There is nothing to look back at."""
 
-    def add(self, listener: Any, arms: Any) -> None:
+    def add(self, listener: Listener, arms: set[Arm]) -> None:
         """There is nothing to put together."""
 
     def conclusions(self) -> list[Event]:
@@ -182,14 +187,17 @@ class PathState:
         self.decided: dict[Any, bool] = {}
         self.branches: dict[Any, tuple[int, bool]] = {}
         """For undecided conditions that may hold in many rounds: the branch, and the way that was taken."""
-        self.assumed: dict[int, Assumed] = {}
+        self.assumed: dict[int, PathConstraints] = {}
         """What the decisions say about the values they asked about."""
         self.flags: dict[str, Unknown] = {}
         """Names of libraries that were asked for their truth: each is the same throughout a path."""
         self.last_choice: dict[int, bool] = {}
         self.visited: set[int] = set()
         self.covered: set[tuple[int, bool]] = set()
-        self.budget = budget
+        self.budget = self.making_budget = budget
+        """Syntax nodes that this path may cost, and those of them that may make the object it is about."""
+        self.tries = 0
+        """How many `try` blocks, which may handle an error, are being executed."""
         self.tick = 0
         self.grad_mode = True
         self.inference = False
@@ -202,20 +210,24 @@ class PathState:
         self.frame: Frame = None  # type: ignore[assignment]
         self.context = "script"
         self.executed: set[ast.AST] = set()
-        self.optimizers: list[Opaque] = []
+        self.optimizers: list[Optimizer] = []
         self.leaves: list[Tensor] = []
         self.backwards: list[Any] = []
         self.log: list[Any] = []
         self.modules_made: list[Any] = []
         self.node: ast.AST = ast.Pass()
         self.ended_early = False
+        self.ended_at: Site | None = None
+        """Where the budget was spent."""
+        self.has_optional_arguments = self.leaves_out_optional = False
+        """Whether the entry has arguments that default to None, and whether they are None on this path."""
         self.kept_alive: list[Any] = []
-        self.gaps: dict[tuple[str, Unit, int], int] = {}
+        self.gaps: dict[tuple[str, Unit, int, GapKind], int] = {}
         self.asked: set[str] = set()
         """The global names that this path looked up."""
         self.isolated = False
         """Whether values of the module are copied before use, so that entries cannot disturb each other."""
-        self.private: dict[tuple[int, str], Any] = {}
+        self.private: dict[tuple[int, str], Value] = {}
         self.arms: set[Arm] = set()
         """The branches that were taken."""
         self.waiting: set[Arm] = set()
@@ -258,7 +270,7 @@ class PathState:
         elif not assumption and not self.premises:
             raise RaisedError(Unknown("what torch raises"))
 
-    def gap(self, reason: str, node: ast.AST | None = None) -> Unknown:
+    def gap(self, reason: str, node: ast.AST | None = None, kind: GapKind = "unknown") -> Unknown:
         """Not knowing, with its reason, counted."""
         unit = self.frame.unit
         line = int(getattr(node if node is not None else self.node, "lineno", 0))
@@ -269,7 +281,7 @@ class PathState:
             place = self.site(node)
             reason = f"model of {unit.library}, line {line + unit.offset}: {reason}"
             unit, line = place.unit, int(getattr(place.node, "lineno", 0))
-        key = (reason, unit, line)
+        key = (reason, unit, line, kind)
         self.gaps[key] = self.gaps.get(key, 0) + 1
         return Unknown(reason)
 
@@ -278,11 +290,12 @@ class PathState:
         self.budget -= amount
         if self.budget < 0:
             self.ended_early = True
+            self.ended_at = self.site()
             raise PathEnded
 
     # -- conditions --------------------------------------------------------------------------------------------------
 
-    def truth(self, value: Any) -> bool | None:
+    def truth(self, value: Value) -> bool | None:
         """The truth of a value, or None where it is not known."""
         if is_constant(value):
             return bool(value)
@@ -301,6 +314,9 @@ class PathState:
         if isinstance(value, AbsentGrad):
             return False
         if isinstance(value, Seq):
+            if value.kind == "set" and not value.exact:
+                # Of the difference of two sets nothing may be left.
+                return self.decided.get(id(value))
             if value.items:
                 return True
             return False if value.exact else None
@@ -326,7 +342,7 @@ class PathState:
             flag = self.flags[path] = Unknown(f"{path} of a library")
         return self.truth(flag)
 
-    def decide(self, value: Any, node: ast.AST, default: bool = True) -> bool:
+    def decide(self, value: Value, node: ast.AST, default: bool = True) -> bool:
         """The way this path goes at a condition; the same unknown is always decided the same way."""
         known = self.truth(value)
         if known is not None:
@@ -358,7 +374,7 @@ class PathState:
         self.learn(value, choice)
         return choice != negated
 
-    def learn(self, condition: Any, choice: bool) -> None:
+    def learn(self, condition: Value, choice: bool) -> None:
         """What a decision says about the value that its condition asks about."""
         if not isinstance(condition, (Unknown, Number)):
             return
@@ -373,13 +389,18 @@ class PathState:
             size.assume(MORE, 0, choice)
             size.origin = known.origin
 
-    def nothing_assumed(self, value: Unknown | Number) -> Assumed:
+    def is_assumed_none(self, value: Unknown) -> bool:
+        """Whether this path goes a way on which a value is None."""
+        known = self.assumed.get(id(value))
+        return known is not None and known.answer("is", None) is True
+
+    def nothing_assumed(self, value: Unknown | Number) -> PathConstraints:
         """A fresh account of a value; a length knows whether its container was found empty."""
         if isinstance(value, Number):
-            return Assumed(value, numeric=True, whole=False)
+            return PathConstraints(value, numeric=True, whole=False)
         if value.asks is None or value.asks[0] != LENGTH:
-            return Assumed(value, numeric=value.hint == "number", whole=False)
-        fresh = Assumed(value, numeric=True, whole=True)
+            return PathConstraints(value, numeric=value.hint == "number", whole=False)
+        fresh = PathConstraints(value, numeric=True, whole=True)
         container = value.asks[1]
         found = self.decided.get(id(container))
         if found is not None:
@@ -406,7 +427,7 @@ class PathState:
     def counted_from(self, first: int) -> Number:
         """An unknown whole number that is not below `first`, which is not below zero."""
         number = Number()
-        known = self.assumed[id(number)] = Assumed(number, numeric=True, whole=True)
+        known = self.assumed[id(number)] = PathConstraints(number, numeric=True, whole=True)
         known.low = first
         return number
 
@@ -422,7 +443,7 @@ class PathState:
             self.decided[id(container)] = method != "clear"
             self.kept_alive.append(container)
 
-    def guarded_by(self, value: Any) -> Any:
+    def guarded_by(self, value: Value) -> Value:
         """The decision a branch on `value` rests on, or None when its outcome is known by itself."""
         while isinstance(value, Negated):
             value = value.value
@@ -434,7 +455,7 @@ class PathState:
 
     # -- names -------------------------------------------------------------------------------------------------------
 
-    def lookup(self, name: str) -> Any:
+    def lookup(self, name: str) -> Value:
         """The value of a name, or an unknown with a reason."""
         raise PathEnded
 
@@ -468,20 +489,20 @@ def question_of(condition: Unknown | Number) -> Question:
     return asks if asks is not None and asks[0] != LENGTH else (TRUTH, condition, None)
 
 
-def size_of(value: Any) -> Any:
+def size_of(value: Unknown | Number) -> Unknown | None:
     """The length of an unknown value, if anybody asked for it."""
     return value.answers.get(LENGTH) if value.answers is not None else None
 
 
-def native(name: str) -> Any:
+def native(name: str) -> Callable[[Callable[..., Value]], Native]:
     """Decorator: a Python function of ours that stands for a library function."""
 
-    def wrap(function: Any) -> Native:
+    def wrap(function: Callable[..., Value]) -> Native:
         return Native(name, function)
 
     return wrap
 
 
-def assumption_of(flag: Any) -> str:
+def assumption_of(flag: Value | Maybe) -> str:
     """The sentence behind a `requires_grad`, empty when it is certain."""
     return flag.reason if isinstance(flag, Maybe) else ""

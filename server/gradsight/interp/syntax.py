@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from gradsight.model.sites import Frame
 from gradsight.model.values import External, Pending, PythonModule, Scope
 
+Node = TypeVar("Node", bound=ast.AST)
+Answer = TypeVar("Answer")
 BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
@@ -21,7 +23,7 @@ def statement_around(node: ast.AST, frame: Frame) -> ast.AST | None:
     return _descend(body, node)
 
 
-def _descend(body: list[Any], node: ast.AST) -> ast.AST | None:
+def _descend(body: list[ast.AST], node: ast.AST) -> ast.AST | None:
     line = getattr(node, "lineno", 0)
     for statement in body:
         last = getattr(statement, "end_lineno", None)
@@ -30,7 +32,7 @@ def _descend(body: list[Any], node: ast.AST) -> ast.AST | None:
         inner = [child for name in BODIES if isinstance(child := getattr(statement, name, None), list)]
         if not inner:
             if any(found is node for found in ast.walk(statement)):
-                return statement  # type: ignore[no-any-return]
+                return statement
             continue
         for block in inner:
             found = _descend(block, node)
@@ -83,15 +85,12 @@ def _names_read(node: ast.AST) -> frozenset[str]:
     )
 
 
-def remembered(node: ast.AST, question: str, answer: Callable[[Any], Any]) -> Any:
+def remembered(node: Node, question: str, answer: Callable[[Node], Answer]) -> Answer:
     """What only the syntax of a node decides: worked out once and kept with the node, as long as it lives."""
-    known = node.__dict__.get(question, MISSING_ANSWER)
-    if known is MISSING_ANSWER:
-        known = node.__dict__[question] = answer(node)
-    return known
-
-
-MISSING_ANSWER = object()
+    answers: dict[str, Answer] = node.__dict__
+    if question not in answers:
+        answers[question] = answer(node)
+    return answers[question]
 
 
 def own_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -231,3 +230,12 @@ def written_target(node: ast.AST, called_inside: bool, by_library: bool, scope: 
         return node.args[0] if node.args else node.func
     target = node.func.value
     return node.args[0] if node.args and names_library(target, scope) else target
+
+
+def calls_base_before(function: Any, node: ast.AST) -> bool:
+    """Whether a function calls the `__init__` of a base further up than a node, wherever that could be followed to."""
+    line = getattr(node, "lineno", 0)
+    return function is not None and any(
+        isinstance(inner, ast.Attribute) and inner.attr == "__init__" and inner.lineno < line
+        for inner in ast.walk(function.node)
+    )

@@ -8,11 +8,21 @@ from gradsight.model.source import Span
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Saved:
+class SavedBy:
     """An operator that keeps the tensor for backward, and where."""
 
     line: int
     op: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SeenFrom:
+    """What a name stands for where its function is called from this line; `records` is the grad mode there."""
+
+    line: int
+    is_leaf: bool
+    requires_grad: bool
+    records: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +43,31 @@ class TensorCard:
     grad_fn: str = ""
     made_line: int = 0
     view_of: str = ""
+    grad_of: str = ""
+    """The tensor whose `.grad` it is; it was made by the backward in `made_line`."""
     version: int | None = None
-    saved: tuple[Saved, ...] = ()
+    saved: tuple[SavedBy, ...] = ()
     writes: tuple[int, ...] = ()
     is_assigned: bool = False
     """The name is bound here: the place where a hint belongs."""
     doubt: str = ""
+    callers: tuple[SeenFrom, ...] = ()
+    """Where calls differ, and each place tells one thing: what it tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallCard:
+    """A call of an operator, as the engine executed it.
+
+    `span` is the name of the function, or what stands between the operands of a sign.  `cases` are the numbers of the cases
+    that calls at this place met in the table's entry `fact`; none where it could not be told.  `numbers` are the arguments that
+    were plain numbers.
+    """
+
+    span: Span
+    fact: str
+    cases: tuple[int, ...] = ()
+    numbers: tuple[str, ...] = ()
+
+
+Card = TensorCard | CallCard

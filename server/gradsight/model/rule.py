@@ -24,6 +24,7 @@ Witness = Callable[["RunTraces", Finding], bool]
 """Whether the traces of a run say something about a finding."""
 SameCause = Callable[[Finding, Finding], bool | None]
 """Whether a fault on another line is the one that a finding predicts; None leaves it to the trails of both."""
+LONGEST_NAME = 32
 TRAINING_CONTEXTS = ("forward", "loss", "evidence")
 
 
@@ -83,6 +84,31 @@ def text(event: Event, name: str, default: str = "it") -> str:
     """A name the event speaks of, as a string fit for a sentence."""
     value = event.names.get(name)
     return str(value) if value not in (None, "", False) else default
+
+
+def named(event: Event, name: str, default: str = "it") -> str:
+    """A piece of the user's code that the event speaks of, quoted for a sentence; a plain phrase where there is none."""
+    value = text(event, name, default)
+    return value if value == default else quoted(value)
+
+
+def quoted(code: str) -> str:
+    """Code in backticks, cut where it is too long to be taken in at once; a phrase of ours stays as it is."""
+    if code.startswith(("the ", "a ", "an ")):
+        return code
+    return f"`{code if len(code) <= LONGEST_NAME else code[: LONGEST_NAME - 1].rstrip('.') + '…'}`"
+
+
+def gradient_name(event: Event) -> str:
+    """`weight.grad`, or a phrase for the gradient of what has no name."""
+    target = text(event, "target", "")
+    return quoted(f"{target}.grad") if target and not target.startswith("the ") else "this gradient"
+
+
+def cut_name(event: Event) -> str:
+    """What takes a tensor out of the graph, as it is written: `detach()`, `.data`."""
+    op = text(event, "op")
+    return {"data": "`.data`", "detach": "`detach()`"}.get(op) or quoted(op)
 
 
 def make_finding(event: Event, code: str, name: str, message: str, severity: Severity) -> Finding:

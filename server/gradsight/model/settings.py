@@ -17,6 +17,8 @@ class Settings:
     severity: Mapping[str, Severity] = field(default_factory=dict, hash=False)
     hints: bool = False
     exclude: tuple[str, ...] = ()
+    per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    """Codes that are ignored in the files that a pattern matches."""
     max_megabytes: float = 2.0
     models: str = ""
     """The folder with the user's own models of libraries; none if empty."""

@@ -1,7 +1,7 @@
 """Text of others as it may be shown: nothing in it acts on a terminal, a log, or a page.
 
 File names, source lines and settings are chosen by whoever wrote the program.  What is shown of them to a person passes
-through here: `visible` for terminals and logs, `as_markdown` and `as_code` for hovers and pages.
+through here: `visible` for terminals and logs, `as_markdown`, `sentence_markdown` and `as_code` for hovers and pages.
 """
 
 from __future__ import annotations
@@ -32,6 +32,14 @@ def in_place(text: str) -> str:
 def as_markdown(text: str) -> str:
     """Markdown that reads as the text itself: no image, link, emphasis or HTML comes of it."""
     return _MARKS.sub(lambda found: f"\\{found.group()}", visible(text))
+
+
+def sentence_markdown(text: str) -> str:
+    """A sentence of ours in Markdown: what it quotes in backticks stays code, the rest reads as the text itself."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return as_markdown(text)
+    return "".join(as_code(part) if number % 2 else as_markdown(part) for number, part in enumerate(parts))
 
 
 def unescaped(markdown: str) -> str:

@@ -1,4 +1,5 @@
-"""Comments that silence a finding on their line: `# gradsight: ignore[GS101]` and `# noqa: GS101`."""
+"""Comments that silence findings: `# gradsight: ignore[GS101]` and `# noqa: GS101` on their line, and
+`# gradsight: ignore-file[GS101]` in the whole file."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from gradsight.model.finding import Finding
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source, Span
 
-OWN = re.compile(r"#\s*gradsight:\s*ignore(?:\[([^\]]*)\])?", re.IGNORECASE)
+OWN = re.compile(r"#\s*gradsight:\s*ignore(-file)?(?:\[([^\]]*)\])?", re.IGNORECASE)
 SHARED = re.compile(r"#\s*noqa:\s*((?:[A-Z]+[0-9]+[\s,]*)+)", re.IGNORECASE)
 # What every such comment has, whatever else it says: looked for in the whole text before its lines are looked at.
 _MENTION = re.compile(r"#[^\S\r\n]*(?:gradsight|noqa):", re.IGNORECASE)
@@ -24,6 +25,12 @@ class Suppression:
     codes: tuple[str, ...]
     span: Span
     own: bool
+    is_for_file: bool = False
+
+    def silences(self, finding: Finding) -> bool:
+        """Whether a finding of the same file is silenced."""
+        is_here = finding.span.line <= self.span.line <= finding.span.end_line
+        return (is_here or self.is_for_file) and self.covers(finding.code)
 
     def covers(self, code: str) -> bool:
         """Whether a finding with this code is silenced."""
@@ -45,8 +52,9 @@ def suppressions_in(source: Source) -> list[Suppression]:
         line = text[start:place]
         own = OWN.search(line)
         if own is not None:
-            codes = tuple(part.strip().upper() for part in (own.group(1) or "").split(",") if part.strip())
-            found.append(Suppression(codes, Span(number, own.start(), number, own.end()), True))
+            codes = tuple(part.strip().upper() for part in (own.group(2) or "").split(",") if part.strip())
+            span = Span(number, own.start(), number, own.end())
+            found.append(Suppression(codes, span, True, bool(own.group(1))))
         shared = SHARED.search(line)
         if shared is not None:
             codes = tuple(
@@ -77,8 +85,7 @@ def apply_suppressions(
     used: set[Suppression] = set()
     for finding in findings:
         cover = [
-            comment for comment in comments
-            if finding.span.line <= comment.span.line <= finding.span.end_line and comment.covers(finding.code)
+            comment for comment in comments if comment.silences(finding)
         ]  # fmt: skip
         if cover:
             used.update(cover)
@@ -93,4 +100,5 @@ def apply_suppressions(
 
 
 def _of(comment: Suppression) -> str:
-    return f": no {', '.join(comment.codes)} on this line" if comment.codes else " on this line"
+    where = "in this file" if comment.is_for_file else "on this line"
+    return f": no {', '.join(comment.codes)} {where}" if comment.codes else f" {where}"

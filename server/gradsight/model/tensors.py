@@ -12,7 +12,7 @@ Words
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradsight.model.sites import Numbering, Site
 
@@ -47,6 +47,32 @@ INTEGRAL = ("int", "bool")
 """Kinds of numbers that no gradient flows through."""
 IGNORANT = Maybe("a value that is not known here", weak=True)
 RequiresGrad = bool | Maybe
+Shape = tuple[int | None, ...] | None
+"""Sizes, None for an unknown one; None when nothing is known."""
+
+
+class Interval(NamedTuple):
+    """A part of one dimension; `from_end` means the one place that many before its end."""
+
+    start: int
+    stop: int | None
+    from_end: bool = False
+
+
+class Indexed(NamedTuple):
+    """What a basic index shows: an interval per dimension, None for all of it."""
+
+    intervals: tuple[Interval | None, ...]
+
+
+class PartOf(NamedTuple):
+    """One of several views that were made at once."""
+
+    number: int
+
+
+Region = Indexed | PartOf | None
+"""Which part of a memory a view shows; None where that is not known, or all of it."""
 
 
 def any_requires_grad(flags: list[RequiresGrad]) -> RequiresGrad:
@@ -63,11 +89,13 @@ def any_requires_grad(flags: list[RequiresGrad]) -> RequiresGrad:
 class Storage(Numbered):
     """Memory shared by a tensor and its aliases, with the log of writes to it."""
 
-    __slots__ = ("epoch", "stores", "writes", "zero")
+    __slots__ = ("content", "epoch", "stores", "writes", "zero")
 
     def __init__(self, numbering: Numbering) -> None:
         numbering.last = self.serial = numbering.last + 1
         self.epoch = 0
+        self.content: tuple[int, int] = (self.serial, 0)
+        """Equal for two memories of one size that are known to hold the same numbers."""
         self.zero = False
         """Whether every element is known to be zero."""
         self.stores: list[tuple[int, int, Site]] | None = None
@@ -90,12 +118,21 @@ class Write:
 
     `mode` is `graph` (recorded by autograd), `no_grad`, `silent` (no version bump: `.data`, NumPy, fused optimizers),
     `optimizer` (a step) or `accumulate` (backward adding into an existing `.grad`).
+    `change` is what is known of the new content: `none` (the old one), `scaled` by a positive number, `shifted` by numbers
+    that nothing learns through, or empty.
     """
 
-    __slots__ = ("counter", "epoch", "mode", "op", "region", "site", "tick", "version", "writer")
+    __slots__ = ("change", "counter", "epoch", "mode", "op", "region", "site", "tick", "version", "writer")
 
     def __init__(
-        self, site: Site, op: str, writer: Tensor, mode: str, counter: Counter, region: Any = None
+        self,
+        site: Site,
+        op: str,
+        writer: Tensor,
+        mode: str,
+        counter: Counter,
+        region: Region = None,
+        change: str = "",
     ) -> None:
         self.site = site
         self.op = op
@@ -105,6 +142,7 @@ class Write:
         self.version = counter.version
         self.epoch = writer.storage.epoch
         self.region = region
+        self.change = change
         self.tick = 0
 
 
@@ -135,7 +173,7 @@ class Saved:
     """
 
     __slots__ = (
-        "certain", "counter", "epoch", "label", "noticed", "region", "role", "storage", "tensor", "version",
+        "certain", "content", "counter", "epoch", "label", "noticed", "region", "role", "storage", "tensor", "version",
     )  # fmt: skip
 
     def __init__(self, tensor: Tensor, role: str, certain: bool, noticed: bool = True) -> None:
@@ -147,6 +185,7 @@ class Saved:
         self.storage = tensor.storage
         self.version = tensor.counter.version
         self.epoch = tensor.storage.epoch
+        self.content = tensor.storage.content
         self.region = tensor.region
         self.label = tensor.label
         if self.counter.kept is None:
@@ -222,6 +261,7 @@ class Tensor(Numbered):
         "region",
         "requires_grad",
         "retains_grad",
+        "rows_dense",
         "seen_rebases",
         "shape",
         "site",
@@ -241,7 +281,7 @@ class Tensor(Numbered):
         node: Node | None = None,
         requires_grad: RequiresGrad = False,
         dtype: str = "float",
-        shape: Any = None,
+        shape: Shape = None,
     ) -> None:
         numbering = site.frame.numbering
         numbering.last = self.serial = numbering.last + 1
@@ -254,13 +294,15 @@ class Tensor(Numbered):
         self.shape = shape
         self.label = ""
         self.dense = True
+        self.rows_dense = True
+        """Whether what lies along the last dimension is one run of memory, however the other dimensions are ordered."""
         self.twist = ""
         """Operators that reordered the dimensions of this view against its memory."""
         self.view_made_without_grad = False
         self.base: Tensor | None = None
         self.rebases = 0
         self.seen_rebases = 0
-        self.region: Any = None
+        self.region: Region = None
         self.one_of_many = ""
         self.overlapping = ""
         self.cuts: frozenset[Cut] = NO_CUTS
@@ -357,5 +399,6 @@ def is_mask(tensor: Tensor) -> bool:
 def views_made_by(view: Tensor) -> str:
     """How a view came about that autograd does not let anybody write."""
     if view.one_of_many.startswith("register_"):
-        return f"{view.one_of_many} makes the result a view here"
-    return f"{view.one_of_many} returns several views of one tensor here"
+        return f"`{view.one_of_many}` makes the result a view here"
+    maker = "iterating over it" if view.one_of_many.startswith("unbind (") else f"`{view.one_of_many}`"
+    return f"{maker} gives several views of one tensor here"

@@ -8,11 +8,12 @@ the same question gets the same answer on one path.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator
+from types import EllipsisType
+from typing import Any, TypeGuard
 
 from gradsight.model.sites import Site, Unit
-from gradsight.model.tensors import NO_CUTS, Cut, Node, Tensor
+from gradsight.model.tensors import NO_CUTS, Counter, Cut, Node, Shape, Tensor
 
 CONSTANTS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
 
@@ -21,7 +22,7 @@ class Unknown:
     """A value that is not known, and why.  `answers` keeps what was derived from it, so that it stays consistent."""
 
     __slots__ = (
-        "answers", "argument", "asks", "carries", "condition", "cuts", "given", "graph", "hint", "part_of", "plain", "reason",
+        "answers", "argument", "asks", "carries", "condition", "cuts", "given", "graph", "hint", "is_setting", "part_of", "plain", "reason",
         "tensor",
     )  # fmt: skip
 
@@ -29,7 +30,7 @@ class Unknown:
         self.reason = reason
         self.hint = hint
         """`number`, `bool`, `text`, `array`, or empty when even the kind is unknown."""
-        self.answers: dict[Any, Any] | None = None
+        self.answers: dict[Hashable, Any] | None = None
         self.cuts: frozenset[Cut] = NO_CUTS
         self.argument = ""
         self.condition: Unknown | Number | None = None
@@ -38,28 +39,30 @@ class Unknown:
         """Whether it may hold a graph of tensors that are known: it came from code that was given some."""
         self.tensor: Tensor | None = None
         """The tensor this unknown argument is taken for once torch functions are applied to it."""
-        self.asks: tuple[str, Any, Any] | None = None
+        self.asks: Question | None = None
         """For a condition: the question about another value that it is the answer to."""
         self.graph: Node | None = None
         """The graph that it brings along if it is a tensor: it came from code that was given tensors of one."""
         self.plain = False
         """If it is a tensor, it carries no graph: it came from a loader, or from code that was given none."""
-        self.given: tuple[Any, ...] = ()
+        self.is_setting = False
+        """It was read from settings, and brings no graph."""
+        self.given: tuple[Value, ...] = ()
         """The modules and parameters that the code which made it was given."""
         self.part_of: Layer | None = None
         """The stand-in for an unknown module that it is an attribute of."""
 
-    def derived(self, key: Any, reason: str, hint: str = "") -> Unknown:
+    def derived(self, key: Hashable, reason: str, hint: str = "") -> Unknown:
         """The same unknown for the same question."""
         answers = self.answers
         if answers is None:
             answers = self.answers = {}
-        answer = answers.get(key)
+        answer: Unknown | None = answers.get(key)
         if answer is None:
             answer = answers[key] = Unknown(reason, hint)
             answer.cuts = self.cuts
             answer.carries = self.carries
-            answer.graph, answer.plain = self.graph, self.plain
+            answer.graph, answer.plain, answer.is_setting = self.graph, self.plain, self.is_setting
             if self.argument and type(key) is tuple and key[0] == "item":
                 answer.argument = self.argument
         return answer
@@ -73,7 +76,7 @@ class Negated:
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Value) -> None:
         self.value = value
 
 
@@ -85,8 +88,8 @@ class Number:
     def __init__(self, cuts: frozenset[Cut] = NO_CUTS, kind: str = "number") -> None:
         self.cuts = cuts
         self.kind = kind
-        self.answers: dict[Any, Any] | None = None
-        self.shifted: tuple[Any, int] | None = None
+        self.answers: dict[Hashable, Any] | None = None
+        self.shifted: tuple[Unknown | Number, int] | None = None
         """The number that it is the sum of, and the constant that was added to that."""
 
     reason = "a number computed at run time"
@@ -97,19 +100,19 @@ class Version(Number):
 
     __slots__ = ("counters", "total")
 
-    def __init__(self, counters: tuple[Any, ...], total: int) -> None:
+    def __init__(self, counters: tuple[Counter, ...], total: int) -> None:
         super().__init__()
         self.counters = counters
         self.total = total
 
-    def plus(self, other: Any) -> Version | None:
+    def plus(self, other: Value) -> Version | None:
         """The sum with another such number, or with an int."""
         if isinstance(other, Version):
             both = sorted((*self.counters, *other.counters), key=id)
             return Version(tuple(both), self.total + other.total)
         return Version(self.counters, self.total + other) if isinstance(other, int) else None
 
-    def minus(self, other: Any) -> int | None:
+    def minus(self, other: Value) -> int | None:
         """How far it is from another; a constant below zero is below every number of writes."""
         if isinstance(other, Version):
             same = len(self.counters) == len(other.counters) and all(
@@ -117,12 +120,6 @@ class Version(Number):
             )
             return self.total - other.total if same else None
         return 1 if isinstance(other, int) and other < 0 else None
-
-
-def sum_of_versions(versions: list[Version]) -> Version:
-    """One number that changes when any of them does."""
-    counters = sorted((counter for version in versions for counter in version.counters), key=id)
-    return Version(tuple(counters), sum(version.total for version in versions))
 
 
 class AbsentGrad:
@@ -142,7 +139,7 @@ class Array:
     __slots__ = ("cuts", "shape", "tensor")
 
     def __init__(
-        self, tensor: Tensor | None = None, cuts: frozenset[Cut] = NO_CUTS, shape: Any = None
+        self, tensor: Tensor | None = None, cuts: frozenset[Cut] = NO_CUTS, shape: Shape = None
     ) -> None:
         self.tensor = tensor
         self.cuts = cuts
@@ -154,7 +151,7 @@ class Seq:
 
     __slots__ = ("exact", "fields", "items", "kind", "maxlen", "once", "partial", "site", "spent", "unlisted")
 
-    def __init__(self, kind: str, items: list[Any], exact: bool = True, site: Site | None = None) -> None:
+    def __init__(self, kind: str, items: list[Value], exact: bool = True, site: Site | None = None) -> None:
         self.kind = kind
         self.items = items
         self.exact = exact
@@ -176,13 +173,13 @@ class Mapping:
 
     __slots__ = ("behind", "exact", "items", "keys", "kind", "rest", "site")
 
-    def __init__(self, items: dict[Any, Any] | None = None, exact: bool = True, kind: str = "dict") -> None:
-        self.items: dict[Any, Any] = items if items is not None else {}
-        self.keys: dict[Any, Any] = {}
+    def __init__(self, items: dict[Any, Value] | None = None, exact: bool = True, kind: str = "dict") -> None:
+        self.items: dict[Any, Value] = items if items is not None else {}
+        self.keys: dict[Any, Value] = {}
         """For keys that are not constants: the key object itself."""
         self.exact = exact
         self.kind = kind
-        self.rest: list[Any] = []
+        self.rest: list[Value] = []
         self.site: Site | None = None
         self.behind: Any = None
         """The object whose attributes it holds, and how that keeps them; None for a dict of its own."""
@@ -193,7 +190,7 @@ class Slice:
 
     __slots__ = ("start", "step", "stop")
 
-    def __init__(self, start: Any, stop: Any, step: Any) -> None:
+    def __init__(self, start: Value, stop: Value, step: Value) -> None:
         self.start = start
         self.stop = stop
         self.step = step
@@ -204,7 +201,7 @@ class Stream:
 
     __slots__ = ("exact", "iterator", "site", "spent")
 
-    def __init__(self, iterator: Iterator[Any], exact: bool = True) -> None:
+    def __init__(self, iterator: Iterator[Value], exact: bool = True) -> None:
         self.iterator = iterator
         self.exact = exact
         self.site: Site | None = None
@@ -217,7 +214,7 @@ class Scope:
 
     __slots__ = ("names", "outer")
 
-    def __init__(self, names: dict[str, Any], outer: Scope | None) -> None:
+    def __init__(self, names: dict[str, Value], outer: Scope | None) -> None:
         self.names = names
         self.outer = outer
 
@@ -226,32 +223,17 @@ class Function:
     """A function of the analysed code, with its closure."""
 
     __slots__ = (
-        "attributes",
-        "binding",
-        "defaults",
-        "deleter",
-        "dispatch_on",
-        "keyword_defaults",
-        "most_remembered",
-        "name",
-        "node",
-        "overloads",
-        "owner",
-        "remembers",
-        "scope",
-        "setter",
-        "unit",
-        "wrappers",
-        "wraps_context",
-    )
+        "attributes", "binding", "decorates", "defaults", "deleter", "dispatch_on", "keyword_defaults", "most_remembered", "name",
+        "node", "nonlocals", "overloads", "owner", "remembers", "scope", "setter", "unit", "wrappers", "wraps_context", "yields",
+    )  # fmt: skip
 
     def __init__(
         self,
         node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda,
         scope: Scope,
         unit: Unit,
-        defaults: list[Any],
-        keyword_defaults: dict[str, Any],
+        defaults: list[Value],
+        keyword_defaults: dict[str, Value],
     ) -> None:
         self.node = node
         self.name = getattr(node, "name", "<lambda>")
@@ -262,20 +244,25 @@ class Function:
         self.owner: ClassValue | None = None
         self.binding = ""
         """`static`, `class`, `property`, `cached`, or empty for a plain function or method."""
-        self.wrappers: tuple[tuple[Any, Any], ...] = ()
+        self.wrappers: tuple[Wrapper, ...] = ()
         """Grad modes and other contexts that decorators put around each call, with the decorator's place."""
         self.wraps_context = False
         self.remembers = False
         """Whether a cache gives back an earlier result for equal arguments."""
         self.most_remembered: int | None = None
         """How many results the cache keeps, if that is bounded."""
-        self.setter: Any = None
-        self.deleter: Any = None
+        self.setter: Value = None
+        self.deleter: Value = None
         """The other pieces of a property."""
-        self.overloads: list[tuple[Any, Any]] | None = None
+        self.overloads: list[tuple[Value, Value]] | None = None
         """For a function that `singledispatch` chooses by type: types and functions."""
         self.dispatch_on = 0
-        self.attributes: dict[Any, Any] | None = None
+        self.yields: bool | None = None
+        """Whether it is a generator function; worked out with its first call, as is what it declares nonlocal."""
+        self.nonlocals: frozenset[str] = frozenset()
+        self.attributes: dict[str, Value] | None = None
+        self.decorates: Function | None = None
+        """The function that a decorator put this one in place of."""
 
     def copy(self) -> Function:
         """The same function, to be wrapped or marked without changing what other names stand for."""
@@ -290,6 +277,10 @@ class Function:
         copy.overloads = None
         return copy
 
+    def defined(self) -> Function:
+        """The function that the text binds to the name, without what decorators put around it."""
+        return self if self.decorates is None else self.decorates.defined()
+
     def pieces(self) -> list[Function]:
         """The function and, if it is a property, what sets and deletes it."""
         return [self, *(one for one in (self.setter, self.deleter) if isinstance(one, Function))]
@@ -300,7 +291,7 @@ class Method:
 
     __slots__ = ("function", "receiver")
 
-    def __init__(self, function: Any, receiver: Any) -> None:
+    def __init__(self, function: Function, receiver: Value) -> None:
         self.function = function
         self.receiver = receiver
 
@@ -316,7 +307,7 @@ class ClassValue:
         "bases", "fields", "has_fields", "intercepts", "kind", "name", "namespace", "node", "scope", "unit",
     )  # fmt: skip
 
-    def __init__(self, name: str, bases: list[Any], namespace: dict[str, Any], kind: str) -> None:
+    def __init__(self, name: str, bases: list[Value], namespace: dict[str, Value], kind: str) -> None:
         self.name = name
         self.bases = bases
         self.namespace = namespace
@@ -324,7 +315,7 @@ class ClassValue:
         self.node: ast.ClassDef | None = None
         self.unit: Unit | None = None
         self.scope: Scope | None = None
-        self.fields: list[tuple[str, Any]] = []
+        self.fields: list[tuple[str, Value]] = []
         self.has_fields = False
         """Whether `dataclass` writes its `__init__`, which sets the fields and calls that of no ancestor."""
         self.intercepts: frozenset[str] = frozenset()
@@ -337,9 +328,9 @@ class ClassValue:
         own = {name for name, value in self.namespace.items() if _intercepts(name, value)}
         self.intercepts = frozenset((inherited - self.namespace.keys()) | own)
 
-    def lineage(self) -> list[Any]:
+    def lineage(self) -> list[Value]:
         """The class and its ancestors, nearest first; a fair stand-in for the method resolution order."""
-        order: list[Any] = [self]
+        order: list[Value] = [self]
         for base in self.bases:
             if isinstance(base, ClassValue):
                 order.extend(ancestor for ancestor in base.lineage() if ancestor not in order)
@@ -347,7 +338,7 @@ class ClassValue:
                 order.append(base)
         return order
 
-    def find(self, name: str) -> tuple[Any, Any]:
+    def find(self, name: str) -> tuple[Value, ClassValue | None]:
         """The attribute and the class that defines it, or (MISSING, None)."""
         for ancestor in self.lineage():
             if isinstance(ancestor, ClassValue) and name in ancestor.namespace:
@@ -373,7 +364,7 @@ class ClassValue:
 ATTRIBUTE_HOOKS = {"__setattr__", "__getattribute__", "__delattr__"}
 
 
-def _intercepts(name: str, value: Any) -> bool:
+def _intercepts(name: str, value: Value) -> bool:
     if isinstance(value, Function):
         return value.binding == "property" or name in ATTRIBUTE_HOOKS
     return isinstance(value, Instance) and isinstance(value.cls.find("__set__")[0], Function)
@@ -386,7 +377,7 @@ class Instance:
 
     def __init__(self, cls: ClassValue, site: Site | None) -> None:
         self.cls = cls
-        self.attributes: dict[str, Any] = {}
+        self.attributes: dict[str, Value] = {}
         self.site = site
         self.open = cls.has_unknown_base()
         """True when attributes may exist that were not seen being set."""
@@ -402,13 +393,13 @@ class ModuleState:
     __slots__ = ("backward_hooks", "forward_hooks", "initialised", "pre_hooks", "registered", "training")
 
     def __init__(self) -> None:
-        self.training: Any = True
+        self.training: Value = True
         self.initialised = False
         self.registered: dict[str, str] = {}
         """Attribute name -> `parameter`, `buffer` or `module`."""
-        self.pre_hooks: list[Any] = []
-        self.forward_hooks: list[Any] = []
-        self.backward_hooks: list[Any] = []
+        self.pre_hooks: list[Value] = []
+        self.forward_hooks: list[Value] = []
+        self.backward_hooks: list[Value] = []
         """Those that see the gradients of the whole module."""
 
 
@@ -421,7 +412,7 @@ class Layer:
         self.name = name
         self.options = options
         self.site = site
-        self.attributes: dict[str, Any] = {}
+        self.attributes: dict[str, Value] = {}
         self.module = ModuleState()
         self.module.initialised = True
         self.escaped = False
@@ -450,7 +441,7 @@ class Bound:
 
     __slots__ = ("name", "receiver")
 
-    def __init__(self, receiver: Any, name: str) -> None:
+    def __init__(self, receiver: Value, name: str) -> None:
         self.receiver = receiver
         self.name = name
 
@@ -460,11 +451,13 @@ class Partial:
 
     __slots__ = ("args", "function", "kwargs", "site")
 
-    def __init__(self, function: Any, args: list[Any], kwargs: dict[str, Any], site: Any = None) -> None:
+    def __init__(
+        self, function: Value, args: list[Value], kwargs: dict[str, Value], site: Site | None = None
+    ) -> None:
         self.function = function
         self.args = args
         self.kwargs = kwargs
-        self.site: Site | None = site
+        self.site = site
 
 
 class Native:
@@ -472,7 +465,7 @@ class Native:
 
     __slots__ = ("call", "name")
 
-    def __init__(self, name: str, call: Callable[..., Any]) -> None:
+    def __init__(self, name: str, call: Callable[..., Value]) -> None:
         self.name = name
         self.call = call
 
@@ -482,12 +475,12 @@ class Super:
 
     __slots__ = ("owner", "receiver")
 
-    def __init__(self, owner: ClassValue, receiver: Any) -> None:
+    def __init__(self, owner: ClassValue, receiver: Value) -> None:
         self.owner = owner
         self.receiver = receiver
 
 
-class Names(dict[str, Any]):
+class Names(dict[str, "Value"]):
     """The namespace of an imported module; `waiting` are names whose statements nobody has needed yet."""
 
     __slots__ = ("module", "waiting")
@@ -523,15 +516,14 @@ class Pending:
 
 
 class Opaque:
-    """A library object that the machine models by kind: optimizer, scheduler, scaler, context manager, thread, ..."""
+    """A library object that the machine models; what it holds is told by its class."""
 
-    __slots__ = ("kind", "path", "site", "state")
-
-    def __init__(self, kind: str, path: str, site: Site | None) -> None:
-        self.kind = kind
+    def __init__(self, path: str, site: Site | None) -> None:
         self.path = path
         self.site = site
-        self.state: dict[str, Any] = {}
+        self.attributes: dict[str, Value] = {}
+        """What programs set on it, and what of its own they may read as it is."""
+        self.escaped = False
 
 
 class Missing:
@@ -546,34 +538,38 @@ class Missing:
 
 MISSING = Missing()
 
+Module = Instance | Layer
+"""An object with the parts of a module, if it is an `Instance` whose `module` is known."""
+Constant = None | bool | int | float | complex | str | bytes | EllipsisType
+"""What stands for itself."""
+Wrapper = tuple["Value", Site]
+"""What a decorator puts around each call, and where the decorator stands."""
+Leave = Callable[[], object]
+"""What to run when a context is left."""
+Question = tuple[str, Unknown | Number, "Value | tuple[Value, ...]"]
+"""The kind of question, the value it is about, and the constant (or the constants) it is held against."""
+Value = (
+    Constant | range | Tensor | Unknown | Negated | Number | AbsentGrad | Array | Seq | Mapping | Slice | Stream | Function
+    | Method | ClassValue | Instance | Layer | External | Bound | Partial | Native | Super | PythonModule | Pending | Opaque
+    | Missing
+)  # fmt: skip
+"""What an expression can have for its value."""
 
-def is_constant(value: Any) -> bool:
+
+def module_state(module: Module) -> ModuleState:
+    """What nn.Module adds to an object that is known to be a module."""
+    state = module.module
+    if state is None:
+        raise TypeError("an object without the parts of a module")
+    return state
+
+
+def is_constant(value: object) -> TypeGuard[Constant]:
     """Whether the value stands for itself."""
     return isinstance(value, CONSTANTS)
 
 
-def cuts_of(value: Any, depth: int = 0) -> frozenset[Cut]:
-    """The cuts that data in this value has passed."""
-    if isinstance(value, (Tensor, Unknown, Number, Array)):
-        return value.cuts
-    if depth < 3:
-        if isinstance(value, Seq):
-            return _union(value.items, depth)
-        if isinstance(value, Mapping):
-            return _union([*value.items.values(), *value.rest], depth)
-    return NO_CUTS
-
-
-def _union(values: list[Any], depth: int) -> frozenset[Cut]:
-    found = NO_CUTS
-    for value in values[:64]:
-        cuts = cuts_of(value, depth + 1)
-        if cuts:
-            found = found | cuts
-    return found
-
-
-def tensors_in(value: Any, depth: int = 0) -> list[Tensor]:
+def tensors_in(value: Value, depth: int = 0) -> list[Tensor]:
     """The tensors inside a value, containers included."""
     if isinstance(value, Tensor):
         return [value]

@@ -18,7 +18,7 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
+class TableCoverage:
     """All namespaces; `missing` lists the names without a fact by reason, `further` counts facts outside."""
 
     rooms: tuple[Room, ...]
@@ -27,7 +27,7 @@ class Coverage:
     percent: float
 
 
-def coverage_of(table: Table) -> Coverage:
+def coverage_of(table: Table) -> TableCoverage:
     """Count a table against the names that were public in the torch it was taken from."""
     without = table.missing()
     names_by_room: dict[str, list[str]] = {}
@@ -50,7 +50,7 @@ def coverage_of(table: Table) -> Coverage:
     for name, reason in without.items():
         reasons.setdefault(reason, []).append(name)
     total, known_total = sum(room.names for room in rooms), sum(room.known for room in rooms)
-    return Coverage(tuple(rooms), reasons, len(further), 100.0 * known_total / total if total else 0.0)
+    return TableCoverage(tuple(rooms), reasons, len(further), 100.0 * known_total / total if total else 0.0)
 
 
 def _room_of(name: str) -> str:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gradsight.interp.libraries.standard import Standard
 from gradsight.model.sites import Syntax
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import Copied, NonLeafCopied
-from gradsight.model.values import Instance, Layer, Mapping, ModuleState, Seq, Unknown
+from gradsight.model.values import Instance, Layer, Mapping, Module, ModuleState, Seq, Unknown, Value
 
 
 class Copying(Standard):
     """Copies of values."""
 
-    def copy_deep(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def copy_deep(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         self.path.tick += 1
         result = self.deep_copy(args[0], node, {}) if args else Unknown("deepcopy")
         self.path.tell(Copied(result, node))
         return result
 
-    def deep_copy(self, value: Any, node: Syntax, memo: dict[int, Any]) -> Any:
+    def deep_copy(self, value: Value, node: Syntax, memo: dict[int, Value]) -> Value:
         """Copies all the way down; a non-leaf tensor refuses."""
         if id(value) in memo:
             return memo[id(value)]
@@ -52,18 +50,20 @@ class Copying(Standard):
             mapping.rest = [self.deep_copy(item, node, memo) for item in value.rest]
             return mapping
         if isinstance(value, (Instance, Layer)):
+            clone: Module
             if isinstance(value, Instance):
-                clone: Any = Instance(value.cls, value.site)
+                clone = Instance(value.cls, value.site)
                 clone.open = value.open
-                clone.held = self.deep_copy(value.held, node, memo)
+                held = self.deep_copy(value.held, node, memo)
+                clone.held = held if isinstance(held, (Mapping, Seq)) else None
             else:
                 clone = Layer(value.name, dict(value.options), value.site)
             memo[id(value)] = clone
             if value.module is not None:
-                clone.module = ModuleState()
-                clone.module.training = value.module.training
-                clone.module.initialised = True
-                clone.module.registered = dict(value.module.registered)
+                state = clone.module = ModuleState()
+                state.training = value.module.training
+                state.initialised = True
+                state.registered = dict(value.module.registered)
                 self.path.modules_made.append(clone)
             clone.attributes = {
                 key: self.deep_copy(item, node, memo) for key, item in value.attributes.items()
@@ -71,7 +71,7 @@ class Copying(Standard):
             return clone
         return value
 
-    def copy_shallow(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def copy_shallow(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         value = args[0] if args else None
         if isinstance(value, Seq):
             return self.objects.sequence_method(value, "copy", [], {}, node)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gradsight.interp.libraries.torch_functions import TorchFunctions
+from gradsight.model.library_objects import Distribution
 from gradsight.model.sites import Syntax
-from gradsight.model.tensors import IGNORANT, Cut, Node, Tensor, any_requires_grad
-from gradsight.model.values import Bound, Opaque, Unknown, tensors_in
+from gradsight.model.tensors import IGNORANT, Cut, Node, Shape, Tensor, any_requires_grad
+from gradsight.model.values import Bound, Unknown, Value, tensors_in
 
 LOCATED = ("Normal", "Laplace", "Cauchy", "Gumbel")
 """Families whose entropy does not depend on where they lie."""
@@ -16,33 +15,34 @@ LOCATED = ("Normal", "Laplace", "Cauchy", "Gumbel")
 class Distributions(TorchFunctions):
     """Objects that hold parameter tensors and make tensors from them."""
 
-    def make_distribution(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def make_distribution(
+        self, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         if name == "kl_divergence":
-            if not all(isinstance(arg, Opaque) and arg.kind == "distribution" for arg in args):
+            known = [arg for arg in args if isinstance(arg, Distribution)]
+            if len(known) < len(args):
                 return self.nn.unknown_result("divergence of unknown distributions", args, kwargs, node)
-            held = [tensor for arg in args for tensor in arg.state.get("held", [])]
+            held = [tensor for arg in known for tensor in arg.held]
             return self.from_parameters("kl_divergence", held, None, node)
-        distribution = Opaque("distribution", name, self.path.site(node))
         given = [self.nn.assume_input(value) for value in [*args, *kwargs.values()]]
         held = [tensor for value in given for tensor in tensors_in(value)]
         for value in given:
-            if isinstance(value, Opaque) and value.kind == "distribution":
-                held += value.state.get("held", [])
+            if isinstance(value, Distribution):
+                held += value.held
             elif isinstance(value, Unknown) and not value.hint:
                 held.append(Tensor(self.path.site(node), requires_grad=IGNORANT))
-        distribution.state["held"] = held
-        distribution.state["named"] = dict(kwargs)
+        distribution = Distribution(name, self.path.site(node), held, dict(kwargs))
         spread = kwargs.get("scale", args[1] if len(args) > 1 else None)
-        distribution.state["spread"] = tensors_in(self.nn.assume_input(spread))
+        distribution.spread = tensors_in(self.nn.assume_input(spread))
         first = held[0] if held else None
         shape = first.shape if first is not None else None
         if name in ("Categorical",) and shape:
             shape = shape[:-1]
-        distribution.state["shape"] = shape
+        distribution.shape = shape
         return distribution
 
     def from_parameters(
-        self, op: str, held: list[Tensor], shape: Any, node: Syntax, extra: list[Tensor] | None = None
+        self, op: str, held: list[Tensor], shape: Shape, node: Syntax, extra: list[Tensor] | None = None
     ) -> Tensor:
         """A tensor computed from the parameters; the composite keeps tensors of its own."""
         site = self.path.site(node)
@@ -65,10 +65,10 @@ class Distributions(TorchFunctions):
         return result
 
     def distribution_method(
-        self, receiver: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
-    ) -> Any:
-        held = receiver.state.get("held", [])
-        shape = receiver.state.get("shape")
+        self, receiver: Distribution, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
+        held = receiver.held
+        shape = receiver.shape
         if name in ("sample", "sample_n"):
             site = self.path.site(node)
             result = Tensor(
@@ -87,18 +87,18 @@ class Distributions(TorchFunctions):
             if extra and extra[0].shape is not None and shape is None:
                 shape = None
             return self.from_parameters(name, held, shape, node, extra)
-        if name == "entropy" and receiver.path in LOCATED and receiver.state.get("spread"):
-            return self.from_parameters(name, receiver.state["spread"], shape, node)
+        if name == "entropy" and receiver.path in LOCATED and receiver.spread:
+            return self.from_parameters(name, receiver.spread, shape, node)
         if name in ("entropy", "perplexity"):
             return self.from_parameters(name, held, shape, node)
         if name in ("expand", "to_event"):
             return receiver
         return Unknown(f"{name} of a distribution")
 
-    def distribution_attribute(self, owner: Opaque, name: str, node: Syntax) -> Any:
+    def distribution_attribute(self, owner: Distribution, name: str, node: Syntax) -> Value:
         if name in ("probs", "logits", "mean", "loc", "scale", "variance", "stddev", "concentration"):
-            named = owner.state.get("named", {})
-            if isinstance(named.get(name), Tensor):
-                return named[name]
-            return self.from_parameters(name, owner.state.get("held", []), None, node)
+            parameter = owner.named.get(name)
+            if isinstance(parameter, Tensor):
+                return parameter
+            return self.from_parameters(name, owner.held, None, node)
         return Bound(owner, name)

@@ -10,7 +10,24 @@ from typing import Any
 
 from gradsight.interp.libraries.copying import Copying
 from gradsight.interp.path_constraints import RESIZES
-from gradsight.interp.path_state import RaisedError
+from gradsight.interp.path_state import PathState, RaisedError
+from gradsight.model.library_objects import (
+    AmbientContext,
+    BackgroundThread,
+    DataField,
+    DataLoader,
+    Dataset,
+    Distribution,
+    FunctionContext,
+    GlobalNames,
+    GradientScaler,
+    Optimizer,
+    RaisedObject,
+    Scheduler,
+    Suppress,
+    ThreadPool,
+)
+from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.sites import Syntax
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import AttributeInvented, Read
@@ -32,7 +49,7 @@ from gradsight.model.values import (
     Seq,
     Stream,
     Unknown,
-    cuts_of,
+    Value,
     is_constant,
 )
 
@@ -49,9 +66,14 @@ class Library(Copying):
 
     command_line: Unknown | None = None
 
+    def __init__(self, path: PathState) -> None:
+        super().__init__(path)
+        self.resolving: set[tuple[int, str]] = set()
+        """Imports that are being followed: by module and name."""
+
     # -- names -------------------------------------------------------------------------------------------------------
 
-    def global_name(self, name: str, node: Syntax) -> Any:
+    def global_name(self, name: str, node: Syntax) -> Value:
         if name == "__name__":
             return self.entry.module_name()
         if name == "__file__":
@@ -61,12 +83,13 @@ class Library(Copying):
             return found
         return self.path.gap(f"name {name} is not defined here", node)
 
-    def external_attribute(self, owner: External, name: str) -> Any:
+    def external_attribute(self, owner: External, name: str) -> Value:
         path = f"{owner.path}.{name}"
         if path in ("typing.TYPE_CHECKING", "TYPE_CHECKING"):
             return False
         if owner.path == "math" and name in ("pi", "e", "inf", "nan", "tau"):
-            return getattr(math, name)
+            constant: float = getattr(math, name)
+            return constant
         if path in ("numpy.pi", "torch.pi"):
             return math.pi
         if path in ("numpy.inf", "torch.inf"):
@@ -78,9 +101,18 @@ class Library(Copying):
             return self.command_line
         return External(SHORT_PATHS.get(path, path))
 
-    def resolve_import(self, pending: Pending, node: Syntax) -> Any:
+    def resolve_import(self, pending: Pending, node: Syntax) -> Value:
         """The value of a name imported from a workspace module, which is executed now if it was not before."""
-        return self.module_attribute(pending.module, pending.name)
+        key = (id(pending.module), pending.name)
+        if key in self.resolving:
+            return self.path.gap(
+                f"import of {pending.name} from {pending.module.name} in a circle", node, "import"
+            )
+        self.resolving.add(key)
+        try:
+            return self.module_attribute(pending.module, pending.name)
+        finally:
+            self.resolving.discard(key)
 
     def star_import(self, name: str) -> None:
         """`from name import *` of a library."""
@@ -95,7 +127,7 @@ class Library(Copying):
                 for extra in ("nn", "optim", "autograd", "tensor", "no_grad", "Tensor"):
                     self.path.frame.namespace.setdefault(extra, External(f"torch.{extra}"))
 
-    def module_attribute(self, module: PythonModule, name: str) -> Any:
+    def module_attribute(self, module: PythonModule, name: str) -> Value:
         self.entry.load_module(module)
         names = module.namespace
         if name not in names and name in names.waiting:
@@ -110,7 +142,7 @@ class Library(Copying):
 
     # -- calls -------------------------------------------------------------------------------------------------------
 
-    def call_external(self, path: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def call_external(self, path: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         if path.startswith("torch.") or path == "torch":
             return self.call_torch(path, args, kwargs, node)
         if path.startswith("builtins."):
@@ -119,7 +151,8 @@ class Library(Copying):
             return self.call_numpy(path, args, kwargs, node)
         action = STANDARD.get(path)
         if action is not None:
-            return attrgetter(action)(self)(args, kwargs, node)
+            result: Value = attrgetter(action)(self)(args, kwargs, node)
+            return result
         room, _, name = path.rpartition(".")
         if room == "math":
             return self.call_math(name, args, node)
@@ -139,18 +172,19 @@ class Library(Copying):
             return self.call_operator(name, args, kwargs, node)
         return self.nn.unknown_result(f"call of {path}", args, kwargs, node)
 
-    def call_math(self, name: str, args: list[Any], node: Syntax) -> Any:
+    def call_math(self, name: str, args: list[Value], node: Syntax) -> Value:
         if args and isinstance(args[0], Tensor):
             return self.autograd.number_from(args[0], f"math.{name}", node)
         if name in MATH and args and all(isinstance(arg, (int, float)) for arg in args):
             try:
-                return MATH[name](*args)
+                number: float = MATH[name](*args)
+                return number
             except (ValueError, OverflowError, TypeError):
                 return Number()
         cuts = frozenset(cut for arg in args for cut in cuts_of(arg))
         return Number(cuts)
 
-    def call_random(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def call_random(self, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         if name in ("choice",) and args:
             items, _ = self.objects.collect(args[0])
             return items[0] if items else Unknown("random choice")
@@ -164,7 +198,7 @@ class Library(Copying):
             return None
         return Number()
 
-    def make_namedtuple(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def make_namedtuple(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         name = args[0] if args and isinstance(args[0], str) else "Tuple"
         fields = args[1] if len(args) > 1 else kwargs.get("field_names")
         names: list[str] = []
@@ -179,22 +213,22 @@ class Library(Copying):
         cls.fields = [(field, values[i - first] if i >= first else MISSING) for i, field in enumerate(names)]
         return cls
 
-    def make_deque(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def make_deque(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         result = self.objects.make_sequence("deque", args[:1], node)
         limit = args[1] if len(args) > 1 else kwargs.get("maxlen")
         result.maxlen = limit if isinstance(limit, int) else None
         return result
 
-    def make_defaultdict(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def make_defaultdict(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         result = Mapping({}, True, "defaultdict")
         if args:
             result.keys["factory"] = args[0]
         return result
 
-    def make_partial(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def make_partial(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         return Partial(args[0], args[1:], kwargs, self.path.site(node)) if args else Unknown("partial")
 
-    def chain(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def chain(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Seq:
         items: list[Any] = []
         exact = True
         for arg in args:
@@ -203,13 +237,13 @@ class Library(Copying):
             exact = exact and complete
         return Seq("list", items, exact)
 
-    def chain_from(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def chain_from(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         items, exact = self.objects.collect(args[0]) if args else ([], True)
         result = self.chain(items, {}, node)
         result.exact = result.exact and exact
         return result
 
-    def product(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def product(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         columns = [self.objects.collect(arg) for arg in args]
         rows: list[list[Any]] = [[]]
         for items, _ in columns:
@@ -218,95 +252,86 @@ class Library(Copying):
             "list", [Seq("tuple", row) for row in rows], all(exact for _, exact in columns) and len(rows) < 64
         )
 
-    def count_up(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def count_up(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         start = args[0] if args else kwargs.get("start", 0)
         return Stream(
             iter(range(start, start + 1000)) if isinstance(start, int) else iter([Number()] * 4), True
         )
 
-    def cycle(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def cycle(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         items, _ = self.objects.collect(args[0]) if args else ([], True)
         return Stream(iter(items * 4), False)
 
-    def islice(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
-        bounds = list(args[1:])
-        if (
-            args
-            and isinstance(args[0], Stream)
-            and all(bound is None or isinstance(bound, int) for bound in bounds)
-        ):
+    def islice(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
+        bounds = [bound for bound in args[1:] if bound is None or isinstance(bound, int)]
+        known = len(bounds) == len(args) - 1
+        if known and isinstance(args[0], Stream):
             iterator, length = self.objects.iterate(args[0])
             return Stream(itertools.islice(iterator, *bounds), length is not None)
         items, exact = self.objects.collect(args[0]) if args else ([], True)
-        if all(bound is None or isinstance(bound, int) for bound in bounds):
+        if known:
             return Seq("list", items[slice(*bounds)], exact)
         return Seq("list", items, False)
 
-    def field(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
-        holder = Opaque("field", "dataclasses.field", self.path.site(node))
-        if "default_factory" in kwargs:
-            holder.state["factory"] = kwargs["default_factory"]
-        if "default" in kwargs:
-            holder.state["default"] = kwargs["default"]
-        return holder
+    def field(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
+        return DataField("dataclasses.field", self.path.site(node), kwargs)
 
-    def make_thread(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
-        thread = Opaque("thread", "threading.Thread", self.path.site(node))
-        thread.state.update(target=kwargs.get("target", args[1] if len(args) > 1 else None), args=kwargs.get("args"), kwargs=kwargs.get("kwargs"))  # fmt: skip
-        return thread
+    def make_thread(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
+        target = kwargs.get("target", args[1] if len(args) > 1 else None)
+        return BackgroundThread("threading.Thread", self.path.site(node), target, kwargs.get("args"))
 
-    def make_pool(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
-        pool = Opaque("pool", "ThreadPoolExecutor", self.path.site(node))
-        pool.state["threads"] = []
-        return pool
+    def make_pool(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
+        return ThreadPool("ThreadPoolExecutor", self.path.site(node))
 
-    def pool_method(self, pool: Opaque, name: str, args: list[Any], node: Syntax) -> Any:
+    def pool_method(self, pool: ThreadPool, name: str, args: list[Value], node: Syntax) -> Value:
         if name == "submit" and args:
-            future = Opaque("thread", "future", self.path.site(node))
-            pool.state["threads"].append(future)
+            future = BackgroundThread("future", self.path.site(node))
+            pool.threads.append(future)
             before, self.autograd.thread = self.autograd.thread, future
             try:
-                future.state["value"] = self.language.call(args[0], args[1:], {}, node)
+                future.value = self.language.call(args[0], args[1:], {}, node)
             finally:
                 self.autograd.thread = before
             return future
         if name == "shutdown":
-            for thread in pool.state["threads"]:
-                thread.state["joined"] = True
+            pool.join()
             return None
         if name == "map" and args:
             return self.objects.builtin_map(args, {}, node)
         return Unknown(f"{name} of a pool")
 
-    def wait_for(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def wait_for(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         items, _ = self.objects.collect(args[0]) if args else ([], True)
         for item in items:
-            if isinstance(item, Opaque):
-                item.state["joined"] = True
+            if isinstance(item, BackgroundThread):
+                item.joined = True
         return args[0] if args else None
 
-    def suppress(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
-        return Opaque("suppress", "contextlib.suppress", self.path.site(node))
+    def suppress(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
+        return Suppress("contextlib.suppress", self.path.site(node))
 
-    def null_context(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
-        return Opaque("ambient", "contextlib.nullcontext", self.path.site(node))
+    def null_context(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
+        return AmbientContext("contextlib.nullcontext", self.path.site(node))
 
-    def simple_namespace(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def simple_namespace(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         instance = Instance(ClassValue("SimpleNamespace", [], {}, "plain"), self.path.site(node))
         instance.attributes.update(kwargs)
         return instance
 
-    def exit_program(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
-        raise RaisedError(Opaque("exception", "SystemExit", self.path.site(node)))
+    def exit_program(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
+        raise RaisedError(RaisedObject("SystemExit", self.path.site(node)))
 
     # -- NumPy -------------------------------------------------------------------------------------------------------
 
-    def call_numpy(self, path: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def call_numpy(self, path: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         name = path.rpartition(".")[2]
+        if name == "seed":
+            return None
+        if name == "isscalar":
+            held = args and isinstance(args[0], (Tensor, Array))
+            return False if held else Unknown("whether a value is a number", "bool")
         cuts = frozenset(cut for arg in [*args, *kwargs.values()] for cut in cuts_of(arg))
         cuts |= self.autograd.made_an_array(name, args, node)
-        if name in ("seed",):
-            return None
         out = kwargs.get("out")
         if isinstance(out, Array):
             self.autograd.write_array(out, node, name)
@@ -322,15 +347,17 @@ class Library(Copying):
 
     # -- unknown values ----------------------------------------------------------------------------------------------
 
-    def call_unknown(self, function: Unknown, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
-        result: Any = self.nn.unknown_result("result of an unknown function", args, kwargs, node)
+    def call_unknown(
+        self, function: Unknown, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
+        result: Value = self.nn.unknown_result("result of an unknown function", args, kwargs, node)
         if isinstance(result, Unknown):
             result.carries = result.carries or function.carries
         return result
 
     def unknown_method(
-        self, receiver: Unknown, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
-    ) -> Any:
+        self, receiver: Unknown, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         if receiver.tensor is not None:
             return self.autograd.tensor_method(receiver.tensor, name, args, kwargs, node)
         if receiver.hint == "text":
@@ -344,7 +371,7 @@ class Library(Copying):
         self.protocol_of_unknown(receiver, name, args, kwargs, node)
         if name in RESIZES:
             self.path.resized(receiver, name)
-        result: Any = self.nn.unknown_result(
+        result: Value = self.nn.unknown_result(
             f"result of method {name} of an unknown value", args, kwargs, node
         )
         if not isinstance(result, Unknown):
@@ -356,7 +383,7 @@ class Library(Copying):
         return receiver if name in ("to", "cuda", "cpu", "eval", "train") else result
 
     def protocol_of_unknown(
-        self, receiver: Unknown, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
+        self, receiver: Unknown, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
     ) -> None:
         """step, zero_grad or backward of an unknown object: what is known about gradients may no longer hold."""
         # `accelerator.backward(loss)` and the like, and `loss.backward()` unless the loss is a bare argument.
@@ -365,86 +392,90 @@ class Library(Copying):
 
     # -- modelled objects --------------------------------------------------------------------------------------------
 
-    def opaque_attribute(self, owner: Opaque, name: str, node: Syntax) -> Any:
-        if owner.kind == "optimizer":
+    def opaque_attribute(self, owner: Opaque, name: str, node: Syntax) -> Value:
+        if isinstance(owner, Optimizer):
             return self.nn.optimizer_attribute(owner, name)
-        if owner.kind == "distribution":
+        if isinstance(owner, Distribution):
             return self.distribution_attribute(owner, name, node)
-        if name in owner.state and not name.startswith("<"):
-            return owner.state[name]
-        if owner.kind == "ctx":
+        if name in owner.attributes:
+            return owner.attributes[name]
+        if isinstance(owner, FunctionContext):
             return self.context_attribute(owner, name)
-        if owner.kind == "globals":
+        if isinstance(owner, GlobalNames):
             return self.objects.read_global(name, node)
         return Bound(owner, name)
 
-    def set_opaque_attribute(self, owner: Opaque, name: str, value: Any, node: Syntax) -> None:
-        if owner.kind == "ctx":
+    def set_opaque_attribute(self, owner: Opaque, name: str, value: Value, node: Syntax) -> None:
+        if isinstance(owner, FunctionContext):
             self.set_context_attribute(owner, name, value, node)
             return
-        if owner.kind == "globals":
+        if isinstance(owner, GlobalNames):
             self.objects.write_global(name, value, node)
             return
-        owner.state[name] = value
-        if owner.kind == "optimizer" and name in ("lr", "learning_rate", "momentum", "weight_decay", "betas"):
+        owner.attributes[name] = value
+        if isinstance(owner, Optimizer) and name in (
+            "lr",
+            "learning_rate",
+            "momentum",
+            "weight_decay",
+            "betas",
+        ):
             self.path.tell(AttributeInvented(owner, name, self.path.site(node)))
 
-    def opaque_item(self, owner: Opaque, index: Any, node: Syntax) -> Any:
-        if owner.kind == "dataset" and owner.path == "TensorDataset":
+    def opaque_item(self, owner: Opaque, index: Value, node: Syntax) -> Value:
+        if isinstance(owner, Dataset) and owner.path == "TensorDataset":
             return Seq(
                 "tuple",
                 [
                     self.autograd.tensor_item(t, index, node) if isinstance(t, Tensor) else Unknown("item")
-                    for t in owner.state["args"]
+                    for t in owner.args
                 ],
             )
-        if owner.kind == "globals":
+        if isinstance(owner, GlobalNames):
             return self.objects.read_global(index, node)
         return Unknown(f"item of {owner.path}")
 
-    def set_opaque_item(self, owner: Opaque, index: Any, value: Any, node: Syntax) -> None:
-        if owner.kind == "globals":
+    def set_opaque_item(self, owner: Opaque, index: Value, value: Value, node: Syntax) -> None:
+        if isinstance(owner, GlobalNames):
             self.objects.write_global(index, value, node)
 
-    def iterate_opaque(self, value: Opaque, count: int) -> tuple[Iterator[Any], int | None]:
-        if value.kind == "loader":
+    def iterate_opaque(self, value: Opaque, count: int) -> tuple[Iterator[Value], int | None]:
+        if isinstance(value, DataLoader):
             return iter(self.loader_batches(value, count)), None
         return iter([Unknown(f"element of {value.path}") for _ in range(count)]), None
 
     def opaque_method(
-        self, receiver: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
-    ) -> Any:
-        kind = receiver.kind
-        if kind == "optimizer":
+        self, receiver: Opaque, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
+        if isinstance(receiver, Optimizer):
             return self.nn.optimizer_method(receiver, name, args, kwargs, node)
-        if kind == "scheduler":
+        if isinstance(receiver, Scheduler):
             return self.nn.scheduler_method(receiver, name, args, kwargs, node)
-        if kind == "scaler":
+        if isinstance(receiver, GradientScaler):
             return self.nn.scaler_method(receiver, name, args, kwargs, node)
-        if kind == "distribution":
+        if isinstance(receiver, Distribution):
             return self.distribution_method(receiver, name, args, kwargs, node)
-        if kind == "thread":
+        if isinstance(receiver, BackgroundThread):
             return self.thread_method(receiver, name, node)
-        if kind == "pool":
+        if isinstance(receiver, ThreadPool):
             return self.pool_method(receiver, name, args, node)
-        if kind == "globals":
+        if isinstance(receiver, GlobalNames):
             return self.objects.globals_method(name, args, kwargs, node)
-        if kind == "ctx":
+        if isinstance(receiver, FunctionContext):
             return self.context_method(receiver, name, args, kwargs, node)
         entered = self.language.context_by_hand(receiver, name, args, kwargs, node)
         if entered is not MISSING:
             return entered
-        if name in receiver.state:
-            return self.language.call(receiver.state[name], args, kwargs, node)
+        if name in receiver.attributes:
+            return self.language.call(receiver.attributes[name], args, kwargs, node)
         self.nn.escape(args, kwargs)
         return Unknown(f"{name} of {receiver.path}")
 
-    def thread_method(self, thread: Opaque, name: str, node: Syntax) -> Any:
+    def thread_method(self, thread: BackgroundThread, name: str, node: Syntax) -> Value:
         if name == "start":
             before, self.autograd.thread = self.autograd.thread, thread
             try:
-                arguments = thread.state.get("args")
-                target = thread.state.get("target")
+                arguments, target = thread.args, thread.target
                 if isinstance(target, (Function, Method, Bound, Partial)):
                     self.language.call(
                         target, list(arguments.items) if isinstance(arguments, Seq) else [], {}, node
@@ -452,9 +483,9 @@ class Library(Copying):
             finally:
                 self.autograd.thread = before
         elif name in ("join", "result", "exception"):
-            thread.state["joined"] = True
+            thread.joined = True
             if name == "result":
-                return thread.state.get("value")
+                return thread.value
         return None if name in ("start", "join") else Unknown(f"{name} of a thread")
 
 

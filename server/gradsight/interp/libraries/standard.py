@@ -3,39 +3,39 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from collections.abc import Iterator
 
 from gradsight.interp.libraries.custom_functions import CustomFunctions
 from gradsight.interp.python.expressions import ADD, BINARY
+from gradsight.model.library_objects import DecoratorMade
 from gradsight.model.sites import Syntax
 from gradsight.model.tensors import Tensor
-from gradsight.model.values import Function, Instance, Native, Opaque, Seq, Stream, Unknown
+from gradsight.model.values import Function, Instance, Native, Seq, Stream, Unknown, Value
 
 
 class Standard(CustomFunctions):
     """`functools`, `dataclasses` and `operator`."""
 
-    def wrapping_decorator(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def wrapping_decorator(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """`functools.wraps(function)`: a decorator that leaves what it decorates as it is."""
-        return Opaque("decorator", "", self.path.site(node))
+        return DecoratorMade("", self.path.site(node))
 
-    def dataclass_decorator(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def dataclass_decorator(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """`dataclass(frozen=True)`; without an `__init__` of its own making it leaves the class as it is."""
         path = "dataclasses.dataclass" if kwargs.get("init") is not False else ""
-        return Opaque("decorator", path, self.path.site(node))
+        return DecoratorMade(path, self.path.site(node))
 
-    def cache_decorator(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def cache_decorator(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """`lru_cache(maxsize=8)`, or `lru_cache(function)`: the function with a memory."""
         if args and isinstance(args[0], Function):
             made = args[0].copy()
             made.remembers = True
             return made
-        decorator = Opaque("decorator", "functools.lru_cache", self.path.site(node))
         most = args[0] if args else kwargs.get("maxsize", 128)
-        decorator.state["most"] = most if isinstance(most, int) else None
-        return decorator
+        bounded = most if isinstance(most, int) else None
+        return DecoratorMade("functools.lru_cache", self.path.site(node), bounded)
 
-    def cached_property(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def cached_property(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """`cached_property(function)`, called and not used as a decorator."""
         if not args or not isinstance(args[0], Function):
             return self.nn.unknown_result("a property of an unknown function", args, kwargs, node)
@@ -43,7 +43,7 @@ class Standard(CustomFunctions):
         made.binding = "cached"
         return made
 
-    def single_dispatch(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def single_dispatch(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """`singledispatch(function)`, called and not used as a decorator."""
         if not args or not isinstance(args[0], Function):
             return self.nn.unknown_result("overloads of an unknown function", args, kwargs, node)
@@ -51,7 +51,7 @@ class Standard(CustomFunctions):
         made.overloads = []
         return made
 
-    def make_context_manager(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def make_context_manager(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """`contextmanager(generator_function)`, called and not used as a decorator."""
         if not args or not isinstance(args[0], Function):
             return self.nn.unknown_result("a context manager of an unknown function", args, kwargs, node)
@@ -59,7 +59,7 @@ class Standard(CustomFunctions):
         manager.wraps_context = True
         return manager
 
-    def replace_fields(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def replace_fields(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """`dataclasses.replace(instance, field=value)`: a copy of the instance that holds the same objects otherwise."""
         if not args or not isinstance(args[0], Instance):
             return self.nn.unknown_result("copy of an unknown object", args, kwargs, node)
@@ -70,15 +70,15 @@ class Standard(CustomFunctions):
                 value.kept_at = self.path.site(node)
         return copy
 
-    def weak_reference(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def weak_reference(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """`weakref.ref(value)`: called, it gives the value back."""
         held = args[0] if args else None
         return Native("weakref.ref", lambda given, named, place: held)
 
-    def weak_proxy(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def weak_proxy(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         return args[0] if args else self.path.gap("proxy of nothing", node)
 
-    def method_caller(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def method_caller(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """`operator.methodcaller(name, …)`: a function that calls the method of its argument."""
         if not args or not isinstance(args[0], str):
             return self.nn.unknown_result("caller of an unknown method", args, kwargs, node)
@@ -90,19 +90,19 @@ class Standard(CustomFunctions):
             ),
         )
 
-    def repeat_value(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def repeat_value(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """`itertools.repeat(value[, times])`."""
         times = args[1] if len(args) > 1 else kwargs.get("times")
         if isinstance(times, int):
             return Stream(itertools.repeat(args[0], min(times, 64)), True)
         return Stream(itertools.repeat(args[0] if args else None), True)
 
-    def running_totals(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def running_totals(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """`itertools.accumulate(values, function, initial=…)`: each total is made when it is asked for."""
         iterator, length = self.objects.iterate(args[0]) if args else (iter(()), 0)
         function = args[1] if len(args) > 1 else kwargs.get("func")
 
-        def totals() -> Any:
+        def totals() -> Iterator[Value]:
             total = kwargs.get("initial")
             started = total is not None
             if started:
@@ -117,7 +117,7 @@ class Standard(CustomFunctions):
 
         return Stream(totals(), length is not None)
 
-    def call_reduce(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def call_reduce(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         if len(args) < 2:
             return Unknown("reduce")
         items, _ = self.objects.collect(args[1])
@@ -130,7 +130,7 @@ class Standard(CustomFunctions):
             total = self.language.call(args[0], [total, item], {}, node)
         return total
 
-    def call_operator(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def call_operator(self, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """`operator.add(a, b)`, and `operator.iadd(a, b)`, which writes into `a`."""
         for kind, (operator_name, _) in BINARY.items() if len(args) == 2 else ():
             if operator_name == name:

@@ -13,8 +13,16 @@ from gradsight.interp.tensors.modes import MODES, SAVING_CONTEXTS, SETTERS
 from gradsight.interp.tensors.modules import MODULE_METHODS
 from gradsight.interp.tensors.shapes import sizes_of
 from gradsight.model.events import Step
+from gradsight.model.library_objects import (
+    AmbientContext,
+    DataLoader,
+    Dataset,
+    DecoratorMade,
+    SavedTensorHooks,
+)
+from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.sites import Syntax
-from gradsight.model.tensors import INTEGRAL, Cut, Maybe, Node, Tensor, any_requires_grad
+from gradsight.model.tensors import INTEGRAL, Cut, Maybe, Node, Shape, Tensor, any_requires_grad
 from gradsight.model.trace import Applied, Declared, Read
 from gradsight.model.values import (
     MISSING,
@@ -26,10 +34,9 @@ from gradsight.model.values import (
     Mapping,
     Method,
     Number,
-    Opaque,
     Seq,
     Unknown,
-    cuts_of,
+    Value,
     tensors_in,
 )
 from gradsight.ops.table import Table
@@ -56,14 +63,14 @@ KEEPS_NUMBERS = having("foreach-holds-nothing")
 """Where `_foreach_` keeps a number as a number, and its node can be gone through twice."""
 
 
-def is_tensor(value: Any) -> bool:
+def is_tensor(value: Value) -> bool:
     return isinstance(value, Tensor)
 
 
 class TorchFunctions(LibrariesFloor):
     """Calls of `torch.*`."""
 
-    def call_torch(self, path: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def call_torch(self, path: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         if path in MODES or path in SETTERS:
             return self.nn.call_mode(path, args, kwargs, node)
         if path.endswith(".__init__") and args and isinstance(args[0], Instance):
@@ -75,14 +82,24 @@ class TorchFunctions(LibrariesFloor):
                 return found
         special = TORCH_SPECIAL.get(path)
         if special is not None:
-            return attrgetter(special)(self)(args, kwargs, node)
+            result: Value = attrgetter(special)(self)(args, kwargs, node)
+            return result
         room, _, last = path.rpartition(".")
+        made = self.call_by_room(path, room, last, args, kwargs, node)
+        if made is not MISSING:
+            return made
+        return self.call_operator_of_torch(path, room, last, args, kwargs, node)
+
+    def call_by_room(
+        self, path: str, room: str, last: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
+        """What a module of torch makes of a call by its own rules; MISSING for plain operators."""
         if room == "torch":
             if last in SIZED_FACTORIES or last in RANGE_FACTORIES or last in LIKE_FACTORIES:
                 return self.factory(last, args, kwargs, node)
             if last in NOT_TENSORS:
                 return self.plain_function(last, args, kwargs, node)
-        if room == "torch.nn.Module" and last in MODULE_METHODS and isinstance((args or [None])[0], Instance):
+        if room == "torch.nn.Module" and last in MODULE_METHODS and args and isinstance(args[0], Instance):
             return self.nn.module_method(args[0], last, args[1:], kwargs, node)
         if room == "torch.nn" or room.startswith("torch.nn.modules"):
             if last[:1].isupper():
@@ -94,6 +111,12 @@ class TorchFunctions(LibrariesFloor):
                 ):
                     return self.nn.make_layer(name, args, kwargs, node)
                 return self.nn.unknown_result(f"no fact about {name}", args, kwargs, node)
+        return self.call_toolkit(path, room, last, args, kwargs, node)
+
+    def call_toolkit(
+        self, path: str, room: str, last: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
+        """Optimizers, distributions, transforms, contexts and data; MISSING for what is none of them."""
         if room == "torch.optim.lr_scheduler":
             return self.nn.make_scheduler(path, args, kwargs, node)
         if room.startswith("torch.optim") and last[:1].isupper():
@@ -107,15 +130,21 @@ class TorchFunctions(LibrariesFloor):
         if path.startswith(("torch.func.", "torch.autograd.functional.", "torch.vmap", "functorch.")):
             return self.transform(last, args, kwargs, node)
         if path in SAVING_CONTEXTS:
-            return Opaque("saved-hooks", path, self.path.site(node))
+            return SavedTensorHooks(path, self.path.site(node))
         if path.startswith(("torch.cuda.amp.", "torch.cpu.amp.", "torch.amp.", "torch.autocast")):
             if last == "GradScaler":
                 return self.nn.make_scaler(path, args, kwargs, node)
-            return Opaque("ambient", path, self.path.site(node))
+            return AmbientContext(path, self.path.site(node))
         if path.startswith("torch.utils.data."):
             return self.make_data(last, args, kwargs, node)
         if path.startswith("torch.nn.utils."):
             return self.nn_utility(last, args, kwargs, node)
+        return MISSING
+
+    def call_operator_of_torch(
+        self, path: str, room: str, last: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
+        """A function of torch by its fact; one without a fact or model is not known."""
         if last in MACHINE_FACTS:
             return self.path.program.machine_facts.setdefault(path, Unknown(f"{path} of the machine", "bool"))
         name = fact_name(path)
@@ -146,27 +175,31 @@ class TorchFunctions(LibrariesFloor):
         """The layer class that does what a function of nn.functional does, if its fact is told under that name only."""
         return layers_by_plain_name(self.path.table).get(name.replace("_", "").lower(), "")
 
-    def call_foreach(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def call_foreach(self, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """`torch._foreach_op(lists...)`: the operator on each position."""
         rows = [arg.items if isinstance(arg, Seq) else None for arg in args]
+        first = args[0]
+        if not isinstance(first, Seq):
+            return self.nn.unknown_result(f"torch._foreach_{name}", args, kwargs, node)
         results = []
-        for index in range(len(args[0].items)):
+        for index in range(len(first.items)):
             row = [
                 items[index] if items is not None and index < len(items) else arg
                 for items, arg in zip(rows, args)
             ]
             result = self.facts.apply_operator(f"Tensor.{name}", row, kwargs, node)
-            if name in KEEPS_NUMBERS and is_tensor(row[0]) and not any(map(is_tensor, row[1:])):
-                if row[0].node is not None:
-                    row[0].node.holds = "never"
+            target = row[0]
+            if name in KEEPS_NUMBERS and isinstance(target, Tensor) and not any(map(is_tensor, row[1:])):
+                if target.node is not None:
+                    target.node.holds = "never"
             results.append(result)
-        return None if name.endswith("_") else Seq("list", results, args[0].exact)
+        return None if name.endswith("_") else Seq("list", results, first.exact)
 
-    def plain_function(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def plain_function(self, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         if name == "compile" and args:
             return args[0]
         if name == "compile":
-            return Opaque("decorator", "torch.compile", self.path.site(node))
+            return DecoratorMade("torch.compile", self.path.site(node))
         if name == "is_tensor" and args:
             return (
                 isinstance(args[0], Tensor)
@@ -183,14 +216,14 @@ class TorchFunctions(LibrariesFloor):
         if name == "Size":
             return args[0] if args else Seq("tuple", [])
         if name == "Generator":
-            return Opaque("ambient", "torch.Generator", self.path.site(node))
+            return AmbientContext("torch.Generator", self.path.site(node))
         return Unknown(
             f"result of torch.{name}", "text" if name in ("device",) else "number" if name == "numel" else ""
         )
 
     # -- factories ---------------------------------------------------------------------------------------------------
 
-    def new_leaf(self, node: Syntax, kwargs: dict[str, Any], dtype: str, shape: Any) -> Tensor:
+    def new_leaf(self, node: Syntax, kwargs: dict[str, Value], dtype: str, shape: Shape) -> Tensor:
         site = self.path.site(node)
         wanted = kwargs.get("requires_grad", False)
         given = kwargs.get("dtype")
@@ -205,7 +238,7 @@ class TorchFunctions(LibrariesFloor):
             self.path.leaves.append(tensor)
         return tensor
 
-    def factory(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def factory(self, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         out = kwargs.get("out")
         if isinstance(out, Tensor):
             self.autograd.write_tensor(out, name, self.path.site(node), [], False)
@@ -231,10 +264,7 @@ class TorchFunctions(LibrariesFloor):
             steps = args[2] if len(args) > 2 else kwargs.get("steps", 100)
             shape = (steps if isinstance(steps, int) else None,)
         elif name == "arange" and args and all(isinstance(arg, (int, float)) for arg in args):
-            start, stop, step = (
-                (0, args[0], 1) if len(args) == 1 else (args[0], args[1], args[2] if len(args) > 2 else 1)
-            )
-            shape = (max(0, -int(-(stop - start) // step)),) if step else (None,)
+            shape = counted(args)
         else:
             shape = (None, None) if name in MATRIX_FACTORIES else (None,)
         dtype = "float"
@@ -255,20 +285,26 @@ class TorchFunctions(LibrariesFloor):
         result.storage.zero = name in ("zeros", "zeros_like")
         return result
 
-    def method_new_zeros(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def method_new_zeros(
+        self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         return self.new_leaf(node, kwargs, tensor.dtype, sizes_of(args) if args else None)
 
     method_new_ones = method_new_empty = method_new_zeros
 
-    def method_new_full(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def method_new_full(
+        self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         return self.new_leaf(node, kwargs, tensor.dtype, sizes_of(args[:1]) if args else None)
 
-    def method_new_tensor(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def method_new_tensor(
+        self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         result = self.make_tensor(args, kwargs, node)
         result.dtype = tensor.dtype if "dtype" not in kwargs else result.dtype
         return result
 
-    def make_tensor(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def make_tensor(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Tensor:
         """`torch.tensor(data)`: always a copy, never in the graph."""
         data = args[0] if args else kwargs.get("data")
         shape, dtype = literal_shape(data)
@@ -281,17 +317,24 @@ class TorchFunctions(LibrariesFloor):
         if isinstance(data, Tensor):
             shape, dtype = data.shape, data.dtype
         elif isinstance(data, Unknown):
-            inner = self.entry.assumed_tensor(data)
+            inner = None if self.is_rather_a_list(data) else self.entry.assumed_tensor(data)
             dtype = "?"
             if inner is not None:
                 cuts.add(Cut("copy", "torch.tensor", site, inner, self.path.tick))
         tensor = self.new_leaf(node, kwargs, dtype, shape)
-        tensor.cuts = frozenset(cuts)
+        if kwargs.get("dtype") is None or tensor.dtype not in ("int", "bool"):
+            tensor.cuts = frozenset(cuts)
         if kwargs.get("requires_grad") is True:
             self.path.tell(Declared(tensor, site))
         return tensor
 
-    def as_tensor(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def is_rather_a_list(self, data: Unknown) -> bool:
+        """In a forward: what an unknown function returned, and nobody has used as a tensor yet, is no tensor to be copied."""
+        return (
+            self.path.assuming and data.tensor is None and data.graph is not None and bool(data.graph.premise)
+        )
+
+    def as_tensor(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         data = args[0] if args else kwargs.get("data")
         if isinstance(data, Tensor):
             return self.autograd.method_to(data, [], {"dtype": kwargs.get("dtype")}, node)
@@ -299,7 +342,7 @@ class TorchFunctions(LibrariesFloor):
             return self.from_numpy([data], {}, node)
         return self.make_tensor(args, kwargs, node)
 
-    def from_numpy(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def from_numpy(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         array = args[0] if args else None
         site = self.path.site(node)
         if isinstance(array, Array):
@@ -315,18 +358,18 @@ class TorchFunctions(LibrariesFloor):
             array.tensor = tensor
         return tensor
 
-    def legacy_tensor(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def legacy_tensor(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """`torch.Tensor(...)`, `torch.FloatTensor(...)`: sizes or data."""
         if args and isinstance(args[0], (Seq, Array, Tensor)):
             return self.make_tensor(args[:1], {}, node)
         return self.new_leaf(node, {}, "float", sizes_of(args) if args else (0,))
 
-    def parameter(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def parameter(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         value = args[0] if args else kwargs.get("data")
         flag = args[1] if len(args) > 1 else kwargs.get("requires_grad", True)
         return self.nn.as_parameter(value, node, flag)
 
-    def variable(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def variable(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """The old `Variable(tensor, requires_grad)`: the same memory, a new leaf if the flag is given."""
         value = args[0] if args else kwargs.get("data")
         flag = args[1] if len(args) > 1 else kwargs.get("requires_grad")
@@ -338,10 +381,10 @@ class TorchFunctions(LibrariesFloor):
 
     # -- autograd ----------------------------------------------------------------------------------------------------
 
-    def autograd_grad(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def autograd_grad(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         return self.autograd.grad_call(args, kwargs, node)
 
-    def autograd_backward(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def autograd_backward(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         roots = args[0] if args else kwargs.get("tensors")
         losses = tensors_in(roots)
         if not losses or (isinstance(roots, Seq) and not roots.exact):
@@ -362,13 +405,13 @@ class TorchFunctions(LibrariesFloor):
             )
         return None
 
-    def transform(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def transform(self, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """torch.func and friends: not simulated; what goes in may be used in any way."""
         return self.nn.unknown_result(f"torch.func.{name}", args, kwargs, node)
 
     # -- utilities ---------------------------------------------------------------------------------------------------
 
-    def nn_utility(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def nn_utility(self, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         if name in ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"):
             site = self.path.site(node)
             listed = bool(args) and isinstance(args[0], (Seq, Tensor)) and not getattr(args[0], "once", False)
@@ -378,7 +421,8 @@ class TorchFunctions(LibrariesFloor):
             for tensor in parameters:
                 if isinstance(tensor.grad, Tensor):
                     self.autograd.write_tensor(tensor.grad, name, site, [], False, mode="no_grad")
-            self.nn.act("clip", parameters, site)
+            limit = args[1] if len(args) > 1 else kwargs.get("max_norm", kwargs.get("clip_value"))
+            self.nn.act("clip", Seq("list", list(parameters)), site, [limit])
             return Tensor(site, shape=())
         if name == "parameters_to_vector" and args:
             items = [item for item in self.objects.collect(args[0])[0] if isinstance(item, Tensor)]
@@ -398,7 +442,7 @@ class TorchFunctions(LibrariesFloor):
             return self.opaque_tensor_result(name, args, node)
         return self.nn.unknown_result(f"no model of torch.nn.utils.{name}", args, kwargs, node)
 
-    def opaque_tensor_result(self, name: str, args: list[Any], node: Syntax) -> Any:
+    def opaque_tensor_result(self, name: str, args: list[Value], node: Syntax) -> Value:
         site = self.path.site(node)
         inputs = [tensor for arg in args for tensor in tensors_in(arg)]
         flag = any_requires_grad([tensor.needs_grad() for tensor in inputs]) if self.path.grad_mode else False
@@ -414,7 +458,7 @@ class TorchFunctions(LibrariesFloor):
             return Seq("tuple", [result, Tensor(site, dtype="int")])
         return result
 
-    def initialise(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def initialise(self, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """`nn.init.*_`: writes under no_grad."""
         target = args[0] if args else kwargs.get("tensor")
         if isinstance(target, Tensor) and name.endswith("_"):
@@ -423,34 +467,28 @@ class TorchFunctions(LibrariesFloor):
                 self.autograd.overlap_written(target, name, self.path.site(node))
             self.autograd.write_tensor(target, name, self.path.site(node), [], False, mode="no_grad")
             return target
-        return Number() if name == "calculate_gain" else target
+        return target if name.endswith("_") else Number()
 
     # -- data --------------------------------------------------------------------------------------------------------
 
-    def make_data(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
-        holder = Opaque("dataset" if name != "DataLoader" else "loader", name, self.path.site(node))
-        holder.state["args"] = args
+    def make_data(self, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         if name == "random_split" and args:
             return Seq("list", [args[0], args[0]], False)
         if name == "DataLoader":
-            holder.state["dataset"] = args[0] if args else kwargs.get("dataset")
-            holder.state["collate"] = kwargs.get("collate_fn")
-        return holder
+            dataset = args[0] if args else kwargs.get("dataset")
+            return DataLoader(name, self.path.site(node), dataset, kwargs.get("collate_fn"))
+        return Dataset(name, self.path.site(node), args)
 
-    def loader_batches(self, loader: Opaque, count: int) -> list[Any]:
-        dataset = loader.state.get("dataset")
+    def loader_batches(self, loader: DataLoader, count: int) -> list[Value]:
+        dataset = loader.dataset
         site = loader.site
-        while (
-            isinstance(dataset, Opaque)
-            and dataset.path in ("Subset", "ConcatDataset")
-            and dataset.state["args"]
-        ):
-            dataset = dataset.state["args"][0]
-        if isinstance(dataset, Opaque) and dataset.path == "TensorDataset":
+        while isinstance(dataset, Dataset) and dataset.path in ("Subset", "ConcatDataset") and dataset.args:
+            dataset = dataset.args[0]
+        if isinstance(dataset, Dataset) and dataset.path == "TensorDataset":
             batches: list[Any] = []
             for _ in range(count):
                 row: list[Any] = []
-                for tensor in dataset.state["args"]:
+                for tensor in dataset.args:
                     if isinstance(tensor, Tensor):
                         part = Tensor(site or tensor.site, dtype=tensor.dtype)
                         part.shape = (None, *tensor.shape[1:]) if tensor.shape else None
@@ -459,7 +497,7 @@ class TorchFunctions(LibrariesFloor):
                         row.append(Unknown("batch of an unknown dataset"))
                 batches.append(Seq("list", row))
             return batches
-        if isinstance(dataset, Instance) and loader.state.get("collate") is None:
+        if isinstance(dataset, Instance) and loader.collate is None:
             getter, _ = dataset.cls.find("__getitem__")
             if isinstance(getter, Function):
                 return [
@@ -474,7 +512,7 @@ class TorchFunctions(LibrariesFloor):
         data.plain = True
         return data
 
-    def batched(self, sample: Any) -> Any:
+    def batched(self, sample: Value) -> Value:
         """A batch made of such samples."""
         if isinstance(sample, Tensor):
             result = Tensor(sample.site, dtype=sample.dtype)
@@ -490,7 +528,7 @@ class TorchFunctions(LibrariesFloor):
             return Tensor(self.path.site(), shape=(None,))
         return Unknown("batch of an unknown dataset")
 
-    def new_method(self, name: str) -> Any:
+    def new_method(self, name: str) -> Value:
         """What makes a tensor like the one it is called on: `new_zeros` and kin."""
         return getattr(self, f"method_{name}", None)
 
@@ -520,7 +558,15 @@ def fact_name(path: str) -> str:
     return inner if "." in inner else path
 
 
-def literal_shape(data: Any) -> tuple[Any, str]:
+def counted(args: list[Value]) -> Shape:
+    """The shape of `torch.arange(*args)`."""
+    bounds = [arg for arg in args if isinstance(arg, (int, float))]
+    start, stop = (0, bounds[0]) if len(bounds) == 1 else (bounds[0], bounds[1])
+    step = bounds[2] if len(bounds) > 2 else 1
+    return (max(0, -int(-(stop - start) // step)),) if step else (None,)
+
+
+def literal_shape(data: Value) -> tuple[Shape, str]:
     """Shape and dtype of `torch.tensor(data)` for numbers and nested sequences."""
     if isinstance(data, bool):
         return (), "bool"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from gradsight.interp.libraries.library import Library
@@ -13,8 +15,11 @@ from gradsight.model.values import (
     Instance,
     Layer,
     Mapping,
+    Module,
     Native,
     Seq,
+    Value,
+    module_state,
     tensors_in,
 )
 
@@ -27,7 +32,7 @@ BY_INPUT = {"vjp", "jvp", "jacobian", "hvp", "vhp", "linearize"}
 class Transforms(Library):
     """Modules and functions applied to other tensors than their own."""
 
-    def transform(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def transform(self, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         if name == "functional_call":
             return self.functional_call(args, kwargs, node)
         function = args[0] if args else kwargs.get("func")
@@ -42,14 +47,14 @@ class Transforms(Library):
             return self.mapped_function(function, given.get("in_dims", 0), given.get("out_dims", 0))
         return super().transform(name, args, kwargs, node)
 
-    def nn_utility(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def nn_utility(self, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         if name == "functional_call":
             return self.functional_call(args, kwargs, node)
         return super().nn_utility(name, args, kwargs, node)
 
     # -- modules with other tensors ----------------------------------------------------------------------------------
 
-    def functional_call(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def functional_call(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """`functional_call(module, tensors, args, kwargs)`: the module runs with these tensors in place of its own."""
         names = ("module", "parameter_and_buffer_dicts", "args", "kwargs")
         given = {**dict(zip(names, args)), **kwargs}
@@ -74,16 +79,18 @@ class Transforms(Library):
             for attributes, key, value in undo:
                 attributes[key] = value
 
-    def replace_tensors(self, module: Any, wanted: dict[Any, Any]) -> list[tuple[dict[str, Any], str, Any]]:
+    def replace_tensors(
+        self, module: Module, wanted: dict[Value, Value]
+    ) -> list[tuple[dict[str, Value], str, Value]]:
         """Put other tensors in the places of a module's own, tied places too; what was there, to be put back."""
         places = [
             (f"{prefix}.{key}" if prefix else key, inner.attributes, key)
             for prefix, inner in self.nn.modules_in(module)
-            for key, kind in inner.module.registered.items()
+            for key, kind in module_state(inner).registered.items()
             if kind != "module" and key in inner.attributes
         ]
         tied = {id(attributes[key]): wanted[name] for name, attributes, key in places if name in wanted}
-        undo = []
+        undo: list[tuple[dict[str, Value], str, Value]] = []
         for _, attributes, key in places:
             old = attributes[key]
             if isinstance(old, Tensor) and id(old) in tied:
@@ -94,20 +101,19 @@ class Transforms(Library):
 
     # -- functions of functions --------------------------------------------------------------------------------------
 
-    def mapped_function(self, function: Any, in_dims: Any, out_dims: Any) -> Any:
+    def mapped_function(self, function: Value, in_dims: Value, out_dims: Value) -> Value:
         """`torch.vmap(f)`: f on each slice; what it keeps and writes is as if it were applied to the whole."""
 
-        def run(inner: list[Any], named: dict[str, Any], place: Syntax) -> Any:
+        def run(inner: list[Value], named: dict[str, Value], place: Syntax) -> Value:
             dims = in_dims.items if isinstance(in_dims, Seq) else [in_dims] * len(inner)
             parts: list[Any] = []
             sizes: set[Any] = set()
             for arg, dim in zip(inner, [*dims, *[0] * len(inner)]):
-                parts.append(
-                    arg if dim is None else changed(arg, lambda given, dim=dim: self.row(given, dim))
-                )
+                parts.append(arg if dim is None else changed(arg, partial(self.row, dim=dim)))
                 if isinstance(arg, Tensor) and dim is not None:
-                    whole = isinstance(dim, int) and arg.shape is not None and dim < len(arg.shape)
-                    sizes.add(arg.shape[dim] if whole else None)
+                    shape = arg.shape
+                    whole = isinstance(dim, int) and shape is not None and dim < len(shape)
+                    sizes.add(shape[dim] if whole and shape is not None and isinstance(dim, int) else None)
             result = self.language.call(function, parts, named, place)
             for part, arg in zip(parts, inner):
                 if result is part and part is not arg:
@@ -116,30 +122,30 @@ class Transforms(Library):
             size = sizes.pop() if len(sizes) == 1 and out_dims == 0 else None
             for tensor in tensors_in(result):
                 if all(tensor is not given for arg in inner for given in tensors_in(arg)):
-                    known = tensor.shape is not None and size is not None
-                    tensor.shape = (size, *tensor.shape) if known else None
+                    shape = tensor.shape
+                    tensor.shape = (size, *shape) if shape is not None and size is not None else None
             return result
 
         return Native("torch.vmap", run)
 
-    def row(self, tensor: Tensor, dim: Any) -> Tensor:
+    def row(self, tensor: Tensor, dim: Value) -> Tensor:
         """What the function is given of a tensor that is mapped along a dimension; its gradient goes to the tensor."""
         shape = tensor.shape
-        known = shape is not None and isinstance(dim, int) and 0 <= dim < len(shape)
         part = Tensor(
             tensor.site, tensor.storage, tensor.counter, tensor.node, tensor.needs_grad(), tensor.dtype
         )
-        part.shape = (*shape[:dim], *shape[dim + 1 :]) if known else None
+        if shape is not None and isinstance(dim, int) and 0 <= dim < len(shape):
+            part.shape = (*shape[:dim], *shape[dim + 1 :])
         if tensor.node is None and part.requires_grad is not False:
             part.node = Node("argument", tensor.site, [tensor], part.requires_grad, self.path.tick)
         part.label, part.cuts, part.source = tensor.label, tensor.cuts, tensor
         part.base, part.seen_rebases = tensor.base, tensor.seen_rebases
         return part
 
-    def gradient_function(self, function: Any, has_aux: bool, made: Site) -> Any:
+    def gradient_function(self, function: Value, has_aux: bool, made: Site) -> Value:
         """`torch.func.grad(f)`: a function whose result is shaped like its first argument and stays in the graph."""
 
-        def run(inner: list[Any], named: dict[str, Any], place: Syntax) -> Any:
+        def run(inner: list[Value], named: dict[str, Value], place: Syntax) -> Value:
             first = inner[0] if inner else None
             if not tensors_in(first):
                 return self.nn.unknown_result("result of torch.func.grad", [function, *inner], named, place)
@@ -177,7 +183,9 @@ class Transforms(Library):
                 return grad
 
             gradients = changed(first, gradient)
-            return Seq("tuple", [gradients, *result.items[1:]]) if value is not result else gradients
+            if isinstance(result, Seq) and value is not result:
+                return Seq("tuple", [gradients, *result.items[1:]])
+            return gradients
 
         return Native("torch.func.grad", run)
 
@@ -199,7 +207,7 @@ class Transforms(Library):
         self.autograd.walk([start], value, self.path.site(place), value.cuts, "torch.func.grad", "")
 
 
-def changed(value: Any, change: Any, depth: int = 0) -> Any:
+def changed(value: Value, change: Callable[[Tensor], Tensor], depth: int = 0) -> Value:
     """The same structure with every tensor in it replaced."""
     if isinstance(value, Tensor):
         return change(value)
@@ -213,7 +221,7 @@ def changed(value: Any, change: Any, depth: int = 0) -> Any:
     return value
 
 
-def first_parameter(function: Any) -> str:
+def first_parameter(function: Value) -> str:
     """The name under which a function takes its first argument."""
     if isinstance(function, Function):
         syntax = function.node.args
@@ -221,12 +229,12 @@ def first_parameter(function: Any) -> str:
     return ""
 
 
-def positions(chosen: Any, all_inputs: bool) -> list[int] | None:
+def positions(chosen: Value, all_inputs: bool) -> list[int] | None:
     """The positions that are differentiated; None for all of them, empty where it cannot be told."""
     if all_inputs:
         return None
     if isinstance(chosen, int):
         return [chosen]
-    if isinstance(chosen, Seq) and all(isinstance(item, int) for item in chosen.items):
-        return list(chosen.items)
-    return []
+    listed = chosen.items if isinstance(chosen, Seq) else []
+    known = [item for item in listed if isinstance(item, int)]
+    return known if len(known) == len(listed) else []

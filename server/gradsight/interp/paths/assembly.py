@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Hashable, Iterable
 
 from gradsight.interp.path_state import PathState, Program
+from gradsight.interp.paths.distant_calls import DistantCalls
 from gradsight.interp.paths.entry import Entry
 from gradsight.interp.paths.evidence import (
     EvidenceAutograd,
-    EvidenceLibraries,
     EvidenceModules,
     EvidenceObjects,
 )
-from gradsight.interp.paths.unknown_graphs import UnknownGraphsLanguage
+from gradsight.interp.paths.library_evidence import EvidenceLibraries
 from gradsight.interp.python.loops import Loops
 from gradsight.interp.tensors.fact_selection import CaseSelection
 from gradsight.model.events import Step
+from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Node, Tensor
-from gradsight.model.values import Mapping, Opaque, PythonModule
+from gradsight.model.values import Function, Mapping, Module, PythonModule, Value
 
 
 class Machine(PathState):
     """One path through one entry: its state, and the floors that execute it."""
 
     loops_class: type[Loops] = Loops
-    language_class: type[UnknownGraphsLanguage] = UnknownGraphsLanguage
+    language_class: type[DistantCalls] = DistantCalls
     objects_class: type[EvidenceObjects] = EvidenceObjects
     facts_class: type[CaseSelection] = CaseSelection
     autograd_class: type[EvidenceAutograd] = EvidenceAutograd
@@ -94,28 +94,28 @@ class Machine(PathState):
     def outermost(self, inner: Site, outer: Site) -> Site:
         return self.autograd.outermost(inner, outer)
 
-    def parameters_of(self, optimizer: Opaque) -> list[Tensor]:
-        return self.nn.parameters_of(optimizer)
+    def parameters_of(self, optimizer: Optimizer) -> list[Tensor]:
+        return optimizer.parameters()
 
-    def ever_held_by(self, optimizer: Opaque) -> set[Tensor]:
-        return self.nn.ever_held_by(optimizer)
+    def ever_held_by(self, optimizer: Optimizer) -> set[Tensor]:
+        return optimizer.ever_held()
 
-    def groups_of(self, optimizer: Opaque) -> list[Mapping]:
-        return self.nn.groups_of(optimizer)
+    def groups_of(self, optimizer: Optimizer) -> list[Mapping]:
+        return optimizer.groups()
 
-    def knows_all_parameters(self, optimizer: Opaque) -> bool:
-        return self.nn.knows_all_parameters(optimizer)
+    def knows_all_parameters(self, optimizer: Optimizer) -> bool:
+        return optimizer.knows_all_parameters()
 
-    def tensors_of(self, module: Any, kind: str) -> Iterable[tuple[str, Tensor]]:
+    def tensors_of(self, module: Module, kind: str) -> Iterable[tuple[str, Tensor]]:
         return self.nn.tensors_of(module, kind)
 
-    def modules_in(self, module: Any) -> list[tuple[str, Any]]:
+    def modules_in(self, module: Module) -> list[tuple[str, Module]]:
         return self.nn.modules_in(module)
 
-    def mapping_key(self, key: Any) -> Any:
+    def mapping_key(self, key: Value) -> Hashable:
         return self.objects.mapping_key(key)
 
-    def mapping_item(self, owner: Mapping, index: Any) -> Any:
+    def mapping_item(self, owner: Mapping, index: Value) -> Value:
         return self.objects.mapping_item(owner, index)
 
     def escaped_between(self, tensors: set[Tensor], start: int, end: int) -> bool:
@@ -127,7 +127,7 @@ class Machine(PathState):
     def backward_passed_by(self) -> bool:
         return self.autograd.backward_passed_by()
 
-    def place_in(self, function: Any, node: ast.AST) -> Site:
+    def place_in(self, function: Function, node: ast.AST) -> Site:
         return self.entry.place_in(function, node)
 
     def finish(self) -> None:

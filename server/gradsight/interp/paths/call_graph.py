@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from gradsight.interp.paths.roles import BY_NAME, MODULE, deeds_of
+from gradsight.interp.paths.roles import BY_NAME, MODULE, deeds_of, key_of
 from gradsight.interp.python.loops import leaves_block
 from gradsight.interp.syntax import remembered
 
@@ -31,11 +31,15 @@ STEPS = frozenset({"backward", "zero_grad", "step", "manual_backward"})
 class Summary:
     """What one function does itself, and the names that it calls."""
 
-    __slots__ = ("calls", "reasons", "steps")
+    __slots__ = ("calls", "hands_over", "reasons", "steps")
 
-    def __init__(self, reasons: frozenset[str], calls: frozenset[str], steps: bool) -> None:
+    def __init__(
+        self, reasons: frozenset[str], calls: frozenset[str], steps: bool, hands_over: frozenset[str]
+    ) -> None:
         self.reasons = reasons
         self.calls = calls
+        self.hands_over = hands_over
+        """Names that it gives to others, who may call them: `fabric.launch(main)`."""
         self.steps = steps
         """Whether it differentiates or steps itself."""
 
@@ -49,6 +53,7 @@ def summary_of(function: ast.AST) -> Summary:
 def _summary_of(function: ast.AST) -> Summary:
     reasons: set[str] = set()
     calls: set[str] = set()
+    hands_over: set[str] = set()
     steps = False
     if makes_layers_oddly(function):
         reasons.add(REGISTER)
@@ -70,6 +75,7 @@ def _summary_of(function: ast.AST) -> Summary:
                 if name in ("append", "insert") and any(is_made(argument) for argument in node.args):
                     reasons.add(REGISTER)
                 steps = steps or name in STEPS
+            hands_over.update(key.rpartition(".")[2] for argument in node.args if (key := key_of(argument)))
             for keyword in node.keywords:
                 if keyword.arg in ("inplace", "out"):
                     reasons.add(WRITE)
@@ -82,7 +88,7 @@ def _summary_of(function: ast.AST) -> Summary:
                 reasons.add(WRITE)
         elif isinstance(node, ast.Name) and node.id in CUTTING:
             reasons.add(CUT)
-    return Summary(frozenset(reasons), frozenset(calls), steps)
+    return Summary(frozenset(reasons), frozenset(calls), steps, frozenset(hands_over))
 
 
 def makes_layers_oddly(function: ast.AST) -> bool:
@@ -144,12 +150,18 @@ class CallGraph:
         known = self._reasons.get(function)
         return known if known is not None else summary_of(function).reasons
 
+    def callers_do(self, method: str, name: str) -> bool:
+        """Whether a function that calls this name calls that method, too."""
+        functions = [function for named in self.by_name.values() for function in named]
+        return any({name, method} <= summary_of(function).calls for function in functions)
+
     def _propagated(self) -> dict[ast.AST, frozenset[str]]:
         """Reasons handed from each function to those that call its name, until nothing is new."""
         functions = [function for named in self.by_name.values() for function in named]
         callers: dict[str, list[ast.AST]] = {}
         for function in functions:
-            for name in summary_of(function).calls:
+            summary = summary_of(function)
+            for name in summary.calls | summary.hands_over:
                 if name in self.by_name:
                     callers.setdefault(name, []).append(function)
         reasons = {function: summary_of(function).reasons for function in functions}

@@ -15,7 +15,8 @@ from typing import Any
 
 from gradsight.interp.memory import Memory, Record, binders_of, names_bound, only_defines, rests_on
 from gradsight.interp.parsing import parse_text
-from gradsight.interp.path_state import PathEnded, Program, RaisedError, Unwanted
+from gradsight.interp.path_state import Decision, PathEnded, Program, RaisedError, Unwanted
+from gradsight.interp.paths.arguments import further_arguments, unknown_argument
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.call_graph import (
     REGISTER,
@@ -26,35 +27,28 @@ from gradsight.interp.paths.call_graph import (
     leads_somewhere,
     summary_of,
 )
+from gradsight.interp.paths.coverage import left_out, note_fault, note_spent_budget
 from gradsight.interp.paths.drivers import DRIVER_PATHS, called_by_library, driver_budget, driver_of
 from gradsight.interp.paths.entry_kinds import (
     functions_in,
     is_differentiable,
+    is_inference_name,
     is_loss_name,
     is_module_class,
     takes_tensors,
 )
-from gradsight.interp.paths.receivers import forget_state, unknown_roles
-from gradsight.interp.paths.roles import (
-    PLAIN_KINDS,
-    annotated_role,
-    annotation_text,
-    is_constant_name,
-    is_source_name,
-    is_tensor_annotation,
-)
+from gradsight.interp.paths.receivers import forget_state, make_receiver
 from gradsight.model.sites import Frame, Unit
 from gradsight.model.source import Source
-from gradsight.model.trace import ForwardReturned
+from gradsight.model.trace import ForwardReturned, MethodReturned
 from gradsight.model.values import (
     ClassValue,
     Function,
     Instance,
-    ModuleState,
     PythonModule,
     Scope,
     Seq,
-    Unknown,
+    Value,
 )
 
 SCRIPT_BUDGET = 40_000
@@ -65,9 +59,14 @@ ENTRY_BUDGET = 1_500
 ENTRY_PER_LINE = 30
 MAKING = 3
 """An `__init__` costs more than its lines tell: it makes the parts, too."""
+TRAINING = 3
+MAKING_SHARE = 2
+"""The part of an entry's budget that the object it is executed on may cost on each path."""
 FAIR_SHARES = 12
 """How many times its share of what is left an entry may spend."""
 MOST_PATHS = 10
+MOST_DETOURS = 6
+"""How many paths that end in an exception before anything is trained are made up for by others."""
 
 
 class Explorer:
@@ -97,6 +96,10 @@ class Explorer:
         """Functions that may still want a part of the shared budget."""
         self.differentiated: set[ast.AST] = set()
         """Functions whose results modules, losses or other such functions use."""
+        self.running: tuple[Unit, str] = (units[0], "")
+        """The entry that is explored: the unit it stands in, and its name; the script before any other."""
+        self.wanted: dict[ast.AST, bool] = {}
+        """Functions worth executing by themselves, and whether there was work left for it."""
 
     def run(self) -> list[Record]:
         """The records of all entries, in order."""
@@ -123,41 +126,47 @@ class Explorer:
             for function in functions:
                 self.give_up_if_unwanted(previous)
                 self.run_function(function, previous)
+        remainder, memory.coverage = left_out(self.units, self.executed, self.wanted, self.records)
+        self.keep(remainder)
         return self.records
 
     turn = 0
     """First what nothing calls and all forwards, then helpers that nobody has reached, last forwards that do nothing themselves."""
 
-    def turn_of(self, node: Any, is_called: bool, context: str) -> int:
+    def turn_of(self, node: ast.AST, is_called: bool, context: str) -> int:
         if context != "function" and not self.calls.reasons_for(node):
             return 3
         return 2 if is_called else 1
 
     def definitions(self) -> tuple[list[ClassValue], list[Function]]:
         """The classes and functions that the file binds to names."""
-        values = [value for value in self.namespace.values() if getattr(value, "unit", None) in self.alive]
+        values = list(self.namespace.values())
         return (
-            [value for value in values if isinstance(value, ClassValue)],
-            [value for value in values if isinstance(value, Function)],
+            [value for value in values if isinstance(value, ClassValue) and value.unit in self.alive],
+            [value for value in values if isinstance(value, Function) and value.defined().unit in self.alive],
         )
 
     def note_differentiated(self, classes: list[ClassValue], functions: list[Function]) -> None:
         """Find what is part of a forward or a loss, and all names that anything calls."""
-        start: list[ast.AST] = [one.node for one in functions if is_loss_name(one.name)]
+        defined = [one.defined() for one in functions if not is_inference_name(one.defined().name)]
+        start: list[ast.AST] = [one.node for one in defined if is_loss_name(one.name)]
         in_model_file = any(is_module_class(cls) for cls in classes)
         start += [
             one.node
-            for one in functions
+            for one in defined
             if applies_a_module(one.node) or (in_model_file and takes_tensors(one.node))
         ]
         for cls in classes:
             for member in cls.namespace.values():
-                if isinstance(member, Function) and is_differentiable(member, cls):
-                    start.append(member.node)
+                if isinstance(member, Function) and is_differentiable(member.defined(), cls):
+                    start.append(member.defined().node)
         reached = self.calls.reached_from(start)
         self.differentiated = {node for node in reached if not summary_of(node).steps}
         self.called_names = {
-            name for named in self.calls.by_name.values() for node in named for name in summary_of(node).calls
+            name
+            for named in self.calls.by_name.values()
+            for node in named
+            for name in summary_of(node).calls | summary_of(node).hands_over
         }
 
     called_names: set[str] = set()
@@ -170,7 +179,8 @@ class Explorer:
 
     def keep(self, record: Record) -> None:
         self.records.append(record)
-        self.executed |= record.executed
+        # What was not followed to its end is executed by itself, if it is worth it.
+        self.executed |= record.executed - record.unfinished
 
     # -- the script --------------------------------------------------------------------------------------------------
 
@@ -279,35 +289,55 @@ class Explorer:
         """Paths into arms that write, cut or train: these come first, and there may be more of them."""
         covered: set[tuple[int, bool, bool]] = set()
         together = self.program.audience.gather()
-        paths = 0
+        paths = detours = 0
+        has_optional = False
+        """Whether arguments may be left out: the second path is the one without them."""
         module = PythonModule("__main__", self.path)
         while budget > 0 and paths < (MOST_PATHS if wanted else most_paths):
-            if not wanted and not pending:
+            if not wanted and not pending and not (paths == 1 and has_optional):
                 break
-            script = (wanted or pending).pop(0)
+            leaves_out = paths == 1 and has_optional
+            script = [] if leaves_out else (wanted or pending).pop(0)
             machine = self.machine(self.program, module, script, budget)
             machine.context = context
+            machine.leaves_out_optional = leaves_out
+            machine.making_budget = given // MAKING_SHARE
             if context != "script":
                 machine.isolated = True
                 machine.entry.adopt(self.memory.modules)
             paths += 1
+            refused = raised = False
             try:
                 body(machine)
                 machine.entry.finish()
-            except (PathEnded, RaisedError):
+            except (PathEnded, RaisedError) as ended:
+                raised = isinstance(ended, RaisedError)
+                refused = raised and not machine.log and detours < MOST_DETOURS
                 with contextlib.suppress(PathEnded, RaisedError):
                     machine.entry.finish()
             except RecursionError:
-                machine.gaps[("the program is nested too deeply", self.units[0], 0)] = 1
+                machine.gaps[("the program is nested too deeply", self.units[0], 0, "budget")] = 1
+            except Unwanted:
+                raise
+            except Exception as error:
+                note_fault(record, error, *self.running)
+                budget = 0
+                continue
             self.path_ended(machine)
             budget = machine.budget
             record.executed |= machine.executed
             record.asked |= machine.asked
             if paths == 1:
                 record.gaps = machine.gaps
+                note_spent_budget(record, machine)
             together.add(machine.listener, machine.arms)
+            if leaves_out:
+                continue
+            has_optional = machine.has_optional_arguments
             for decision in machine.decisions:
                 covered.add((id(decision.node), decision.choice, decision.later))
+            detour: list[list[bool]] = []
+            first = 0
             for index in range(len(script), len(machine.decisions)):
                 decision = machine.decisions[index]
                 flipped = (id(decision.node), not decision.choice, decision.later)
@@ -315,7 +345,19 @@ class Explorer:
                     covered.add(flipped)
                     other = [d.choice for d in machine.decisions[:index]] + [not decision.choice]
                     leads = leads_somewhere(decision.node, not decision.outcome)
-                    (wanted if leads else pending).append(other)
+                    if not refused and isinstance(decision.node, ast.If) and summary_of(decision.node).steps:
+                        # What is trained in some rounds only: the rounds without it come before all else.
+                        wanted.insert(first, other)
+                        first += 1
+                    else:
+                        (detour if refused else wanted if leads else pending).append(other)
+            if refused:
+                # The program refused what it was given before it did anything: the way around is near.
+                detours += 1
+                paths -= 1
+                wanted[:0] = detour[::-1]
+            elif raised:
+                go_around(machine.decisions, wanted, pending)
         record.events = together.conclusions()
         record.spent = given - max(0, budget)
 
@@ -324,14 +366,16 @@ class Explorer:
 
     # -- functions and classes that the script did not reach ---------------------------------------------------------
 
-    def wants(self, node: Any, context: str) -> bool:
+    def wants(self, node: ast.AST, context: str) -> bool:
         """Whether a function is worth executing by itself."""
-        if node in self.executed or self.shared <= 0:
+        if node in self.executed:
             return False
         reasons = self.calls.reasons_for(node)
-        if context == "function":
-            return bool(reasons & {TRAIN, REGISTER})
-        return bool(reasons) or self.writes_somewhere
+        wanted = bool(reasons & {TRAIN, REGISTER} if context == "function" else reasons)
+        if wanted or (context != "function" and self.writes_somewhere):
+            self.wanted[node] = self.shared > 0
+            return self.shared > 0
+        return False
 
     @cached_property
     def writes_somewhere(self) -> bool:
@@ -340,10 +384,12 @@ class Explorer:
         makers = self.calls.by_name.get("__init__", [])
         return any(WRITE in summary_of(node).reasons for node in [*forwards, *makers])
 
-    def budget_for(self, node: Any) -> int:
+    def budget_for(self, node: ast.stmt | ast.expr) -> int:
         lines = int((node.end_lineno or node.lineno) - node.lineno)
         fair = max(ENTRY_BUDGET, FAIR_SHARES * self.shared // max(1, self.waiting))
-        return min(self.shared, fair, ENTRY_BUDGET + ENTRY_PER_LINE * lines)
+        share = ENTRY_BUDGET + ENTRY_PER_LINE * lines
+        # A loop that trains is executed for some rounds, with all that they call.
+        return min(self.shared, fair, TRAINING * share if summary_of(node).steps else share)
 
     def context_of(self, function: Function, cls: ClassValue | None) -> str:
         if cls is not None and is_module_class(cls) and function.name == "forward":
@@ -353,21 +399,20 @@ class Explorer:
         return "function"
 
     def run_function(self, function: Function, previous: dict[tuple[Unit, str], Record]) -> None:
-        context = self.context_of(function, None)
-        if isinstance(function.node, ast.Lambda):
+        defined = function.defined()
+        context = self.context_of(defined, None)
+        if isinstance(defined.node, ast.Lambda):
             return
-        is_called = function.name in self.called_names
-        if self.turn not in (0, self.turn_of(function.node, is_called, context)):
+        is_called = defined.name in self.called_names
+        if self.turn not in (0, self.turn_of(defined.node, is_called, context)):
             return
-        if not self.wants(function.node, context):
+        if not self.wants(defined.node, context):
             return
 
         def body(machine: Machine) -> None:
             self.call_alone(machine, function, [], context)
 
-        self.run_entry(
-            (function.unit, function.name), previous, body, self.budget_for(function.node), context
-        )
+        self.run_entry((defined.unit, defined.name), previous, body, self.budget_for(defined.node), context)
 
     def run_class(self, cls: ClassValue, previous: dict[tuple[Unit, str], Record]) -> None:
         """Execute the methods whose turn it is."""
@@ -378,24 +423,25 @@ class Explorer:
         members.sort(key=lambda member: ("forward", member.name, "__init__").index(member.name))
         pieces = [(place, piece) for member in members for place, piece in enumerate(member.pieces())]
         for place, method in pieces:
-            if isinstance(method.node, ast.Lambda) or method.unit is not cls.unit:
+            defined = method.defined()
+            if isinstance(defined.node, ast.Lambda) or defined.unit is not cls.unit:
                 continue
-            context = self.context_of(method, cls)
-            is_called = method.name in self.called_names and method.name not in ("__init__", "forward")
-            if self.turn not in (0, self.turn_of(method.node, is_called, context)):
+            context = self.context_of(defined, cls)
+            is_called = defined.name in self.called_names and defined.name not in ("__init__", "forward")
+            if self.turn not in (0, self.turn_of(defined.node, is_called, context)):
                 continue
-            if not self.wants(method.node, context):
+            if not self.wants(defined.node, context):
                 continue
 
             def body(machine: Machine, method: Function = method, context: str = context) -> None:
                 self.call_method_alone(machine, cls, method, context)
 
-            budget = self.budget_for(method.node)
+            budget = self.budget_for(defined.node)
             init, _ = cls.find("__init__")
-            if isinstance(init, Function) and method.name != "__init__":
-                budget = min(self.shared, budget + MAKING * self.budget_for(init.node))
+            if isinstance(init, Function) and defined.name != "__init__":
+                budget = min(self.shared, budget + MAKING * self.budget_for(init.defined().node))
             self.run_entry(
-                (cls.unit, f"{cls.name}.{method.name}{'+' * place}"), previous, body, budget, context
+                (cls.unit, f"{cls.name}.{defined.name}{'+' * place}"), previous, body, budget, context
             )
 
     def drive(self, cls: ClassValue, previous: dict[tuple[Unit, str], Record]) -> None:
@@ -407,7 +453,7 @@ class Explorer:
         def body(machine: Machine) -> None:
             assert cls.unit is not None
             machine.frame = self.outer_frame(machine, cls.unit)
-            receiver = self.make_receiver(machine, cls)
+            receiver = make_receiver(machine, cls)
             machine.frame = self.outer_frame(machine, cls.unit)
             machine.language.call_function(driver, [receiver], {}, cls.node or ast.Pass())
 
@@ -431,6 +477,7 @@ class Explorer:
             record = known
         else:
             record = Record()
+            self.running = key
             self.explore(record, body, budget, most_paths, context)
             record.asked |= names_bound(key[0])
             record.units = rests_on(record.asked, self.binders, self.memory.unit_asked)
@@ -446,8 +493,10 @@ class Explorer:
         assert cls.unit is not None
         assert cls.node is not None
         machine.frame = self.outer_frame(machine, cls.unit)
-        receiver = self.make_receiver(machine, cls)
-        if method.name == "__init__":
+        if method.defined().name == "__init__":
+            machine.making_budget = machine.budget
+        receiver = make_receiver(machine, cls)
+        if method.defined().name == "__init__":
             return
         forget_state(receiver)
         self.call_alone(
@@ -457,81 +506,69 @@ class Explorer:
             context,
         )
 
-    def make_receiver(self, machine: Machine, cls: ClassValue) -> Instance:
-        """An object as its own `__init__` makes it, from unknown arguments."""
-        instance = Instance(cls, None)
-        if cls.kind == "module":
-            instance.module = ModuleState()
-            machine.modules_made.append(instance)
-        init, _ = cls.find("__init__")
-        if isinstance(init, Function):
-            try:
-                place = cls.node if init.unit.library and cls.node is not None else init.node
-                machine.language.call_function(init, [instance], unknown_roles(init, cls), place)
-            except (RaisedError, PathEnded):
-                instance.open = True
-        else:
-            instance.open = instance.open or cls.kind == "plain"
-            if cls.kind == "module":
-                machine.nn.init_module(instance, [], {}, cls.node or ast.Pass())
-        return instance
-
-    def call_alone(self, machine: Machine, function: Function, given: list[Any], context: str) -> None:
-        machine.frame = self.outer_frame(machine, function.unit)
+    def call_alone(self, machine: Machine, function: Function, given: list[Value], context: str) -> None:
+        defined = function.defined()
+        machine.frame = self.outer_frame(machine, defined.unit)
         machine.assuming = context in ("forward", "loss")
-        signature = function.node.args
+        signature = defined.node.args
         parameters = [*signature.posonlyargs, *signature.args]
         args = list(given)
-        first_default = len(parameters) - len(function.defaults)
+        first_default = len(parameters) - len(defined.defaults)
         for index, parameter in enumerate(parameters[len(given) :], start=len(given)):
+            if index >= first_default and defined.defaults[index - first_default] is None:
+                machine.has_optional_arguments = True
+                if machine.leaves_out_optional:
+                    args.append(None)
+                    continue
             args.append(
-                self.unknown_argument(
+                unknown_argument(
                     machine,
-                    function,
+                    self.outer_frame(machine, defined.unit),
+                    defined,
                     parameter,
-                    function.defaults[index - first_default] if index >= first_default else None,
+                    defined.defaults[index - first_default] if index >= first_default else None,
                     context,
                 )
             )
-        result = machine.language.call_function(function, args, {}, function.node)
+        args += further_arguments(defined.node)
+        started = machine.tick
+        result = machine.language.call_function(function, args, {}, defined.node)
+        if context == "function" and given and isinstance(given[0], Instance):
+            optimizers = [one for one in machine.optimizers if machine.entry.outlives(one, started)]
+            may_be_cleared = self.calls.callers_do("zero_grad", defined.name)
+            machine.frame = self.outer_frame(machine, defined.unit)
+            machine.tell(MethodReturned(defined.name, given[0].cls, started, optimizers, may_be_cleared))
         if result is None:
             return
         losses = machine.entry.graphs_in([result], {})
         if machine.assuming:
-            machine.frame = self.outer_frame(machine, function.unit)
-            machine.tell(ForwardReturned(result, function.name))
+            machine.frame = self.outer_frame(machine, defined.unit)
+            machine.tell(ForwardReturned(result, defined.name))
         if losses and machine.assuming:
             machine.autograd.run_backward(
                 losses,
-                machine.site(function.node),
+                machine.site(defined.node),
                 True,
                 False,
                 True,
                 how="assumed",
-                assumption="backward is called on the result",
+                assumption="`backward()` is called on the result",
             )
-
-    def unknown_argument(
-        self, machine: Machine, function: Function, parameter: ast.arg, default: Any, context: str
-    ) -> Any:
-        name = parameter.arg
-        if isinstance(default, (bool, str, int, float)):
-            return Unknown(f"argument {name}", {bool: "bool", str: "text"}.get(type(default), "number"))
-        value = Unknown(f"argument {name}")
-        annotation = annotation_text(parameter)
-        role = annotated_role(annotation)
-        if role:
-            machine.entry.make_stand_in(value, role, name, parameter)
-        elif annotation in PLAIN_KINDS:
-            value.hint = PLAIN_KINDS[annotation]
-        elif is_constant_name(name) or is_source_name(name):
-            value.plain = is_constant_name(name) if context != "function" else is_source_name(name)
-        elif not annotation or is_tensor_annotation(annotation):
-            value.argument = name
-        return value
 
     def outer_frame(self, machine: Machine, unit: Unit) -> Frame:
         return Frame("<module>", unit, self.namespace, Scope(self.namespace, None), 0, machine.numbering)
+
+
+def go_around(decisions: list[Decision], wanted: list[list[bool]], pending: list[list[bool]]) -> None:
+    """What a program raises hides all that follows: the turn that was taken last comes first."""
+    choices = [decision.choice for decision in decisions]
+    for index in reversed(range(len(choices))):
+        other = [*choices[:index], not choices[index]]
+        for ways in (wanted, pending):
+            if other in ways:
+                ways.remove(other)
+                wanted.insert(0, other)
+                return
 
 
 def explore_module(program: Program, source: Source, memory: Memory, units: list[Unit]) -> list[Record]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
 
 from gradsight.interp.paths.evidence import Evidence
 from gradsight.model.sites import Frame, Unit
@@ -11,6 +10,7 @@ from gradsight.model.values import (
     Function,
     Scope,
     Unknown,
+    Value,
 )
 
 
@@ -18,7 +18,7 @@ class Entry(Evidence):
     """A machine that knows the workspace and what may be assumed about arguments."""
 
     def run_script(
-        self, units: list[Unit], namespace: dict[str, Any], unit_asked: dict[Unit, set[str]] | None
+        self, units: list[Unit], namespace: dict[str, Value], unit_asked: dict[Unit, set[str]] | None
     ) -> None:
         """Execute the top level, noting what each unit asked for."""
         total: set[str] = set()
@@ -43,5 +43,5 @@ class Entry(Evidence):
         finally:
             self.path.asked = total | self.path.asked
 
-    def missing_argument(self, function: Function, parameter: ast.arg) -> Any:
+    def missing_argument(self, function: Function, parameter: ast.arg) -> Value:
         return Unknown(f"argument {parameter.arg}")

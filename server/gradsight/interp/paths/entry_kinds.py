@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any
 
 from gradsight.interp.paths.call_graph import applies_a_module
@@ -11,13 +12,21 @@ from gradsight.model.sites import Unit
 from gradsight.model.values import ClassValue, Function
 
 LOSS_NAMES = ("loss", "criterion", "objective", "penalty")
+INFERENCE = re.compile(
+    r"compress|beam|search|penaliz|(^|_)nms|greedy|generate|(^|_)sample|predict|infer|evaluat|metric|visual|plot|export"
+)
 
 
 def is_loss_name(name: str) -> bool:
     return any(word in name.lower() for word in LOSS_NAMES)
 
 
-def takes_tensors(function: Any) -> bool:
+def is_inference_name(name: str) -> bool:
+    """Names of functions that lead out of training; they are part of it if a forward or a loss calls them."""
+    return INFERENCE.search(name.lower()) is not None
+
+
+def takes_tensors(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool:
     """Whether a function declares that it works on tensors."""
     return any(
         is_tensor_annotation(annotation_text(parameter))
@@ -35,6 +44,8 @@ def is_module_class(cls: ClassValue) -> bool:
 def is_differentiable(method: Function, cls: ClassValue) -> bool:
     """Whether what a method returns is part of what is differentiated."""
     if isinstance(method.node, ast.Lambda):
+        return False
+    if is_inference_name(method.name):
         return False
     if is_module_class(cls):
         return not method.name.startswith("__") or method.name == "__call__"

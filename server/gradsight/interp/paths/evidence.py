@@ -10,53 +10,63 @@ value, or an item or attribute of it, as a tensor has one with that graph.
 from __future__ import annotations
 
 import ast
+import contextlib
 from typing import Any
 
-from gradsight.interp.libraries.transforms import Transforms
-from gradsight.interp.path_state import PathState
+from gradsight.interp.path_state import PathState, RaisedError
 from gradsight.interp.paths.roles import (
     MODULE,
+    OF_LEAVES,
     ONLY_MODULES,
     OPTIMIZER,
     SCALER,
     SCHEDULER,
     belongs,
     deeds_of,
+    is_follower_name,
     is_function_name,
     is_scheduler_name,
-    is_source_name,
+    is_settings_name,
     is_wrapper_name,
     key_of,
     role_of,
     roles_in,
+    writes_through_data,
 )
 from gradsight.interp.paths.unknown_graphs import (
+    PARTS_PER_RECEIVER,
     UnknownGraphs,
     UnknownGraphsAutograd,
     UnknownGraphsObjects,
     indexes_tensor,
 )
 from gradsight.interp.tensors.checkpoints import Checkpoints
-from gradsight.model.tensors import Tensor
+from gradsight.model.library_objects import Optimizer
+from gradsight.model.tensors import Maybe, Tensor, leaves_of
 from gradsight.model.values import (
     MISSING,
+    Array,
     ClassValue,
     Instance,
     Layer,
     Mapping,
+    Module,
     Number,
-    Opaque,
     Seq,
+    Super,
     Unknown,
+    Value,
     tensors_in,
 )
 
-ASKED_OF_TENSORS = {"shape", "dtype", "device", "ndim", "T", "mT", "data"}
+ASKED_OF_TENSORS = {"shape", "dtype", "device", "ndim", "T", "mT", "data", "requires_grad"}
 """Attributes that tell that an argument is a tensor."""
-OF_LEAVES = {"grad", "is_leaf", "requires_grad", "grad_fn", "requires_grad_", "retain_grad", "numpy"}
-"""What depends on whether unknown code gave a tensor back as it was."""
+ONLY_ARRAYS = {"copy", "astype", "tobytes", "fill"}
+"""Methods of arrays that no tensor has."""
 OF_TORCH = ("torch.func", "no model of torch", "no fact about")
 CLEARING_WORDS = ("zero", "step", "optim", "clear", "reset")
+NOT_GRADIENTS = ("cache", "hidden", "state", "memory", "head", "classifier", "hook")
+"""What a method whose name clears or resets may mean: then gradients stay."""
 
 
 class Evidence(UnknownGraphs):
@@ -67,7 +77,9 @@ class Evidence(UnknownGraphs):
         self.stand_ins: dict[int, Any] = {}
         """Stand-ins by the identity of the unknown value; None where nothing is known about its role."""
         self.unknown_modules: list[tuple[str, Layer]] = []
-        self.unknown_optimizers: list[tuple[str, Opaque, Unknown]] = []
+        self.unknown_optimizers: list[tuple[str, Optimizer, Unknown]] = []
+        self.in_coats: list[Value] = []
+        """Modules that were wrapped: `wrapped.module` is the module."""
         self.script_scope: list[ast.AST] = []
         """The statements of the script's top level: evidence for its own names."""
 
@@ -90,7 +102,7 @@ class Evidence(UnknownGraphs):
             return [one.node for one in lineage if isinstance(one, ClassValue) and one.node is not None]
         return [function.node]
 
-    def stand_in_for(self, value: Unknown, expression: ast.AST | None, method: str = "") -> Any:
+    def stand_in_for(self, value: Unknown, expression: ast.AST | None, method: str = "") -> Value:
         """What an unknown value is taken for, or None."""
         known = self.stand_ins.get(id(value))
         if known is not None or value.hint or value.tensor is not None or value.graph is not None:
@@ -101,27 +113,39 @@ class Evidence(UnknownGraphs):
             role = MODULE
         return self.make_stand_in(value, role, key or "it", expression) if role else None
 
-    def make_stand_in(self, value: Unknown, role: str, key: str, node: ast.AST | None) -> Any:
+    def make_stand_in(self, value: Unknown, role: str, key: str, node: ast.AST | None) -> Value:
         self.path.kept_alive.append(value)
         place = node if node is not None else self.path.node
-        made: Any = None
+        made: Value = None
         if role == MODULE:
-            made = self.unknown_module(key, place)
-            made.options["given"] = [one for one in value.given if not isinstance(one, Tensor)]
+            layer = made = self.unknown_module(key, place)
+            layer.options["given"] = [one for one in value.given if not isinstance(one, Tensor)]
             if value.part_of is not None:
-                self.join_module(value.part_of, key, made)
+                self.join_module(value.part_of, key, layer)
             self.unknown_modules.append((key, made))
         elif role == OPTIMIZER:
-            made = self.nn.make_optimizer("torch.optim.Optimizer", [Seq("list", [], True)], {}, place)
-            self.unknown_optimizers.append((key, made, value))
+            optimizer = made = self.nn.make_optimizer(
+                "torch.optim.Optimizer", [Seq("list", [], True)], {}, place
+            )
+            self.unknown_optimizers.append((key, optimizer, value))
         elif role == SCALER:
             made = self.nn.make_scaler("torch.amp.GradScaler", [], {}, place)
         elif role == SCHEDULER:
-            made = self.nn.make_scheduler("torch.optim.lr_scheduler.LRScheduler", [], {}, place)
+            made = self.nn.make_scheduler(
+                "torch.optim.lr_scheduler.LRScheduler", [self.only_optimizer(key)], {}, place
+            )
         self.stand_ins[id(value)] = made
         if role in (MODULE, OPTIMIZER):
             self.link_optimizers()
         return made
+
+    def outlives(self, optimizer: Optimizer, started: int) -> bool:
+        """Whether an optimizer was there before the call that began then: made earlier, or an attribute of the object."""
+        if any(optimizer is one and key.startswith("self.") for key, one, _ in self.unknown_optimizers):
+            return True
+        return bool(optimizer.created <= started) and not any(
+            optimizer is one for _, one, _ in self.unknown_optimizers
+        )
 
     def unknown_module(self, key: str, node: ast.AST, is_part: bool = False) -> Layer:
         site = self.path.site(node)
@@ -135,7 +159,7 @@ class Evidence(UnknownGraphs):
         layer.module.training = Unknown("mode of an unknown module", "bool")
         self.path.leaves.append(weight)
         if not is_part:
-            self.path.premises.setdefault(f"`{key}` is a module with parameters that learn")
+            self.path.premises.setdefault(f"`{key}` is a module with trainable parameters")
         return layer
 
     def join_module(self, parent: Layer, key: str, child: Layer) -> None:
@@ -150,13 +174,16 @@ class Evidence(UnknownGraphs):
         """Give every unknown optimizer the parameters of the modules that it can only be for."""
         for key, optimizer, value in self.unknown_optimizers:
             held = self.parameters_for(key, value)
-            listed = optimizer.state["param_groups"]
+            listed = optimizer.param_groups
+            if not isinstance(listed, Seq):
+                continue
             if held is None:
                 listed.exact = False
                 continue
             if not listed.items:
                 listed.items.append(Mapping({"params": Seq("list", [])}, False))
-            members = listed.items[0].items["params"]
+            first = listed.items[0]
+            members = first.items["params"] if isinstance(first, Mapping) else None
             if isinstance(members, Seq):
                 members.items.extend(one for one in held if not any(one is other for other in members.items))
 
@@ -168,7 +195,8 @@ class Evidence(UnknownGraphs):
             roles = roles_in(self.scopes_of(key))
             optimizers = [other for other, role in roles.items() if role == OPTIMIZER]
             if len(optimizers) <= 1:
-                modules = [layer for _, layer in self.unknown_modules]
+                followed = [layer for name, layer in self.unknown_modules if not is_follower_name(name)]
+                modules = followed or self.own_modules(key)
             else:
                 modules = [layer for name, layer in self.unknown_modules if belongs(key, name)]
                 rivals = [name for name in optimizers if name != key]
@@ -182,10 +210,36 @@ class Evidence(UnknownGraphs):
         found = [tensor for module in modules for _, tensor in self.nn.tensors_of(module, "parameter")]
         return [*direct, *found]
 
+    def only_optimizer(self, key: str) -> Any:
+        """The optimizer that a text steps beside a schedule, if there is one alone."""
+        optimizers = [other for other, role in roles_in(self.scopes_of(key)).items() if role == OPTIMIZER]
+        if len(optimizers) != 1:
+            return None
+        owner, _, name = optimizers[0].rpartition(".")
+        receiver = self.path.frame.receiver
+        if owner == "self" and isinstance(receiver, Instance):
+            value = receiver.attributes.get(name)
+        else:
+            value = self.path.frame.namespace.get(name) if not owner else None
+        if type(value) is Unknown:
+            return self.stand_ins.get(id(value)) or self.make_stand_in(value, OPTIMIZER, optimizers[0], None)
+        return value if isinstance(value, Optimizer) else None
+
+    def own_modules(self, key: str) -> list[Any]:
+        """The modules that an object has beside its optimizer."""
+        receiver = self.path.frame.receiver
+        if "." not in key or not isinstance(receiver, Instance):
+            return []
+        return [
+            value
+            for value in receiver.attributes.values()
+            if isinstance(value, Layer) or (isinstance(value, Instance) and value.module is not None)
+        ]
+
     # -- stand-ins at work ---------------------------------------------------------------------------------------------
 
     def result_of_module(
-        self, layer: Layer, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+        self, layer: Layer, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> Unknown:
         """What an unknown module returns: it depends on the parameters and on what was given."""
         self.path.tick += 1
@@ -198,6 +252,9 @@ class Evidence(UnknownGraphs):
         self.give_graph(result, [*parameters, *self.graphs_in(args, kwargs)], layer.name, node, "")
         if result.graph is not None:
             layer.options.setdefault("calls", []).append(result.graph)
+        elif all(tensor.requires_grad is False for tensor in parameters):
+            # Nothing in it learns: what it makes of values without a graph has none.
+            result.plain = self.are_all_plain([*args, *kwargs.values()])
         if not self.path.grad_mode:
             self.path.last_inference = self.path.tick
         return result
@@ -229,18 +286,39 @@ class Evidence(UnknownGraphs):
                 loss, parameters, "unknown", node, "the loss depends on all parameters of the model"
             )
 
-    def note_handed_out(self, args: list[Any]) -> None:
+    def is_graph_assumed(self, tensor: Tensor) -> bool:
+        """Whether only an assumption about an argument, or about a module that nothing in view trains, gives a tensor its graph."""
+        flag, edge = tensor.needs_grad(), tensor.edge()
+        if isinstance(flag, Maybe):
+            return self.path.assuming and not flag.weak
+        if flag is False or edge is None or self.trains_in_view():
+            return False
+        leaves = leaves_of([edge])
+        return bool(leaves) and all((leaf.attributes or {}).get("<stand in>") for leaf in leaves)
+
+    def trains_in_view(self) -> bool:
+        """Whether the script, or a function that is running, differentiates or steps."""
+        frame: Any = self.path.frame
+        while frame is not None:
+            scopes = self.script_scope if frame.function is None else [frame.function.node]
+            if any(deeds_of(scope).text_has & {"backward", "zero_grad"} for scope in scopes):
+                return True
+            frame = frame.call_site.frame if frame.call_site is not None else None
+        return False
+
+    def note_handed_out(self, args: list[Value]) -> None:
         """Hook: unknown code was given these."""
 
     # -- graphs --------------------------------------------------------------------------------------------------------
 
-    def unwrapped(self, module: Any, callee: str, args: list[Any], node: ast.AST | None) -> Any:
+    def unwrapped(self, module: Module, callee: str, args: list[Value], node: ast.AST | None) -> Value:
         """A module in a coat is the module; `data_parallel(module, inputs)` applies it at once."""
         if callee.endswith("data_parallel") and len(args) > 1:
             return self.language.call(module, args[1:2], {}, node if node is not None else self.path.node)
+        self.in_coats.append(module)
         return module
 
-    def meet_arguments(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST | None) -> None:
+    def meet_arguments(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST | None) -> None:
         """Unknown code gets unknown values: those with a role are in its hands from here on."""
         if not isinstance(node, ast.Call):
             return
@@ -248,11 +326,11 @@ class Evidence(UnknownGraphs):
             if type(value) is Unknown and isinstance(expression, (ast.Name, ast.Attribute)):
                 self.stand_in_for(value, expression)
 
-    def optimizer_among(self, values: list[Any]) -> Opaque | None:
+    def optimizer_among(self, values: list[Value]) -> Optimizer | None:
         found = [self.stand_ins.get(id(value)) if type(value) is Unknown else value for value in values]
-        return next((one for one in found if isinstance(one, Opaque) and one.kind == "optimizer"), None)
+        return next((one for one in found if isinstance(one, Optimizer)), None)
 
-    def parameters_given(self, values: list[Any]) -> list[Any]:
+    def parameters_given(self, values: list[Value]) -> list[Value]:
         """The modules, and the parameters, among arguments."""
         found: list[Any] = []
         for value in values:
@@ -270,7 +348,7 @@ class Evidence(UnknownGraphs):
 class EvidenceObjects(UnknownGraphsObjects):
     """What Evidence adds to objects."""
 
-    def unknown_attribute(self, owner: Unknown, name: str, node: ast.AST) -> Any:
+    def unknown_attribute(self, owner: Unknown, name: str, node: ast.AST) -> Value:
         if owner.tensor is None or name in OF_LEAVES:
             stand_in = self.entry.stand_in_for(owner, getattr(node, "value", None))
             if stand_in is not None:
@@ -279,42 +357,86 @@ class EvidenceObjects(UnknownGraphsObjects):
                 return owner.derived(("attr", name), f"{name} of a value of unknown code", "bool")
         if owner.argument and self.path.assuming and owner.tensor is None and name in ASKED_OF_TENSORS:
             self.entry.assumed_tensor(owner)
-        return super().unknown_attribute(owner, name, node)
+        elif name == "data" and owner.graph is not None and self.is_written_through(node):
+            self.entry.tensor_of(owner)
+        found = super().unknown_attribute(owner, name, node)
+        if type(found) is Unknown and is_settings_name(key_of(getattr(node, "value", None))):
+            found.is_setting = found.graph is None
+        return found
 
-    def get_item(self, owner: Any, index: Any, node: ast.AST) -> Any:
+    def is_written_through(self, node: ast.AST) -> bool:
+        """Whether what stands behind this `.data` is written: then it is that of a tensor, and of no packed sequence."""
+        function = self.path.frame.function
+        return function is not None and node in writes_through_data(function.node)
+
+    def stored_attribute(self, owner: Instance, name: str, node: ast.AST) -> Value:
+        found = super().stored_attribute(owner, name, node)
+        if type(found) is Unknown and is_settings_name(key_of(getattr(node, "value", None))):
+            found.is_setting = found.graph is None
+        return found
+
+    def get_item(self, owner: Value, index: Value, node: ast.AST) -> Value:
         if type(owner) is Unknown and owner.tensor is None and indexes_tensor(index):
             if owner.graph is not None or owner.plain or (owner.argument and self.path.assuming):
                 self.entry.assumed_tensor(owner)
         elif type(owner) is Layer and "stand in" in owner.options and not owner.attributes.get(str(index)):
-            parts = owner.options.setdefault("parts", {})
-            if index not in parts if isinstance(index, (int, str)) else True:
-                part = Unknown("item of an unknown module")
-                part.part_of = owner
-                if not isinstance(index, (int, str)):
-                    return part
-                parts[index] = part
-            return parts[index]
+            parts: dict[int | str, Unknown] = owner.options.setdefault("parts", {})
+            known = parts.get(index) if isinstance(index, (int, str)) else None
+            if known is None:
+                known = Unknown("item of an unknown module")
+                known.part_of = owner
+                if isinstance(index, (int, str)):
+                    parts[index] = known
+            return known
         return super().get_item(owner, index, node)
 
 
 class EvidenceAutograd(UnknownGraphsAutograd):
     """What Evidence adds to autograd."""
 
-    def read_grad(self, tensor: Tensor, node: ast.AST) -> Any:
+    def read_grad(self, tensor: Tensor, node: ast.AST) -> Value:
         if tensor.grad is None and (tensor.attributes or {}).get("<stand in>"):
             return Unknown("gradient of an unknown module, which other code may have filled")
         return super().read_grad(tensor, node)
+
+    def tensor_attribute(self, tensor: Tensor, name: str, node: ast.AST) -> Any:
+        if name == "requires_grad" and self.path.assuming:
+            flag = tensor.needs_grad()
+            if isinstance(flag, Maybe) and not flag.weak:
+                # Whatever is concluded on this path rests on that assumption.
+                return True
+        return super().tensor_attribute(tensor, name, node)
+
+    def method_numpy(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        forced = kwargs.get("force", args[0] if args else False) is not False
+        if not forced and self.path.grad_mode and self.entry.is_graph_assumed(tensor):
+            # torch would refuse this very line: the value has no graph here.
+            return Array(tensor, tensor.cuts, None)
+        return super().method_numpy(tensor, args, kwargs, node)
+
+    def tensor_method(
+        self, tensor: Tensor, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        if name in ONLY_ARRAYS and self.entry.is_graph_assumed(tensor):
+            tensor.node, tensor.requires_grad = None, False
+            return Array(None, tensor.cuts)
+        return super().tensor_method(tensor, name, args, kwargs, node)
 
 
 class EvidenceModules(Checkpoints):
     """What Evidence adds to modules and optimizers."""
 
-    def apply_layer(self, layer: Layer, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def apply_layer(self, layer: Layer, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if "stand in" in layer.options:
             return self.entry.result_of_module(layer, args, kwargs, node)
-        return super().apply_layer(layer, args, kwargs, node)
+        result = super().apply_layer(layer, args, kwargs, node)
+        if "Dropout" in layer.name and isinstance(result, Tensor):
+            if isinstance(layer.options.get("p", layer.attributes.get("p")), (Unknown, Number)):
+                # With a probability of 0 the result is what was given, which others may have saved.
+                result.counter.kept = result.counter.version
+        return result
 
-    def layer_attribute(self, owner: Layer, name: str, node: ast.AST) -> Any:
+    def layer_attribute(self, owner: Layer, name: str, node: ast.AST) -> Value:
         if "stand in" not in owner.options or name in owner.attributes:
             return super().layer_attribute(owner, name, node)
         if name == "module":
@@ -322,27 +444,33 @@ class EvidenceModules(Checkpoints):
         found = self.module_member(owner, name, node)
         if found is not MISSING:
             return found
-        parts = owner.options.setdefault("parts", {})
+        parts: dict[int | str, Unknown] = owner.options.setdefault("parts", {})
         if name not in parts:
             parts[name] = Unknown(f"attribute {name} of an unknown module")
             parts[name].part_of = owner
         return parts[name]
 
     def layer_method(
-        self, receiver: Layer, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
-    ) -> Any:
+        self, receiver: Layer, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
         if "stand in" in receiver.options and getattr(self, f"module_{name}", None) is None:
             if name == "__call__" or name == "forward":
                 return self.call_layer(receiver, args, kwargs, node)
             if not name.startswith(("register_", "_register")):
-                if any(word in name for word in CLEARING_WORDS):
+                if may_clear(name):
                     self.escape([receiver, *args], kwargs)
                 else:
                     self.escape(args, kwargs)
                 return self.entry.result_of_module(receiver, args, kwargs, node)
         return super().layer_method(receiver, name, args, kwargs, node)
 
-    def set_module_attribute(self, owner: Any, name: str, value: Any, node: ast.AST) -> None:
+    def module_member(self, owner: Module, name: str, node: ast.AST) -> Value:
+        found: Value = super().module_member(owner, name, node)
+        if found is MISSING and name == "module" and any(owner is one for one in self.entry.in_coats):
+            return owner
+        return found
+
+    def set_module_attribute(self, owner: Module, name: str, value: Value, node: ast.AST) -> None:
         super().set_module_attribute(owner, name, value, node)
         if (
             type(value) is Unknown
@@ -358,7 +486,20 @@ class EvidenceModules(Checkpoints):
             if isinstance(layer, Layer) and owner.module is not None:
                 owner.module.registered[name] = "module"
 
-    def children_of(self, module: Any) -> list[tuple[str, Any]]:
+    def super_method(
+        self, receiver: Super, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        """What the bases of an object that is being made do is followed for a share of what it may cost."""
+        if name != "__init__" or self.entry.making != "whole" or not isinstance(receiver.receiver, Instance):
+            result: Value = super().super_method(receiver, name, args, kwargs, node)
+            return result
+        with contextlib.suppress(RaisedError), self.entry.purse(self.path.budget // PARTS_PER_RECEIVER):
+            super().super_method(receiver, name, args, kwargs, node)
+        if receiver.receiver.module is not None:
+            receiver.receiver.module.initialised = True
+        return None
+
+    def children_of(self, module: Module) -> list[tuple[str, Value]]:
         found = super().children_of(module)
         if any(type(child) is Unknown for _, child in found):
             return [
@@ -368,18 +509,18 @@ class EvidenceModules(Checkpoints):
         return found
 
     def unknown_result(
-        self, reason: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST | None = None
-    ) -> Any:
+        self, reason: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST | None = None
+    ) -> Value:
         callee = spoken_callee(node)
         self.entry.meet_arguments(args, kwargs, node)
         if is_scheduler_name(callee) and (optimizer := self.entry.optimizer_among([*args, *kwargs.values()])):
             return self.make_scheduler(callee, [optimizer], {}, node if node is not None else self.path.node)
         if is_wrapper_name(callee) and (modules := self.entry.parameters_given([*args, *kwargs.values()])):
-            if len(modules) == 1 and not isinstance(modules[0], Tensor):
+            if len(modules) == 1 and isinstance(modules[0], (Instance, Layer)):
                 return self.entry.unwrapped(modules[0], callee, args, node)
         result = super().unknown_result(reason, args, kwargs, node)
         tensors = self.entry.graphs_in(args, kwargs)
-        if reason.startswith(OF_TORCH):
+        if reason.startswith(OF_TORCH) or not isinstance(result, Unknown):
             # torch's own functions without a model: whether they record is theirs to say.
             return result
         if tensors:
@@ -395,7 +536,7 @@ class EvidenceModules(Checkpoints):
         result.given = tuple(self.entry.parameters_given([*args, *kwargs.values()]))
         return result
 
-    def escape(self, args: list[Any], kwargs: dict[str, Any]) -> None:
+    def escape(self, args: list[Value], kwargs: dict[str, Value]) -> None:
         known = self.entry.stand_ins
         super().escape(
             [known.get(id(value)) or value for value in args],
@@ -403,66 +544,11 @@ class EvidenceModules(Checkpoints):
         )
 
 
-class EvidenceLibraries(Transforms):
-    """What Evidence adds to libraries."""
-
-    def call_torch(self, path: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        if kwargs.get("inplace") is True and "dropout" in path:
-            # With a probability of 0, which one that is not known may be, nothing is written.
-            probability = args[1] if len(args) > 1 else kwargs.get("p", 0.5)
-            if isinstance(probability, (Unknown, Number)):
-                kwargs = {**kwargs, "inplace": False}
-        return super().call_torch(path, args, kwargs, node)
-
-    def call_unknown(self, function: Unknown, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        stand_in = self.entry.stand_in_for(function, getattr(node, "func", None))
-        if isinstance(stand_in, Layer):
-            return self.nn.call_layer(stand_in, args, kwargs, node)
-        result = super().call_unknown(function, args, kwargs, node)
-        if not isinstance(result, Unknown):
-            return result
-        if function.part_of is not None and result.graph is None:
-            parameters = [tensor for _, tensor in self.nn.tensors_of(function.part_of, "parameter")]
-            self.entry.give_graph(
-                result, [*parameters, *self.entry.graphs_in(args, kwargs)], function.part_of.name, node, ""
-            )
-        return result
-
-    def unknown_method(
-        self, receiver: Unknown, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
-    ) -> Any:
-        if receiver.tensor is None or name in OF_LEAVES:
-            expression = getattr(getattr(node, "func", None), "value", None)
-            stand_in = self.entry.stand_in_for(receiver, expression, name)
-            if stand_in is not None:
-                return self.objects.call_method(stand_in, name, args, kwargs, node)
-            if receiver.graph is not None and name in OF_LEAVES:
-                self.entry.note_handed_out(args)
-                return receiver if name.endswith("_") else Unknown(f"{name} of a value of unknown code")
-        if name == "backward" and receiver.tensor is None:
-            if receiver.graph is None and not args:
-                self.entry.prove_graph(receiver, node)
-            if receiver.graph is not None:
-                self.autograd.backward_call(self.entry.tensor_of(receiver), args, kwargs, node)
-                return None
-            if (
-                receiver.plain
-                and receiver.cuts
-                and (tensor := self.entry.assumed_tensor(receiver)) is not None
-            ):
-                self.autograd.backward_call(tensor, args, kwargs, node)
-                return None
-            loss = self.entry.as_graph_tensor(args[0]) if args else None
-            if loss is not None and loss.needs_grad() is True:
-                # `engine.backward(loss)`: whatever else it does, it differentiates what it is given.
-                self.autograd.backward_call(loss, args[1:], {}, node)
-                return None
-        result = super().unknown_method(receiver, name, args, kwargs, node)
-        if type(result) is Unknown and result is not receiver and result.graph is None and not result.cuts:
-            key = key_of(getattr(getattr(node, "func", None), "value", None))
-            if receiver.plain or (key and is_source_name(key)):
-                result.plain = not result.hint
-        return result
+def may_clear(method: str) -> bool:
+    """Whether a method of an unknown module may clear gradients, or step: only its name tells."""
+    return any(word in method for word in CLEARING_WORDS) and not any(
+        word in method for word in NOT_GRADIENTS
+    )
 
 
 def spoken_callee(node: ast.AST | None) -> str:

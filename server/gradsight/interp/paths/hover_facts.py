@@ -17,7 +17,7 @@ from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.entries import Explorer
 from gradsight.interp.paths.grad_fns import grad_fn_name, name_of
 from gradsight.interp.paths.name_observer import ObservedMachine, Sighting
-from gradsight.model.card import Saved, TensorCard
+from gradsight.model.card import CallCard, Card, SavedBy, SeenFrom, TensorCard
 from gradsight.model.sites import Site, Unit, span_of
 from gradsight.model.source import Span
 from gradsight.model.tensors import Maybe, Node, Tensor
@@ -28,6 +28,7 @@ BRANCH = "it depends on which branch is taken"
 CALL = "it differs from call to call"
 ROUND = "it differs from round to round of the loop"
 LONGEST_NAME = 40
+MOST_CALLERS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Look:
     grad_fn: str
     made_at: Site | None
     view_of: str
+    grad_of: str
     version: int | None
     doubt: str
 
@@ -55,13 +57,26 @@ class Seen:
     saved: dict[tuple[str, tuple[str, int, int]], Site] | None
     """Who keeps it for backward, at every sighting."""
     writes: dict[tuple[str, int, int], Site]
+    callers: dict[Site | None, set[tuple[bool, bool, bool]]]
+    """By the place outside of all functions that led here: leaf or not, requires grad or not, recorded or not."""
 
 
-Gathered = dict[ast.AST, Seen]
+@dataclass(slots=True)
+class SeenCall:
+    """All executions of one call, over all paths: the fact, and the cases they met (None: not told)."""
+
+    unit: Unit
+    fact: str
+    cases: set[int | None]
+    numbers: frozenset[str]
+    """Arguments that were plain numbers in every execution."""
 
 
-def cards_between(program: Program, path: str, memory: Memory, first: int, last: int) -> list[TensorCard]:
-    """The cards of the names on some lines of the text that `memory` is about, in reading order."""
+Gathered = dict[ast.AST, Seen | SeenCall]
+
+
+def cards_between(program: Program, path: str, memory: Memory, first: int, last: int) -> list[Card]:
+    """The cards of the names and calls on some lines of the text that `memory` is about, in reading order."""
     script = memory.script
     if script is None:
         return []
@@ -85,16 +100,25 @@ def cards_between(program: Program, path: str, memory: Memory, first: int, last:
     if rest:
         found.append(_run_alone(program, path, memory, rest))
     cards: dict[Span, TensorCard] = {}
+    calls: dict[tuple[Span, str], CallCard] = {}
     for gathered in found:
         for syntax, seen in gathered.items():
             line = int(getattr(syntax, "lineno", 0)) + seen.unit.offset
-            if first <= line <= last and seen.unit in units:
+            if seen.unit not in units:
+                continue
+            if isinstance(seen, SeenCall):
+                place = operator_span(syntax, seen.unit)
+                if place is not None and first <= place.line <= last:
+                    told = calls.get((place, seen.fact))
+                    calls[place, seen.fact] = call_card_of(place, seen, told)
+            elif first <= line <= last:
                 card = card_of(syntax, seen, path)
                 if not _stands_there(card, seen.unit):
                     continue
                 known = cards.get(card.span)
                 cards[card.span] = card if known is None else agreed(known, card)
-    return sorted(cards.values(), key=lambda card: (card.span.line, card.span.column))
+    found_cards: list[Card] = [*cards.values(), *calls.values()]
+    return sorted(found_cards, key=lambda card: (card.span.line, card.span.column))
 
 
 def functions_around(unit: Unit, first: int, last: int) -> Iterable[ast.AST]:
@@ -134,12 +158,23 @@ class Onlooker(Explorer):
                 continue
             assigned = [sighting for sighting in sightings if sighting.is_assigned]
             seen = self.gathered.get(syntax)
-            if seen is None:
-                seen = self.gathered[syntax] = Seen(sightings[0].unit, bool(assigned), [], None, {})
+            if not isinstance(seen, Seen):
+                seen = self.gathered[syntax] = Seen(sightings[0].unit, bool(assigned), [], None, {}, {})
             for sighting in assigned or sightings:
                 _note(seen, machine, sighting, self.paths)
+        for syntax, calls in machine.observer.calls.items():
+            if calls[0].unit in self.alive:
+                made = self.gathered.get(syntax)
+                facts = {call.fact.name for call in calls}
+                if not isinstance(made, SeenCall):
+                    made = self.gathered[syntax] = SeenCall(
+                        calls[0].unit, calls[0].fact.name, set(), calls[0].numbers
+                    )
+                # A place where several operators are called is told of none.
+                made.numbers = made.numbers.intersection(*(call.numbers for call in calls))
+                made.cases |= {call.case if facts == {made.fact} else None for call in calls}
 
-    def wants(self, node: Any, context: str) -> bool:
+    def wants(self, node: ast.AST, context: str) -> bool:
         self.candidate = node
         return True
 
@@ -203,6 +238,33 @@ def _note(seen: Seen, machine: ObservedMachine, sighting: Sighting, path: int) -
         seen.saved = {key: site for key, site in seen.saved.items() if key in kept}
     for write in storage.writes[: sighting.writes]:
         seen.writes.setdefault(write.site.key, write.site)
+    look = entry[0]
+    if look.is_leaf is None or look.requires_grad is None:
+        seen.callers.setdefault(None, set())
+    else:
+        known = seen.callers.setdefault(_caller(sighting), set())
+        known.add((look.is_leaf, look.requires_grad, sighting.records))
+
+
+def _caller(sighting: Sighting) -> Site | None:
+    """The call through which the function of a name was reached that stands nearest to the outside."""
+    frame, site = sighting.frame, None
+    while frame.call_site is not None:
+        site = frame.call_site
+        frame = site.frame
+    return site
+
+
+def _callers(seen: Seen, path: str) -> tuple[SeenFrom, ...]:
+    """What each caller gets to see, where each gets one thing and all of them are known; else nothing."""
+    told: dict[int, set[tuple[bool, bool, bool]]] = {}
+    for site, looks in seen.callers.items():
+        if site is None or site.path != path or site.unit.library:
+            return ()
+        told.setdefault(site.line, set()).update(looks)
+    if not 1 < len(told) <= MOST_CALLERS or any(len(looks) != 1 for looks in told.values()):
+        return ()
+    return tuple(SeenFrom(line, *looks.pop()) for line, looks in sorted(told.items()))
 
 
 def _look(machine: ObservedMachine, sighting: Sighting) -> Look:
@@ -233,6 +295,8 @@ def _look(machine: ObservedMachine, sighting: Sighting) -> Look:
     made_at: Site | None = tensor.site if node is None else node.site
     if made_by in ("argument", "item"):
         made_by, made_at = "", None
+    if tensor.grad_of is not None and node is None:
+        made_by, made_at = "backward", _filled_at(tensor, tensor.grad_of)
     return Look(
         is_leaf,
         known,
@@ -240,9 +304,19 @@ def _look(machine: ObservedMachine, sighting: Sighting) -> Look:
         _recorded_as(machine, tensor, node) if node is not None and known else "",
         made_at,
         _window_on(tensor),
+        tensor.grad_of.label if tensor.grad_of is not None and node is None else "",
         version,
         doubt,
     )
+
+
+def _filled_at(gradient: Tensor, leaf: Tensor) -> Site | None:
+    """The backward that made a gradient, under whatever name it is seen; None for one that the leaf has dropped."""
+    source = gradient.source
+    if source is not None and source.storage is gradient.storage:
+        return source.site
+    current = leaf.grad
+    return current.site if isinstance(current, Tensor) and current.storage is gradient.storage else None
 
 
 def _recorded_as(machine: ObservedMachine, tensor: Tensor, node: Node) -> str:
@@ -271,7 +345,7 @@ def _window_on(tensor: Tensor) -> str:
     return ""
 
 
-def card_of(syntax: Any, seen: Seen, path: str) -> TensorCard:
+def card_of(syntax: ast.AST, seen: Seen, path: str) -> TensorCard:
     """What all sightings of one name agree on."""
     name, span = _name_and_span(syntax, seen.unit)
     looks = [look for look, _, _ in seen.looks]
@@ -297,14 +371,44 @@ def card_of(syntax: Any, seen: Seen, path: str) -> TensorCard:
         made_line=made_at.line if is_here and made_at is not None else 0,
         saved=tuple(
             sorted(
-                {Saved(site.line, op) for (op, _), site in (seen.saved or {}).items() if site.path == path}
+                {SavedBy(site.line, op) for (op, _), site in (seen.saved or {}).items() if site.path == path}
             )
         ),
         writes=tuple(sorted({site.line for site in seen.writes.values() if site.path == path})),
         is_assigned=seen.is_assigned,
         doubt=doubt,
+        callers=_callers(seen, path) if doubt == CALL else (),
         **values,
     )
+
+
+def call_card_of(place: Span, seen: SeenCall, known: CallCard | None) -> CallCard:
+    """Which cases were met at a place; nothing where one of its executions does not tell."""
+    cases = {case for case in seen.cases if case is not None}
+    if None in seen.cases or (known is not None and not known.cases):
+        return CallCard(place, seen.fact)
+    numbers = seen.numbers if known is None else seen.numbers & {*known.numbers}
+    met = sorted({*cases, *(known.cases if known is not None else ())})
+    return CallCard(place, seen.fact, tuple(met), tuple(sorted(numbers)))
+
+
+def operator_span(syntax: Any, unit: Unit) -> Span | None:
+    """The name of what is called, or what stands between the operands of a sign; None where lines come between."""
+    if isinstance(syntax, ast.Call):
+        whole = span_of(syntax.func, unit)
+        if isinstance(syntax.func, ast.Attribute):
+            start = whole.end_column - len(syntax.func.attr)
+            return Span(whole.end_line, start, whole.end_line, whole.end_column)
+        return whole if isinstance(syntax.func, ast.Name) else None
+    if isinstance(syntax, ast.BinOp):
+        left, right = span_of(syntax.left, unit), span_of(syntax.right, unit)
+    elif isinstance(syntax, ast.AugAssign):
+        left, right = span_of(syntax.target, unit), span_of(syntax.value, unit)
+    else:
+        return None
+    if left.end_line != right.line:
+        return None
+    return Span(left.end_line, left.end_column, right.line, right.column)
 
 
 def _why(looks: list[tuple[Look, int, int]]) -> str:
@@ -324,7 +428,16 @@ def agreed(one: TensorCard, other: TensorCard) -> TensorCard:
     from dataclasses import replace
 
     changes: dict[str, Any] = {}
-    for name in ("is_leaf", "requires_grad", "made_by", "grad_fn", "made_line", "view_of", "version"):
+    for name in (
+        "is_leaf",
+        "requires_grad",
+        "made_by",
+        "grad_fn",
+        "made_line",
+        "view_of",
+        "grad_of",
+        "version",
+    ):
         value = getattr(one, name)
         if value != getattr(other, name):
             changes[name] = {str: "", int: 0}.get(type(value)) if name != "version" else None
@@ -344,7 +457,7 @@ def _stands_there(card: TensorCard, unit: Unit) -> bool:
     return card.name.endswith(text) and text.isidentifier()
 
 
-def _name_and_span(syntax: Any, unit: Unit) -> tuple[str, Span]:
+def _name_and_span(syntax: ast.AST, unit: Unit) -> tuple[str, Span]:
     whole = span_of(syntax, unit)
     if isinstance(syntax, ast.arg):
         return syntax.arg, Span(whole.line, whole.column, whole.line, whole.column + len(syntax.arg))
@@ -353,4 +466,4 @@ def _name_and_span(syntax: Any, unit: Unit) -> tuple[str, Span]:
         name = text if len(text) <= LONGEST_NAME else f"....{syntax.attr}"
         start = whole.end_column - len(syntax.attr)
         return name, Span(whole.end_line, start, whole.end_line, whole.end_column)
-    return syntax.id, whole
+    return ast.unparse(syntax), whole

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from gradsight.interp.memory import names_bound
 from gradsight.interp.path_state import PathEnded, PathState, RaisedError
 from gradsight.interp.paths.unit_runner import UnitRunner
 from gradsight.model.sites import Unit
 from gradsight.model.source import Source
-from gradsight.model.values import MISSING, External, Names, Pending, PythonModule
+from gradsight.model.values import MISSING, External, Names, Pending, PythonModule, Value
 
 Finder = Callable[[str, int, str], Source | None]
 OURS = "model of "
 """How the path of one of our models begins; it names a module and no file."""
 IMPORT_STATE = (
-    "frame", "node", "unheard", "asked", "decisions", "script", "grad_mode", "inference", "autocast", "mode_site",
+    "frame", "node", "unheard", "asked", "decisions", "script", "grad_mode", "inference", "autocast", "mode_site", "ended_at",
 )  # fmt: skip
 """What the execution of an import leaves as it was."""
 MOST_PER_IMPORT = 20_000
@@ -42,6 +41,8 @@ class Importing(UnitRunner):
         importer = self.path.frame.unit
         is_ours = importer.path.startswith(OURS)
         source = self.from_workspace(finder, name, level) if finder is not None and not is_ours else None
+        if source is not None and not level and self.is_library_itself(name, importer.path):
+            source = None
         is_theirs = source is not None
         if source is None and not level:
             source = self.path.program.models(name)
@@ -54,6 +55,24 @@ class Importing(UnitRunner):
             if is_theirs:
                 self.path.program.depends_on.add(source.path)
         return known
+
+    def is_library_itself(self, name: str, importer: str) -> bool:
+        """Whether the workspace holds a library that there is a model of, and a file outside of it imports it.
+
+        Such a file (an example, a benchmark) uses the library as everybody does.
+        """
+        program = self.path.program
+        top = name.partition(".")[0]
+        known = program.has_library.get(top)
+        if known is None:
+            package = program.finder(top, 0, importer) if program.finder is not None else None
+            known = ""
+            if package is not None and not package.library and program.models(top) is not None:
+                folder, _, file = package.path.rpartition("/")
+                if file == "__init__.py" and "__version__" in package.text:
+                    known = f"{folder}/"
+            program.has_library[top] = known
+        return bool(known) and not importer.startswith(known)
 
     def from_workspace(self, finder: Finder, name: str, level: int) -> Source | None:
         """A module beside the importing file or in its project, else one of the user's own models."""
@@ -69,11 +88,11 @@ class Importing(UnitRunner):
             source = replace(source, library=name.partition(".")[0] or "a library")
         return source
 
-    def absent_name(self, module: PythonModule, name: str) -> Any:
+    def absent_name(self, module: PythonModule, name: str) -> Value:
         """A model has only what matters for gradients; of the rest of its library no more is known than without it."""
         if module.source is not None and module.source.library:
             return External(f"{module.name}.{name}")
-        return self.path.gap(f"{name} is not in {module.name}")
+        return self.path.gap(f"{name} is not in {module.name}", kind="import")
 
     def load_module(self, module: PythonModule) -> None:
         """Execute a workspace module when something of it is first needed."""
@@ -81,10 +100,12 @@ class Importing(UnitRunner):
             return
         module.loaded = True
         eager, module.namespace.waiting = self.path.program.divided(module.source)
+        if not eager and not module.namespace.waiting and module.source.text.strip():
+            self.path.gap(f"{module.name} does not parse", kind="syntax")
         if not self.run_imported(eager, module):
             self.path.grad_mode = False
 
-    def bind_waiting(self, names: Names, name: str) -> Any:
+    def bind_waiting(self, names: Names, name: str) -> Value:
         """Execute the statements of an imported module that bind a name; MISSING if they did not."""
         units = names.waiting[name]
         for unit in units:
@@ -108,6 +129,7 @@ class Importing(UnitRunner):
             else min(self.path.program.import_budget, MOST_PER_IMPORT)
         )
         given, outermost, self.is_importing = self.path.budget, not self.is_importing, True
+        ran_out = ""
         self.path.unheard, self.path.asked, self.path.decisions, self.path.script = True, set(), [], []
         self.path.grad_mode, self.path.inference, self.path.autocast, self.path.mode_site = (
             True,
@@ -119,6 +141,8 @@ class Importing(UnitRunner):
             self.run_units(units, module.namespace)
             return self.path.grad_mode
         except (PathEnded, RaisedError):
+            if self.path.budget < 0 and outermost:
+                ran_out = module.name
             return True
         finally:
             spent = given - max(0, self.path.budget)
@@ -128,6 +152,8 @@ class Importing(UnitRunner):
             self.path.budget, self.path.ended_early = own if outermost else own - spent, early
             for name, value in outside.items():
                 setattr(self.path, name, value)
+            if ran_out:
+                self.path.gap(f"the limit of work was reached while {ran_out} was imported", kind="budget")
 
     def module_name(self) -> str:
         """What `__name__` is in the running code."""

@@ -11,19 +11,31 @@ from typing import Any
 
 from gradsight.interp.path_state import PathState, Program
 from gradsight.interp.paths.assembly import Machine
+from gradsight.interp.paths.distant_calls import DistantCalls
 from gradsight.interp.paths.evidence import (
     EvidenceAutograd,
-    EvidenceLibraries,
     EvidenceModules,
     EvidenceObjects,
 )
 from gradsight.interp.paths.grad_fns import WRITTEN_INSIDE
-from gradsight.interp.paths.unknown_graphs import UnknownGraphsLanguage
+from gradsight.interp.paths.library_evidence import EvidenceLibraries
 from gradsight.interp.python.loops import Loops
 from gradsight.interp.python.statements import LoopRun
-from gradsight.model.sites import Frame, Unit
+from gradsight.interp.tensors.fact_selection import CaseSelection
+from gradsight.model.sites import Frame, Syntax, Unit
 from gradsight.model.tensors import IGNORANT, Counter, Maybe, Node, Storage, Tensor, Write
-from gradsight.model.values import Function, Native, PythonModule, Seq, Unknown, is_constant, tensors_in
+from gradsight.model.values import (
+    Function,
+    Native,
+    Number,
+    PythonModule,
+    Seq,
+    Unknown,
+    Value,
+    is_constant,
+    tensors_in,
+)
+from gradsight.ops.fact import Case, OpFact
 
 MOST_PER_NAME = 24
 """So many moments tell whether a name always stands for the same kind of tensor."""
@@ -32,13 +44,25 @@ COPIES_STRIDED = frozenset("Linear bilinear einsum linear matmul".split())
 """Products that bring a tensor with gaps or turned dimensions into order first, and keep that copy."""
 
 
+class CallSighting:
+    """One call of an operator at one moment, and the case of its fact that it met; None where that is not certain."""
+
+    __slots__ = ("case", "fact", "numbers", "unit")
+
+    def __init__(self, unit: Unit, fact: OpFact, case: int | None, numbers: frozenset[str]) -> None:
+        self.unit = unit
+        self.fact = fact
+        self.case = case
+        self.numbers = numbers
+
+
 class Sighting:
     """One name at one moment."""
 
-    __slots__ = ("escaped", "frame", "is_assigned", "loops", "node", "requires", "syntax", "tensor", "unit", "version",
+    __slots__ = ("escaped", "frame", "is_assigned", "loops", "node", "records", "requires", "syntax", "tensor", "unit", "version",
                  "writes")  # fmt: skip
 
-    def __init__(self, syntax: Any, frame: Frame, tensor: Tensor, is_assigned: bool) -> None:
+    def __init__(self, syntax: ast.AST, frame: Frame, tensor: Tensor, is_assigned: bool) -> None:
         self.syntax = syntax
         self.unit: Unit = frame.unit
         self.frame = frame
@@ -50,6 +74,7 @@ class Sighting:
         self.version = tensor.counter.version
         self.writes = len(tensor.storage.writes)
         self.escaped = ""
+        self.records = True
 
 
 class NameObserver:
@@ -58,6 +83,9 @@ class NameObserver:
     def __init__(self, path: PathState) -> None:
         self.path = path
         self.sightings: dict[Any, list[Sighting]] = {}
+        self.calls: dict[Any, list[CallSighting]] = {}
+        self.selected: tuple[OpFact, Case, int | None] | None = None
+        """The fact and the case of it that were chosen last."""
         self.keepers: dict[Storage, list[Node]] = {}
         self.makers: dict[Tensor, str] = {}
         self.handed_out: dict[Storage, str] = {}
@@ -72,7 +100,7 @@ class NameObserver:
         self.recomputed = 0
         """Inside a checkpoint: what operators would keep there is thrown away, and made again by backward."""
 
-    def see(self, syntax: Any, value: Any, is_assigned: bool = False) -> None:
+    def see(self, syntax: ast.AST, value: Value, is_assigned: bool = False) -> None:
         """Note that a name stands for a tensor now."""
         tensor = value.tensor if type(value) is Unknown else value
         if type(tensor) is not Tensor or self.blind:
@@ -80,12 +108,23 @@ class NameObserver:
         known = self.sightings.setdefault(syntax, [])
         sighting = Sighting(syntax, self.path.frame, tensor, is_assigned)
         sighting.escaped = self.handed_out.get(tensor.storage, "")
+        sighting.records = self.path.grad_mode and not self.path.inference
         if len(known) < MOST_PER_NAME:
             known.append(sighting)
         else:
             known[-1] = sighting
 
-    # -- names -------------------------------------------------------------------------------------------------------
+    def see_call(self, syntax: Any, case: Case, bound: dict[str, Any]) -> None:
+        """Note which case of which fact a call met."""
+        selected, self.selected = self.selected, None
+        if selected is None or selected[1] is not case or self.path.frame.unit.library:
+            return
+        known = self.calls.setdefault(syntax, [])
+        if len(known) < MOST_PER_NAME:
+            numbers = frozenset(
+                name for name, value in bound.items() if is_constant(value) or isinstance(value, Number)
+            )
+            known.append(CallSighting(self.path.frame.unit, selected[0], selected[2], numbers))
 
     # -- what happens to tensors -------------------------------------------------------------------------------------
 
@@ -123,27 +162,29 @@ class ObservedLoops(Loops):
             self.observer.unfinished.add(run)
 
 
-class ObservedLanguage(UnknownGraphsLanguage):
+class ObservedLanguage(DistantCalls):
     """What NameObserver adds to the language."""
 
     observer: NameObserver
 
-    def load_name(self, node: ast.Name) -> Any:
+    def load_name(self, node: ast.Name) -> Value:
         value = super().load_name(node)
         self.observer.see(node, value)
         return value
 
-    def attribute(self, node: ast.Attribute) -> Any:
+    def attribute(self, node: ast.Attribute) -> Value:
         value = super().attribute(node)
         self.observer.see(node, value)
         return value
 
-    def assign(self, target: ast.expr, value: Any) -> None:
+    def assign(self, target: ast.expr, value: Value) -> None:
         super().assign(target, value)
         if type(target) is ast.Name or type(target) is ast.Attribute:
             self.observer.see(target, value, True)
 
-    def bind_arguments(self, function: Function, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    def bind_arguments(
+        self, function: Function, args: list[Value], kwargs: dict[str, Value]
+    ) -> dict[str, Value]:
         names = super().bind_arguments(function, args, kwargs)
         signature = function.node.args
         caller = self.path.frame
@@ -164,13 +205,13 @@ class ObservedObjects(EvidenceObjects):
     observer: NameObserver
 
     def set_attribute(
-        self, owner: Any, name: str, value: Any, node: ast.AST, augmented: bool = False
+        self, owner: Value, name: str, value: Value, node: ast.AST, augmented: bool = False
     ) -> None:
         super().set_attribute(owner, name, value, node, augmented)
         if augmented:
             self.observer.see(node, value, True)
 
-    def get_item(self, owner: Any, index: Any, node: ast.AST) -> Any:
+    def get_item(self, owner: Value, index: Value, node: ast.AST) -> Value:
         """One item of a list stands for another only where all of them are alike."""
         value = super().get_item(owner, index, node)
         if type(owner) is not Seq or type(value) is not Tensor or (owner.exact and is_constant(index)):
@@ -184,12 +225,33 @@ class ObservedObjects(EvidenceObjects):
         return some
 
 
+class ObservedFacts(CaseSelection):
+    """What NameObserver adds to the choice of facts."""
+
+    observer: NameObserver
+
+    def select_case(
+        self, fact: OpFact, bound: dict[str, Value], settings: dict[str, Value] | None = None
+    ) -> tuple[Case, bool]:
+        case, certain = super().select_case(fact, bound, settings)
+        conditions = [each.when for each in fact.cases]
+        number = conditions.index(case.when) if certain and case.when in conditions else None
+        self.observer.selected = (fact, case, number)
+        return case, certain
+
+
 class ObservedAutograd(EvidenceAutograd):
     """What NameObserver adds to autograd."""
 
     observer: NameObserver
 
-    def make_result(self, op: str, *given: Any) -> Any:
+    def record(
+        self, op: str, case: Case, bound: dict[str, Value], node: Syntax, certain: bool = True
+    ) -> Value:
+        self.observer.see_call(node, case, bound)
+        return super().record(op, case, bound, node, certain)
+
+    def make_result(self, op: str, *given: Any) -> Value:
         result = super().make_result(op, *given)
         if isinstance(result, Tensor):
             self.observer.makers.setdefault(result, op)
@@ -207,7 +269,7 @@ class ObservedAutograd(EvidenceAutograd):
             if saved.certain and not copied and not self.observer.recomputed:
                 self.observer.keepers.setdefault(saved.storage, []).append(grad_node)
 
-    def augment_item(self, node: ast.AugAssign, owner: Tensor, index: Any, operand: Any) -> None:
+    def augment_item(self, node: ast.AugAssign, owner: Tensor, index: Value, operand: Value) -> None:
         """`y[0] += 1` writes twice: once through the view that it reads, and once when that view is put back."""
         before = len(owner.storage.writes)
         super().augment_item(node, owner, index, operand)
@@ -221,14 +283,14 @@ class ObservedModules(EvidenceModules):
 
     observer: NameObserver
 
-    def checkpoint(self, *given: Any) -> Any:
+    def checkpoint(self, *given: Any) -> Value:
         self.observer.recomputed += 1
         try:
             return super().checkpoint(*given)
         finally:
             self.observer.recomputed -= 1
 
-    def escape(self, args: list[Any], kwargs: dict[str, Any]) -> None:
+    def escape(self, args: list[Value], kwargs: dict[str, Value]) -> None:
         super().escape(args, kwargs)
         for value in (*args, *kwargs.values()):
             for tensor in tensors_in(value):
@@ -245,7 +307,7 @@ class ObservedLibraries(EvidenceLibraries):
         self.observer.counted.add(leaf.counter)
         return leaf
 
-    def apply_custom_function(self, *given: Any) -> Any:
+    def apply_custom_function(self, *given: Any) -> Value:
         self.observer.blind += 1
         try:
             result = super().apply_custom_function(*given)
@@ -257,13 +319,13 @@ class ObservedLibraries(EvidenceLibraries):
                 self.observer.functions.add(tensor.node)
         return result
 
-    def transform(self, *given: Any) -> Any:
+    def transform(self, *given: Any) -> Value:
         transformed = super().transform(*given)
         if not isinstance(transformed, Native):
             return transformed
         inner = transformed.call
 
-        def call(*arguments: Any) -> Any:
+        def call(*arguments: Any) -> Value:
             self.observer.blind += 1
             try:
                 return inner(*arguments)
@@ -279,6 +341,7 @@ class ObservedMachine(Machine):
     loops_class = ObservedLoops
     language_class = ObservedLanguage
     objects_class = ObservedObjects
+    facts_class = ObservedFacts
     autograd_class = ObservedAutograd
     nn_class = ObservedModules
     libraries_class = ObservedLibraries
@@ -292,6 +355,8 @@ class ObservedMachine(Machine):
         self.language.observer = self.observer
         assert isinstance(self.objects, ObservedObjects)
         self.objects.observer = self.observer
+        assert isinstance(self.facts, ObservedFacts)
+        self.facts.observer = self.observer
         assert isinstance(self.autograd, ObservedAutograd)
         self.autograd.observer = self.observer
         assert isinstance(self.nn, ObservedModules)

@@ -3,14 +3,68 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+import contextlib
 
+from gradsight.interp.path_state import PathEnded, RaisedError
+from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.roles import deeds_of, role_of
 from gradsight.interp.syntax import remembered
-from gradsight.model.values import ClassValue, Function, Instance, Mapping, Seq, Unknown
+from gradsight.model.values import (
+    ClassValue,
+    Function,
+    Instance,
+    Layer,
+    Mapping,
+    ModuleState,
+    Seq,
+    Unknown,
+    Value,
+)
 
 
-def unknown_roles(init: Function, cls: ClassValue) -> dict[str, Any]:
+def make_receiver(machine: Machine, cls: ClassValue) -> Instance:
+    """An object as its own `__init__` makes it, from unknown arguments."""
+    instance = Instance(cls, None)
+    if cls.kind == "module":
+        instance.module = ModuleState()
+        machine.modules_made.append(instance)
+    init, _ = cls.find("__init__")
+    if isinstance(init, Function):
+        defined = init.defined()
+        place = cls.node if init.unit.library and cls.node is not None else defined.node
+        is_made, machine.entry.making = False, "whole"
+        with contextlib.suppress(RaisedError, PathEnded), machine.entry.purse(machine.making_budget):
+            machine.language.call_function(init, [instance], unknown_roles(defined, cls), place)
+            is_made = True
+        machine.entry.making = ""
+        if not is_made:
+            instance.open = True
+            machine.executed.discard(defined.node)
+            complete(machine, instance)
+        if instance.module is not None:
+            # Whatever `__init__` could not be followed through: the object exists when a method of it runs.
+            instance.module.initialised = True
+    else:
+        instance.open = instance.open or cls.kind == "plain"
+        if cls.kind == "module":
+            machine.nn.init_module(instance, [], {}, cls.node or ast.Pass())
+    return instance
+
+
+def complete(machine: Machine, instance: Instance) -> None:
+    """An `__init__` that was not followed to its end: what that of its library sets is there all the same."""
+    for one in instance.cls.lineage():
+        init = one.namespace.get("__init__") if isinstance(one, ClassValue) else None
+        if isinstance(init, Function) and init.unit.library:
+            if init.node not in machine.executed and machine.budget > 0:
+                known = dict(instance.attributes)
+                with contextlib.suppress(RaisedError, PathEnded):
+                    machine.language.call_function(init, [instance], {}, instance.cls.node or init.node)
+                instance.attributes.update(known)
+            return
+
+
+def unknown_roles(init: Function, cls: ClassValue) -> dict[str, Value]:
     """Arguments of an `__init__` that default to None and that the class applies, or treats as a module or an optimizer."""
     scopes: list[ast.AST] = [
         one.node for one in cls.lineage() if isinstance(one, ClassValue) and one.node is not None
@@ -32,7 +86,11 @@ def forget_state(instance: Instance, depth: int = 0) -> None:
     """What other methods than `__init__` assign is not known when a method runs by itself."""
     assigned = assigned_outside_init(instance.cls)
     for name, value in list(instance.attributes.items()):
-        if name in assigned and not (instance.module is not None and name in instance.module.registered):
+        if (
+            name in assigned
+            and not (instance.module is not None and name in instance.module.registered)
+            and not is_part(value)
+        ):
             instance.attributes[name] = Unknown(f"attribute {name}, which other methods assign")
         elif isinstance(value, Instance) and depth < 2:
             forget_state(value, depth + 1)
@@ -40,20 +98,58 @@ def forget_state(instance: Instance, depth: int = 0) -> None:
             forget_length(value)
 
 
+def is_part(value: Value) -> bool:
+    """Whether an attribute is an object that is called, or a plain list of modules: other methods exchange them for the like."""
+    if isinstance(value, Seq):
+        return any(isinstance(item, (Instance, Layer)) and item.module is not None for item in value.items)
+    return isinstance(value, Instance) and isinstance(value.cls.find("__call__")[0], Function)
+
+
 def assigned_outside_init(cls: ClassValue) -> set[str]:
-    """Names of attributes that methods of the class other than `__init__` assign."""
-    found: set[str] = set()
+    """Names of attributes that methods assign which do not only help `__init__`."""
+    nodes: dict[str, list[ast.AST]] = {}
     for ancestor in cls.lineage():
         methods = ancestor.namespace.values() if isinstance(ancestor, ClassValue) else []
         for method in methods:
-            if (
-                isinstance(method, Function)
-                and method.name != "__init__"
-                and not isinstance(method.node, ast.Lambda)
-            ):
+            if isinstance(method, Function) and not isinstance(method.defined().node, ast.Lambda):
                 for piece in method.pieces():
-                    found |= remembered(piece.node, "attributes_set", _attributes_set)
+                    defined = piece.defined()
+                    nodes.setdefault(defined.name, []).append(defined.node)
+    helpers = helpers_of_init(nodes)
+    found: set[str] = set()
+    for name, pieces in nodes.items():
+        if name not in helpers:
+            for node in pieces:
+                found |= remembered(node, "attributes_set", _attributes_set)
     return found
+
+
+def helpers_of_init(nodes: dict[str, list[ast.AST]]) -> set[str]:
+    """`__init__`, and the methods that it calls and no other method does: `self.build_model()`."""
+    called = {
+        name: {
+            key.removeprefix("self.")
+            for node in pieces
+            for key in (
+                *deeds_of(node).called,
+                *(f"{owner}.{one}" for owner, done in deeds_of(node).methods.items() for one in done),
+            )
+            if key.startswith("self.")
+        }
+        for name, pieces in nodes.items()
+    }
+    helpers = {"__init__"}
+    todo = ["__init__"]
+    while todo:
+        for name in called.get(todo.pop(), ()):
+            if name in nodes and name not in helpers:
+                helpers.add(name)
+                todo.append(name)
+    while True:
+        others = {name for caller in nodes.keys() - helpers for name in called[caller]}
+        if not helpers & others - {"__init__"}:
+            return helpers
+        helpers -= others - {"__init__"}
 
 
 def _attributes_set(function: ast.AST) -> frozenset[str]:
@@ -66,7 +162,7 @@ def _attributes_set(function: ast.AST) -> frozenset[str]:
     )
 
 
-def forget_length(value: Any, depth: int = 0) -> None:
+def forget_length(value: Value, depth: int = 0) -> None:
     """A container of an object whose other methods may have filled it since."""
     if isinstance(value, (Seq, Mapping)) and depth < 3:
         value.exact = value.exact and value.kind == "tuple"

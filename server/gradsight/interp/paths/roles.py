@@ -12,6 +12,8 @@ import re
 
 from gradsight.interp.syntax import remembered
 
+OF_LEAVES = {"grad", "is_leaf", "requires_grad", "grad_fn", "requires_grad_", "retain_grad", "numpy"}
+"""What depends on whether unknown code gave a tensor back as it was."""
 MODULE, OPTIMIZER, SCALER, SCHEDULER = "module", "optimizer", "scaler", "scheduler"
 ONLY_MODULES = frozenset({
     "parameters", "named_parameters", "modules", "named_modules", "children", "named_children", "buffers", "named_buffers",
@@ -29,8 +31,12 @@ NAMES: dict[str, str] = {
     "layer": r"attn|attention|layer|block|module",
     "function": r"act|activ|drop|pool|loss|criterion|fn$|func|forward|hook|callback|metric|scheduler|sampler|get|rearrange",
     "source": r"loader|data|batch|buffer|replay|(^|[._])envs?$|(^|_)dl$|(^|_)iter(ator)?$",
-    "constant": r"target|label|(^|_)masks?$|ind(ex|ices)|_ids?$|^ids$|^batch$|^ptr$|counts?$|lengths?$|^y$|^y_|true|^gt|ground"
+    "constant": r"target|label|(^|_)masks?$|ind(ex|ices)|_ids?$|^ids$|^batch$|^ptr$|counts?$|lengths?$|^y$|^y_|true|^gt|ground|rewards?$|dones?$"
     r"|rotary|rope|freqs|(^|_)(cos|sin)($|_)|scale|position|timestep|sigma|size|shape",
+    "settings": r"(^|[._])(args|argv|config|cfg|conf|hparams|hp|hps|options|settings|flags)$",
+    "number": r"(^|_)(rate|ratio|eps|epsilon|momentum|lr|factor|dropout|prob|p|dim|axis|step|steps)$",
+    "model": r"^(model|net|network|policy|classifier)(_fn)?$",
+    "follower": r"target|teacher|(^|[._])ema($|_)|frozen|(^|[._])ref($|_)|reference|(^|[._])old($|_)|momentum_|averaged?",
     "wrapper": r"parallel|^ddp$|fsdp|shard|compile|script|wrap$|prepare_model|prepare_ddp",
 }
 """What a name suggests, where what is done to the value leaves it open."""
@@ -90,6 +96,31 @@ def _deeds_of(scope: ast.AST) -> Deeds:
             if owner:
                 deeds.attributes.setdefault(owner, set()).add(node.attr)
     return deeds
+
+
+def writes_through_data(scope: ast.AST) -> frozenset[ast.AST]:
+    """The places `x.data` behind which a text writes: `x.data.mul_(2)`, `x.data[0] = 1`, `x.data += 1`."""
+    found: frozenset[ast.AST] = remembered(scope, "writes through data", _writes_through_data)
+    return found
+
+
+def _writes_through_data(scope: ast.AST) -> frozenset[ast.AST]:
+    found: set[ast.AST] = set()
+    for node in ast.walk(scope):
+        targets: list[ast.AST] = []
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr.endswith("_") and not node.func.attr.startswith("_"):
+                targets = [node.func.value]
+        elif isinstance(node, ast.AugAssign):
+            targets = [node.target]
+        elif isinstance(node, ast.Assign):
+            targets = [target for target in node.targets if isinstance(target, ast.Subscript)]
+        for target in targets:
+            while isinstance(target, ast.Subscript):
+                target = target.value
+            if isinstance(target, ast.Attribute) and target.attr == "data":
+                found.add(target)
+    return frozenset(found)
 
 
 def key_of(node: ast.AST | None) -> str:
@@ -206,6 +237,36 @@ def is_constant_name(name: str) -> bool:
     return BY_NAME["constant"].search(name) is not None
 
 
+def is_fed_to_model(name: str, function: ast.AST) -> bool:
+    """Whether a function gives an argument to a whole model that is another argument: it is data."""
+    arguments = getattr(function, "args", None)
+    if arguments is None:
+        return False
+    models = {argument.arg for argument in arguments.args if BY_NAME["model"].search(argument.arg)}
+    return bool(models) and bool(deeds_of(function).arguments.get(name, set()) & models)
+
+
+def works_on_arrays(function: ast.AST) -> bool:
+    """Whether a text uses NumPy and nothing of torch: its arguments are arrays."""
+    found: bool = remembered(function, "works on arrays", _works_on_arrays)
+    return found
+
+
+def _works_on_arrays(function: ast.AST) -> bool:
+    names = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    return bool(names & {"np", "numpy"}) and not names & {"torch", "th", "F", "nn"}
+
+
+def is_number_name(name: str) -> bool:
+    """Names of arguments that are plain numbers."""
+    return BY_NAME["number"].search(name) is not None
+
+
+def is_follower_name(key: str) -> bool:
+    """Names of modules that follow another one, or stay as they are: no optimizer steps them."""
+    return BY_NAME["follower"].search(key.lower()) is not None
+
+
 def is_function_name(name: str) -> bool:
     """Names of what is called and has no parameters."""
     return BY_NAME["function"].search(name.lower()) is not None
@@ -219,6 +280,11 @@ def is_scheduler_name(callee: str) -> bool:
 def is_wrapper_name(callee: str) -> bool:
     """Names of what takes a module and gives it back in another coat."""
     return BY_NAME["wrapper"].search(last_part(callee).lower()) is not None
+
+
+def is_settings_name(key: str) -> bool:
+    """Names of what holds settings: numbers, flags and texts."""
+    return BY_NAME["settings"].search(key.lower()) is not None
 
 
 def is_source_name(key: str) -> bool:

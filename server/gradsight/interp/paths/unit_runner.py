@@ -7,17 +7,16 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
 
 from gradsight.interp.paths.entry_floor import EntryFloor
 from gradsight.model.sites import Frame, Site, Unit
-from gradsight.model.values import Function, Scope
+from gradsight.model.values import Function, Scope, Value
 
 
 class UnitRunner(EntryFloor):
     """One path through one entry."""
 
-    def run_units(self, units: list[Unit], namespace: dict[str, Any]) -> None:
+    def run_units(self, units: list[Unit], namespace: dict[str, Value]) -> None:
         """Execute a module's top level."""
         scope = Scope(namespace, None)
         frame: Frame | None = None

@@ -8,24 +8,32 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, Literal
 
-from gradsight.interp.path_state import PathState
+from gradsight.interp.path_state import PathEnded, PathState
 from gradsight.interp.paths.importing import Importing
-from gradsight.interp.paths.roles import deeds_of, is_source_name, key_of
+from gradsight.interp.paths.roles import deeds_of, is_constant_name, is_source_name, key_of, last_part
 from gradsight.interp.python.builtins import Builtins
 from gradsight.interp.python.contexts import Contexts
 from gradsight.interp.tensors.tensor_api import TensorApi
 from gradsight.model.tensors import Edge, Maybe, Node, Tensor, any_requires_grad
 from gradsight.model.values import (
+    ClassValue,
     Instance,
     Mapping,
     Number,
     Seq,
     Slice,
     Unknown,
+    Value,
 )
 
+PURSE_STATE = ("frame", "node", "grad_mode", "inference", "autocast", "mode_site")
+"""What is as it was when a purse is spent in the middle of something."""
+PARTS_PER_RECEIVER = 4
+MOST_ALIKE = 4
+"""Parts that one call makes one after the other before they repeat."""
 PYTHON_METHODS = {"items", "keys", "values", "get", "pop", "append", "update", "copy", "split", "index", "count", "sort", "format", "type", "size", "extend", "insert", "remove", "clear", "join", "replace", "strip", "add", "train", "eval", "apply", "to"}  # fmt: skip
 """Methods that other objects than tensors have, too."""
 
@@ -35,6 +43,28 @@ class UnknownGraphs(Importing):
 
     def __init__(self, path: PathState) -> None:
         super().__init__(path)
+        self.making: Literal["", "whole", "part"] = ""
+        """Whether the `__init__` of the object that a method is executed on is running, or that of a part of it."""
+        self.parts_made: dict[tuple[ast.AST, ClassValue, int], list[Value]] = {}
+        """The parts that each call in that `__init__` has made so far."""
+
+    @contextmanager
+    def purse(self, amount: int) -> Iterator[None]:
+        """Execute something that may cost so much: when that is spent, what follows the block goes on as if it were over."""
+        path = self.path
+        before = {name: getattr(path, name) for name in PURSE_STATE}
+        own, early = path.budget, path.ended_early
+        path.budget = given = min(amount, own)
+        try:
+            yield
+        except PathEnded:
+            if path.budget >= 0 or own <= amount:
+                raise
+            path.ended_early = early
+            for name, value in before.items():
+                setattr(path, name, value)
+        finally:
+            path.budget = own - (given - max(0, path.budget)) if own > amount else path.budget
 
     def assumed_tensor(self, value: Unknown) -> Tensor | None:
         """The tensor that an unknown argument is taken for, if assumptions about it are allowed."""
@@ -49,7 +79,7 @@ class UnknownGraphs(Importing):
         if value.argument and self.path.assuming:
             tensor = Tensor(self.path.site())
             tensor.label = value.argument
-            premise = Maybe(f"`{value.argument}` carries a graph and backward is called on the result")
+            premise = Maybe(f"`{value.argument}` carries a graph and `backward()` is called on the result")
             tensor.requires_grad = premise
             tensor.node = Node("argument", tensor.site, [], premise, self.path.tick)
             value.tensor = tensor
@@ -61,14 +91,16 @@ class UnknownGraphs(Importing):
             assert value.graph is not None
             value.tensor = Tensor(value.graph.site, node=value.graph, requires_grad=value.graph.requires)
             value.tensor.cuts = value.cuts
+            # The code that returned it may have saved it, too.
+            value.tensor.counter.kept = value.tensor.counter.version
         return value.tensor
 
-    def as_graph_tensor(self, value: Any) -> Tensor | None:
+    def as_graph_tensor(self, value: Value) -> Tensor | None:
         if isinstance(value, Tensor):
             return value
         return self.tensor_of(value) if isinstance(value, Unknown) and value.graph is not None else None
 
-    def graphs_in(self, args: list[Any], kwargs: dict[str, Any]) -> list[Tensor]:
+    def graphs_in(self, args: list[Value], kwargs: dict[str, Value]) -> list[Tensor]:
         """The tensors of a graph among arguments, also where they are unknown values that bring one."""
         found: list[Tensor] = []
         todo = [(value, 0) for value in [*args, *kwargs.values()]]
@@ -139,7 +171,7 @@ class UnknownGraphs(Importing):
         key = key_of(over)
         return bool(key) and is_source_name(key)
 
-    def are_all_plain(self, values: list[Any]) -> bool:
+    def are_all_plain(self, values: list[Value]) -> bool:
         """Whether all of these are known to carry no graph, and one is a tensor."""
         tensors = [
             value
@@ -156,12 +188,12 @@ class UnknownGraphs(Importing):
 class UnknownGraphsLanguage(Contexts):
     """What UnknownGraphs adds to the language."""
 
-    def bind(self, name: str, value: Any) -> None:
+    def bind(self, name: str, value: Value) -> None:
         if type(value) is Unknown and value.graph is not None and self.entry.is_spoken_of_as_tensor(name):
             value = self.entry.tensor_of(value)
         super().bind(name, value)
 
-    def private_value(self, names: dict[str, Any], name: str, value: Any) -> Any:
+    def private_value(self, names: dict[str, Value], name: str, value: Value) -> Value:
         if type(value) is Unknown and (value.graph is not None or value.tensor is not None):
             found = self.path.private.get((id(names), name))
             if found is None:
@@ -170,17 +202,45 @@ class UnknownGraphsLanguage(Contexts):
             return found
         return super().private_value(names, name, value)
 
+    def instantiate(self, cls: ClassValue, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+        """A part of the object that a method is executed on costs at most a share; what is left undone in it is not known.
+
+        Of a stack of blocks those of a later round are taken for the ones made two rounds before.
+        """
+        entry, path = self.entry, self.path
+        if not entry.making or cls.kind != "module":
+            return super().instantiate(cls, args, kwargs, node)
+        alike = entry.parts_made.setdefault((node, cls, id(path.frame.receiver)), [])
+        if len(alike) >= MOST_ALIKE:
+            alike.append(alike[-2])
+            return alike[-1]
+        if entry.making == "part" or path.budget < 2 * PARTS_PER_RECEIVER:
+            alike.append(super().instantiate(cls, args, kwargs, node))
+            return alike[-1]
+        place = len(path.modules_made)
+        with entry.purse(path.budget // PARTS_PER_RECEIVER):
+            entry.making = "part"
+            try:
+                alike.append(super().instantiate(cls, args, kwargs, node))
+                return alike[-1]
+            finally:
+                entry.making = "whole"
+        part = path.modules_made[place]
+        part.open = True
+        alike.append(part)
+        return part
+
 
 class UnknownGraphsObjects(Builtins):
     """What UnknownGraphs adds to objects."""
 
-    def set_item(self, owner: Any, index: Any, value: Any, node: ast.AST) -> None:
+    def set_item(self, owner: Value, index: Value, value: Value, node: ast.AST) -> None:
         if type(owner) is Unknown and owner.tensor is None and indexes_tensor(index):
             if owner.graph is not None or (owner.argument and self.path.assuming):
                 self.entry.assumed_tensor(owner)
         super().set_item(owner, index, value, node)
 
-    def iterate(self, value: Any, at_least: int = 0) -> tuple[Iterator[Any], int | None]:
+    def iterate(self, value: Value, at_least: int = 0) -> tuple[Iterator[Value], int | None]:
         if type(value) is Unknown and not value.plain and value.graph is None and value.tensor is None:
             if self.entry.comes_from_source(value):
                 value.plain = True
@@ -191,15 +251,18 @@ class UnknownGraphsObjects(Builtins):
 class UnknownGraphsAutograd(TensorApi):
     """What UnknownGraphs adds to autograd."""
 
-    def augment(self, node: ast.AugAssign, current: Any, operand: Any) -> Any:
+    def augment(self, node: ast.AugAssign, current: Value, operand: Value) -> Value:
         if type(current) is Unknown and current.graph is not None:
             current = self.entry.tensor_of(current)
         if type(operand) is Unknown and operand.graph is not None:
-            operand = self.entry.tensor_of(operand)
+            if operand.tensor is None and is_constant_name(last_part(key_of(node.value))):
+                operand = Unknown("a count", "number")
+            else:
+                operand = self.entry.tensor_of(operand)
         return super().augment(node, current, operand)
 
 
-def indexes_tensor(index: Any) -> bool:
+def indexes_tensor(index: Value) -> bool:
     """Whether only a tensor (or an array) is indexed like this: `x[:, 0]`, `x[..., None]`, `x[mask]`."""
     if isinstance(index, Seq):
         return index.kind == "tuple" and any(

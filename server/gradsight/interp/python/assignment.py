@@ -7,29 +7,28 @@ from typing import Any
 
 from gradsight.interp.python.language_floor import LanguageFloor
 from gradsight.model.tensors import Tensor
-from gradsight.model.values import Seq
+from gradsight.model.values import Seq, Value
 
 
 class Assignment(LanguageFloor):
     """Assignment in all its forms."""
 
-    def assign(self, target: Any, value: Any) -> None:
+    def assign(self, target: ast.expr, value: Value) -> None:
         """Bind a value to a name, attribute, item or pattern of them."""
-        kind = type(target)
-        if kind is ast.Name:
+        if isinstance(target, ast.Name):
             self.bind(target.id, value)
-        elif kind is ast.Tuple or kind is ast.List:
+        elif isinstance(target, (ast.Tuple, ast.List)):
             self.unpack(target.elts, value)
-        elif kind is ast.Attribute:
+        elif isinstance(target, ast.Attribute):
             owner = self.owner_of(target)
             self.objects.set_attribute(owner, target.attr, value, target)
-        elif kind is ast.Subscript:
+        elif isinstance(target, ast.Subscript):
             owner = self.evaluate(target.value)
             self.objects.set_item(owner, self.evaluate_index(target.slice), value, target)
-        elif kind is ast.Starred:
+        elif isinstance(target, ast.Starred):
             self.assign(target.value, value)
 
-    def bind(self, name: str, value: Any) -> None:
+    def bind(self, name: str, value: Value) -> None:
         """Bind a name in the running frame."""
         frame = self.path.frame
         if isinstance(value, Tensor) and not value.label and not frame.unit.library:
@@ -39,8 +38,7 @@ class Assignment(LanguageFloor):
         if frame.global_names is not None and name in frame.global_names:
             self.bind_global(name, value)
             return
-        nonlocals = getattr(frame.function, "attributes", None)
-        if nonlocals and name in nonlocals.get("nonlocal", ()):
+        if frame.function is not None and name in frame.function.nonlocals:
             scope = frame.scope.outer
             while scope is not None:
                 if name in scope.names:
@@ -49,7 +47,7 @@ class Assignment(LanguageFloor):
                 scope = scope.outer
         frame.namespace[name] = value
 
-    def namespace_of(self, name: str) -> dict[str, Any]:
+    def namespace_of(self, name: str) -> dict[str, Value]:
         """The names among which a name is bound that the running frame assigns to."""
         names: dict[str, Any] = self.path.frame.namespace
         scope = self.path.frame.scope
@@ -57,7 +55,7 @@ class Assignment(LanguageFloor):
             names, scope = scope.names, scope.outer
         return names
 
-    def bind_global(self, name: str, value: Any) -> None:
+    def bind_global(self, name: str, value: Value) -> None:
         """Bind a name of the module that the running code belongs to."""
         outermost = self.path.frame.scope
         while outermost.outer is not None:
@@ -67,7 +65,7 @@ class Assignment(LanguageFloor):
         else:
             outermost.names[name] = value
 
-    def unpack(self, targets: list[ast.expr], value: Any) -> None:
+    def unpack(self, targets: list[ast.expr], value: Value) -> None:
         """Spread a value over several targets."""
         starred = next((i for i, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
         if isinstance(value, Seq) and value.exact:
@@ -90,7 +88,7 @@ class Assignment(LanguageFloor):
         for target, item in zip(targets, elements):
             self.assign(target, item)
 
-    def spread(self, value: Any, count: int, starred: int | None) -> list[Any]:
+    def spread(self, value: Value, count: int, starred: int | None) -> list[Value]:
         """As many items as there are targets, from a value whose length is not known to fit."""
         items: list[Any] = []
         iterator, _ = self.objects.iterate(value, at_least=count)

@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
 
 from gradsight.interp.python.namespaces import REGISTRIES, Namespaces
 from gradsight.model.tensors import Tensor
-from gradsight.model.values import MISSING, Function, Instance, Super, Unknown
+from gradsight.model.values import MISSING, Function, Instance, Layer, Super, Unknown, Value
 
 
 class AttributeProtocol(Namespaces):
@@ -18,7 +17,7 @@ class AttributeProtocol(Namespaces):
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
-    def intercepted_read(self, owner: Instance, name: str, node: ast.AST) -> Any:
+    def intercepted_read(self, owner: Instance, name: str, node: ast.AST) -> Value:
         """The value that `__getattribute__` or a data descriptor gives; MISSING when the attributes decide."""
         if "__getattribute__" in owner.cls.intercepts:
             method, _ = owner.cls.find("__getattribute__")
@@ -26,12 +25,12 @@ class AttributeProtocol(Namespaces):
                 return self.language.call_function(method, [owner, name], {}, node)
         return self.descriptor_read(owner, name)
 
-    def descriptor_read(self, owner: Instance, name: str) -> Any:
+    def descriptor_read(self, owner: Instance, name: str) -> Value:
         if name not in owner.cls.intercepts:
             return MISSING
         return self.language.bind_method(owner.cls.find(name)[0], owner, owner.cls)
 
-    def missing_read(self, owner: Instance, name: str, node: ast.AST) -> Any:
+    def missing_read(self, owner: Instance, name: str, node: ast.AST) -> Value:
         """The value that `__getattr__` of the analysed code gives; that of a module asks nn.Module first."""
         method, _ = owner.cls.find("__getattr__")
         if owner.module is None and isinstance(method, Function) and not name.startswith("__"):
@@ -40,7 +39,7 @@ class AttributeProtocol(Namespaces):
 
     # -- setting and deleting ----------------------------------------------------------------------------------------
 
-    def set_instance_attribute(self, owner: Instance, name: str, value: Any, node: ast.AST) -> None:
+    def set_instance_attribute(self, owner: Instance, name: str, value: Value, node: ast.AST) -> None:
         if "__setattr__" in owner.cls.intercepts:
             method, _ = owner.cls.find("__setattr__")
             if isinstance(method, Function):
@@ -49,7 +48,7 @@ class AttributeProtocol(Namespaces):
         self.set_past_hook(owner, name, value, node)
 
     def set_past_hook(
-        self, owner: Instance, name: str, value: Any, node: ast.AST, registers: bool = True
+        self, owner: Instance, name: str, value: Value, node: ast.AST, registers: bool = True
     ) -> None:
         """What `__setattr__` of `object`, or of nn.Module, does; that of `object` registers nothing."""
         if name in owner.cls.intercepts:
@@ -58,8 +57,9 @@ class AttributeProtocol(Namespaces):
                 if isinstance(found.setter, Function):
                     self.language.call_function(found.setter, [owner, value], {}, node)
                 return
-            setter, _ = found.cls.find("__set__")
-            self.language.call_function(setter, [found, owner, value], {}, node)
+            setter = found.cls.find("__set__")[0] if isinstance(found, Instance) else None
+            if isinstance(setter, Function):
+                self.language.call_function(setter, [found, owner, value], {}, node)
             return
         if name == "__dict__":
             self.replace_attributes(owner, value)
@@ -75,7 +75,7 @@ class AttributeProtocol(Namespaces):
             if not value.label:
                 value.label = f"self.{name}" if is_self(node) else name
 
-    def delete_attribute(self, owner: Any, name: str, node: ast.AST) -> None:
+    def delete_attribute(self, owner: Value, name: str, node: ast.AST) -> None:
         """`del owner.name`."""
         if isinstance(owner, Instance) and owner.cls.intercepts:
             method, _ = owner.cls.find("__delattr__")
@@ -84,20 +84,21 @@ class AttributeProtocol(Namespaces):
                 return
         self.delete_past_hook(owner, name, node)
 
-    def delete_past_hook(self, owner: Any, name: str, node: ast.AST) -> None:
+    def delete_past_hook(self, owner: Value, name: str, node: ast.AST) -> None:
         if isinstance(owner, Instance) and name in owner.cls.intercepts:
             found, _ = owner.cls.find(name)
             if isinstance(found, Function):
                 if isinstance(found.deleter, Function):
                     self.language.call_function(found.deleter, [owner], {}, node)
                 return
-            deleter, _ = found.cls.find("__delete__")
+            deleter = found.cls.find("__delete__")[0] if isinstance(found, Instance) else None
             if isinstance(deleter, Function):
                 self.language.call_function(deleter, [found, owner], {}, node)
             return
-        owner.attributes.pop(name, None)
+        if isinstance(owner, (Instance, Layer)):
+            owner.attributes.pop(name, None)
 
-    def object_method(self, name: str, args: list[Any], node: ast.AST, registers: bool = False) -> Any:
+    def object_method(self, name: str, args: list[Value], node: ast.AST, registers: bool = False) -> Value:
         """`object.__setattr__(owner, name, value)` and kin; MISSING for other methods."""
         if not args or not isinstance(args[0], Instance):
             return MISSING
@@ -117,7 +118,7 @@ class AttributeProtocol(Namespaces):
         found = self.descriptor_read(owner, args[1])
         return found if found is not MISSING else self.stored_attribute(owner, args[1], node)
 
-    def inherited_method(self, receiver: Super, name: str, args: list[Any], node: ast.AST) -> Any:
+    def inherited_method(self, receiver: Super, name: str, args: list[Value], node: ast.AST) -> Value:
         """`super().__setattr__(name, value)` and kin where the base is `object` or nn.Module."""
         return self.object_method(name, [receiver.receiver, *args], node, registers=True)
 

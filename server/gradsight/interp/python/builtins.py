@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import builtins as python_builtins
+from collections.abc import Iterator
 from typing import Any
 
 from gradsight.interp.path_state import RaisedError
 from gradsight.interp.python.loops import ROUNDS_OF_A_LOOP
 from gradsight.interp.python.objects import Objects
+from gradsight.model.library_objects import RaisedObject
+from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.tensors import NO_CUTS, Tensor
 from gradsight.model.trace import Read
 from gradsight.model.values import (
@@ -30,10 +33,9 @@ from gradsight.model.values import (
     Stream,
     Super,
     Unknown,
+    Value,
     Version,
-    cuts_of,
     is_constant,
-    sum_of_versions,
 )
 
 MOST_RANGE = 10**6
@@ -47,10 +49,10 @@ BUILTIN_NAMES = frozenset(dir(python_builtins))
 class Builtins(Objects):
     """Built-in functions, by name."""
 
-    def builtin_name(self, name: str) -> Any:
+    def builtin_name(self, name: str) -> Value:
         return External(f"builtins.{name}") if name in BUILTIN_NAMES else MISSING
 
-    def call_builtin(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def call_builtin(self, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if name.startswith("object."):
             found = self.object_method(name[7:], args, node)
             if found is not MISSING:
@@ -59,11 +61,11 @@ class Builtins(Objects):
         if action is not None:
             return action(args, kwargs, node)
         if name.endswith(("Error", "Exception", "Warning", "Exit", "Interrupt", "StopIteration")):
-            return Opaque("exception", name, self.path.site(node))
+            return RaisedObject(name, self.path.site(node))
         self.nn.escape(args, kwargs)
         return Unknown(f"result of {name}")
 
-    def builtin_exec(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_exec(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         """Text that is executed may set anything on the object whose method runs it, and any name of the module."""
         if isinstance(self.path.frame.receiver, Instance):
             self.path.frame.receiver.open = True
@@ -71,17 +73,17 @@ class Builtins(Objects):
             self.names_executed(args[0], node)
         return None
 
-    def builtin_print(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_print(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         for value in args:
             self.path.tell(Read(value, node))
         return None
 
-    def builtin_repr(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_repr(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if args and isinstance(args[0], (str, int)):
             return repr(args[0])
         return Unknown("text", "text")
 
-    def builtin_str(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_str(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if args and isinstance(args[0], (str, int)):
             return str(args[0])
         if args and isinstance(args[0], Version):
@@ -90,13 +92,14 @@ class Builtins(Objects):
 
     builtin_format = builtin_repr
 
-    def builtin_len(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_len(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         return self.length_of(args[0]) if args else Number()
 
-    def builtin_range(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        if args and all(isinstance(arg, int) for arg in args):
+    def builtin_range(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+        bounds = [arg for arg in args if isinstance(arg, int)]
+        if args and len(bounds) == len(args):
             try:
-                result = range(*args)
+                result = range(*bounds)
                 return result if len(result) <= MOST_RANGE else range(MOST_RANGE)
             except (ValueError, TypeError):
                 pass
@@ -108,40 +111,40 @@ class Builtins(Objects):
             return Seq("range", [first, Number(), Number()], exact=False)
         return Seq("range", [Number(), Number()], exact=False)
 
-    def builtin_enumerate(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_enumerate(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         iterator, length = self.iterate(args[0], ROUNDS_OF_A_LOOP) if args else (iter(()), 0)
         start = kwargs.get("start", args[1] if len(args) > 1 else 0)
         first = start if isinstance(start, int) else None
 
-        def pairs() -> Any:
+        def pairs() -> Iterator[Value]:
             for index, item in enumerate(iterator):
                 yield Seq("tuple", [index + first if first is not None else Number(), item])
 
         return self.sized(pairs(), length)
 
-    def builtin_zip(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_zip(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         sources = [self.iterate(arg, ROUNDS_OF_A_LOOP) for arg in args]
         lengths = [length for _, length in sources if length is not None]
 
-        def rows() -> Any:
+        def rows() -> Iterator[Value]:
             for row in zip(*(iterator for iterator, _ in sources)):
                 yield Seq("tuple", list(row))
 
         return self.sized(rows(), min(lengths) if lengths else None)
 
-    def sized(self, iterator: Any, length: int | None) -> Any:
+    def sized(self, iterator: Iterator[Value], length: int | None) -> Value:
         """A stream that remembers how long it is, so that a loop over it is unrolled as the real one."""
         if length is not None and length <= 64:
             return SizedStream(iterator, length)
         return Stream(iterator, length is not None)
 
-    def builtin_map(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_map(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if len(args) < 2:
             return Unknown("map without arguments")
         sources = [self.iterate(arg) for arg in args[1:]]
         exact = all(length is not None for _, length in sources)
 
-        def results() -> Any:
+        def results() -> Iterator[Value]:
             for count, row in enumerate(zip(*(iterator for iterator, _ in sources))):
                 if count > 64:
                     return
@@ -149,7 +152,7 @@ class Builtins(Objects):
 
         return Stream(results(), exact)
 
-    def builtin_filter(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_filter(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if len(args) < 2:
             return Unknown("filter without arguments")
         kept: list[Any] = []
@@ -170,10 +173,10 @@ class Builtins(Objects):
         result.once = True
         return result
 
-    def builtin_sum(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_sum(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if not args:
             return 0
-        total: Any = args[1] if len(args) > 1 else kwargs.get("start", 0)
+        total: Value = args[1] if len(args) > 1 else kwargs.get("start", 0)
         iterator, length = self.iterate(args[0])
         for count, item in enumerate(iterator):
             if count > 64:
@@ -185,7 +188,7 @@ class Builtins(Objects):
             return Unknown("sum of more than is listed")
         return total
 
-    def extreme(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def extreme(self, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         values = args
         if len(args) == 1:
             iterator, length = self.iterate(args[0])
@@ -194,7 +197,8 @@ class Builtins(Objects):
                 values = [*values, Number()]
         if "key" in kwargs:
             return values[0] if values else Unknown(f"{name} of nothing")
-        if values and all(isinstance(value, (int, float, str)) for value in values):
+        ordered: list[Any] = [value for value in values if isinstance(value, (int, float, str))]
+        if values and len(ordered) == len(values):
             if (
                 self.path.frame.loops
                 and len(args) == 2
@@ -203,12 +207,14 @@ class Builtins(Objects):
             ):
                 self.loops.note_comparison(ast.Lt, node.args[0], node.args[1], *args)
             try:
-                return (min if name == "min" else max)(values)
+                chosen: int | float | str = (min if name == "min" else max)(ordered)
+                return chosen
             except TypeError:
                 return Unknown(f"{name} of mixed values")
-        if values and all(isinstance(value, Version) for value in values):
+        versions = [value for value in values if isinstance(value, Version)]
+        if values and len(versions) == len(values):
             # Numbers of writes only grow: one stands for all, and changes when any of them does.
-            return sum_of_versions(values)
+            return sum_of_versions(versions)
         cuts = NO_CUTS
         for value in values:
             cuts = cuts | cuts_of(value)
@@ -220,50 +226,48 @@ class Builtins(Objects):
         unknown.cuts = cuts
         return unknown
 
-    def builtin_max(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_max(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         return self.extreme("max", args, kwargs, node)
 
-    def builtin_min(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_min(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         return self.extreme("min", args, kwargs, node)
 
-    def builtin_abs(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_abs(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if args and isinstance(args[0], Tensor):
             return self.autograd.tensor_method(args[0], "abs", [], {}, node)
         if args and isinstance(args[0], (int, float)):
             return abs(args[0])
         return Number(cuts_of(args[0])) if args else Number()
 
-    def builtin_round(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_round(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if args and isinstance(args[0], Tensor):
             return self.autograd.tensor_method(args[0], "round", [], {}, node)
-        if args and isinstance(args[0], (int, float)) and all(isinstance(arg, int) for arg in args[1:]):
-            return round(*args)
+        digits = [arg for arg in args[1:] if isinstance(arg, int)]
+        if args and isinstance(args[0], (int, float)) and len(digits) == len(args) - 1:
+            return round(args[0], *digits)
         return Number(cuts_of(args[0])) if args else Number()
 
-    def builtin_pow(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_pow(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         return self.language.binary_values(ast.Pow, args[0], args[1], node) if len(args) > 1 else Number()
 
-    def builtin_divmod(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        if len(args) == 2 and all(isinstance(arg, int) for arg in args) and args[1]:
+    def builtin_divmod(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+        if len(args) == 2 and isinstance(args[0], int) and isinstance(args[1], int) and args[1]:
             return Seq("tuple", list(divmod(args[0], args[1])))
         return Seq("tuple", [Number(), Number()])
 
-    def builtin_sorted(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_sorted(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if not args:
             return Seq("list", [])
         items, exact = self.collect(args[0])
         if exact and not kwargs:
             try:
-                return (
-                    Seq("list", sorted(items))
-                    if all(isinstance(i, (int, float, str)) for i in items)
-                    else Seq("list", items)
-                )
+                ordered: list[Any] = [item for item in items if isinstance(item, (int, float, str))]
+                return Seq("list", sorted(ordered) if len(ordered) == len(items) else items)
             except TypeError:
                 return Seq("list", items)
         return Seq("list", items, exact)
 
-    def collect(self, value: Any) -> tuple[list[Any], bool]:
+    def collect(self, value: Value) -> tuple[list[Value], bool]:
         """Up to 64 items and whether they are all."""
         iterator, length = self.iterate(value)
         items = [item for _, item in zip(range(65), iterator)]
@@ -271,13 +275,13 @@ class Builtins(Objects):
             return items[:64], False
         return items, length is not None
 
-    def builtin_reversed(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_reversed(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if args and isinstance(args[0], range):
             return args[0][::-1]
         items, exact = self.collect(args[0]) if args else ([], True)
         return Seq("list", items[::-1], exact)
 
-    def make_sequence(self, kind: str, args: list[Any], node: ast.AST) -> Any:
+    def make_sequence(self, kind: str, args: list[Value], node: ast.AST) -> Seq:
         if not args:
             return Seq(kind, [], True, self.path.site(node))
         if isinstance(args[0], Seq) and args[0].exact and kind != "set" and not args[0].once:
@@ -299,18 +303,18 @@ class Builtins(Objects):
             items = list(dict.fromkeys(items))
         return Seq(kind, items, exact, self.path.site(node))
 
-    def builtin_list(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_list(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         return self.make_sequence("list", args, node)
 
-    def builtin_tuple(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_tuple(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         return self.make_sequence("tuple", args, node)
 
-    def builtin_set(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_set(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         return self.make_sequence("set", args, node)
 
     builtin_frozenset = builtin_set
 
-    def builtin_dict(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_dict(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         result = Mapping()
         result.site = self.path.site(node)
         for source in args:
@@ -330,7 +334,7 @@ class Builtins(Objects):
             result.items[key] = value
         return result
 
-    def to_number(self, name: str, args: list[Any], node: ast.AST) -> Any:
+    def to_number(self, name: str, args: list[Value], node: ast.AST) -> Value:
         if not args:
             return 0
         value = args[0]
@@ -338,9 +342,9 @@ class Builtins(Objects):
             return self.autograd.number_from(value, name, node)
         if isinstance(value, (int, float, str)):
             try:
-                return {"int": int, "float": float, "bool": bool}[name](value)
+                return int(value) if name == "int" else float(value) if name == "float" else bool(value)
             except ValueError:
-                raise RaisedError(Opaque("exception", "ValueError", self.path.site(node))) from None
+                raise RaisedError(RaisedObject("ValueError", self.path.site(node))) from None
             except OverflowError:
                 return Number()
         if name == "bool":
@@ -359,16 +363,16 @@ class Builtins(Objects):
             return self.language.same_number(value, name, cuts_of(value))
         return Number(cuts_of(value))
 
-    def builtin_int(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_int(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         return self.to_number("int", args, node)
 
-    def builtin_float(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_float(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         return self.to_number("float", args, node)
 
-    def builtin_bool(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_bool(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         return self.to_number("bool", args, node)
 
-    def builtin_isinstance(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_isinstance(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if len(args) != 2:
             return Unknown("isinstance", "bool")
         value, kinds = args
@@ -384,7 +388,7 @@ class Builtins(Objects):
             )
         return Unknown("isinstance", "bool")
 
-    def is_instance(self, value: Any, kind: Any) -> bool | None:
+    def is_instance(self, value: Value, kind: Value) -> bool | None:
         if isinstance(kind, ClassValue):
             if isinstance(value, Instance):
                 return kind in value.cls.lineage() or (None if value.open else False)
@@ -408,19 +412,19 @@ class Builtins(Objects):
             return isinstance(value, wanted) if is_constant(value) else False
         return None if isinstance(value, (Instance, Opaque, Number)) else False
 
-    def builtin_issubclass(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_issubclass(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         return Unknown("issubclass", "bool")
 
-    def builtin_callable(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_callable(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if args and isinstance(args[0], (Function, Method, ClassValue, Layer, External)):
             return True
         if args and (is_constant(args[0]) or isinstance(args[0], (Tensor, Seq, Mapping))):
             return False
         return Unknown("callable", "bool")
 
-    def builtin_hasattr(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_hasattr(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if len(args) == 2 and isinstance(args[1], str):
-            owner, name = args
+            owner, name = args[0], args[1]
             if isinstance(owner, Instance):
                 if name in owner.attributes or owner.cls.find(name)[0] is not MISSING:
                     return True
@@ -432,7 +436,7 @@ class Builtins(Objects):
                 return True if name in owner.attributes else Unknown("hasattr", "bool")
         return Unknown("hasattr", "bool")
 
-    def builtin_getattr(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_getattr(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if len(args) >= 2 and isinstance(args[1], str):
             if len(args) > 2 and isinstance(args[0], Instance) and not args[0].open:
                 if args[1] not in args[0].attributes and args[0].cls.find(args[1])[0] is MISSING:
@@ -442,7 +446,7 @@ class Builtins(Objects):
             return self.get_attribute(args[0], args[1], node)
         return Unknown("getattr with an unknown name")
 
-    def builtin_setattr(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_setattr(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if len(args) == 3:
             if isinstance(args[1], str):
                 self.set_attribute(args[0], args[1], args[2], node)
@@ -452,7 +456,7 @@ class Builtins(Objects):
                     args[0].open = True
         return None
 
-    def builtin_delattr(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_delattr(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if len(args) == 2 and isinstance(args[0], (Instance, Layer)):
             if isinstance(args[1], str):
                 self.delete_attribute(args[0], args[1], node)
@@ -460,19 +464,19 @@ class Builtins(Objects):
                 args[0].open = True
         return None
 
-    def builtin_type(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_type(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if len(args) == 1 and isinstance(args[0], Instance):
             return args[0].cls
         if len(args) == 1 and isinstance(args[0], (Layer, Tensor)):
             return self.nn.type_of(args[0])
         return Unknown("type of a value")
 
-    def builtin_super(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_super(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if len(args) == 2 and isinstance(args[0], ClassValue):
             return Super(args[0], args[1])
         return self.language.make_super()
 
-    def builtin_iter(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_iter(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if args:
             if isinstance(args[0], Stream):
                 return args[0]
@@ -480,53 +484,64 @@ class Builtins(Objects):
             return self.sized(iterator, length)
         return Unknown("iter without arguments")
 
-    def builtin_next(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_next(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if args and isinstance(args[0], Stream):
             default = args[1] if len(args) > 1 else Unknown("end of an iterator")
             return next(args[0].iterator, default)
+        if args and isinstance(args[0], Instance):
+            method, _ = args[0].cls.find("__next__")
+            if isinstance(method, Function):
+                found: Value = self.language.call_function(method, [args[0]], {}, node)
+                return found
         if args:
             items, _ = self.iterate(args[0])
             return next(items, Unknown("end of an iterator"))
         return Unknown("next")
 
-    def builtin_any(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_any(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         items, exact = self.collect(args[0]) if args else ([], True)
         outcomes = [self.path.truth(item) for item in items]
         if True in outcomes:
             return True
         return False if exact and all(outcome is False for outcome in outcomes) else Unknown("any", "bool")
 
-    def builtin_all(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_all(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         items, exact = self.collect(args[0]) if args else ([], True)
         outcomes = [self.path.truth(item) for item in items]
         if False in outcomes:
             return False
         return True if exact and all(outcome is True for outcome in outcomes) else Unknown("all", "bool")
 
-    def builtin_slice(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_slice(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         parts = [*args, None, None, None]
         return Slice(None, parts[0], None) if len(args) == 1 else Slice(parts[0], parts[1], parts[2])
 
-    def builtin_id(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_id(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         return args[0] if args and isinstance(args[0], (Tensor, Instance, Layer)) else Number()
 
-    def builtin_vars(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_vars(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if not args:
             return self.builtin_locals(args, kwargs, node)
         return self.attributes_dict(args[0]) if isinstance(args[0], (Instance, Layer)) else Mapping({}, False)
 
-    def builtin_hash(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_hash(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         """Equal for what is equal: the value stands for its hash."""
         return args[0] if args and isinstance(args[0], (Seq, Version, Tensor, Instance, Layer)) else Number()
 
-    def builtin_input(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_input(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         return Unknown("text typed by the user", "text")
 
-    def builtin_open(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_open(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         return Unknown("a file")
 
-    def builtin_object(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_object(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         return Unknown("a bare object")
+
+
+def sum_of_versions(versions: list[Version]) -> Version:
+    """One number that changes when any of them does."""
+    counters = sorted((counter for version in versions for counter in version.counters), key=id)
+    return Version(tuple(counters), sum(version.total for version in versions))
 
 
 class SizedStream(Stream):
@@ -534,7 +549,7 @@ class SizedStream(Stream):
 
     __slots__ = ("length",)
 
-    def __init__(self, iterator: Any, length: int) -> None:
+    def __init__(self, iterator: Iterator[Value], length: int) -> None:
         super().__init__(iterator, True)
         self.length = length
 

@@ -14,7 +14,9 @@ from gradsight.interp.path_state import PathState
 from gradsight.interp.python.definitions import nonlocal_names, yields
 from gradsight.interp.python.expected_errors import catches_at_yield
 from gradsight.interp.python.expressions import Expressions
+from gradsight.interp.python.open_keywords import OpenKeywords
 from gradsight.interp.python.statements import Returned
+from gradsight.model.library_objects import DataField, DecoratorMade, GeneratorContext
 from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import CallReturned
@@ -37,6 +39,8 @@ from gradsight.model.values import (
     Stream,
     Super,
     Unknown,
+    Value,
+    Wrapper,
     tensors_in,
 )
 
@@ -46,21 +50,15 @@ CONTAINERS = {"builtins.dict", "builtins.list", "collections.OrderedDict", "coll
 EXCEPTIONS = ("Error", "Exception", "Warning", "Interrupt", "StopIteration", "Exit")
 
 
-class OpenKeywords(dict[str, Any]):
-    """The arguments of a call into which a dict was spread of which not all is known."""
-
-    spread: Any = None
-
-
 class Calls(Expressions):
     """Calling functions, making classes and instances."""
 
     def __init__(self, path: PathState) -> None:
         super().__init__(path)
-        self.results: dict[Any, Any] = {}
+        self.results: dict[Any, Value] = {}
         """What functions with a cache have given back on this path, by function and arguments."""
 
-    def evaluate_call(self, node: ast.Call) -> Any:
+    def evaluate_call(self, node: ast.Call) -> Value:
         target = node.func
         if type(target) is ast.Attribute:
             receiver = self.evaluate(target.value)
@@ -74,7 +72,7 @@ class Calls(Expressions):
         self.path.node = node
         return self.call(function, args, kwargs, node)
 
-    def evaluate_arguments(self, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
+    def evaluate_arguments(self, node: ast.Call) -> tuple[list[Value], dict[str, Value]]:
         args: list[Any] = []
         for argument in node.args:
             if isinstance(argument, ast.Starred):
@@ -96,46 +94,47 @@ class Calls(Expressions):
                 kwargs.spread = value
         return args, kwargs
 
-    def call(self, function: Any, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def call(self, function: Value, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         """Call any value."""
-        kind = type(function)
-        if kind is Function:
+        if isinstance(function, Function):
             return self.call_function(function, args, kwargs, node)
-        if kind is External:
+        if isinstance(function, External):
             return self.libraries.call_external(function.path, args, kwargs, node)
-        if kind is Method:
+        if isinstance(function, Method):
             return self.call_function(function.function, [function.receiver, *args], kwargs, node)
-        if kind is ClassValue:
+        if isinstance(function, ClassValue):
             return self.instantiate(function, args, kwargs, node)
-        if kind is Instance:
+        if isinstance(function, Instance):
             return self.call_instance(function, args, kwargs, node)
-        if kind is Layer:
+        if isinstance(function, Layer):
             return self.nn.call_layer(function, args, kwargs, node)
-        if kind is Bound:
+        if isinstance(function, Bound):
             return self.objects.call_method(function.receiver, function.name, args, kwargs, node)
-        if kind is Partial:
+        if isinstance(function, Partial):
             return self.autograd.call_partial(
                 function, [*function.args, *args], {**function.kwargs, **kwargs}, node
             )
-        if kind is Native:
+        if isinstance(function, Native):
             return function.call(args, kwargs, node)
-        if kind is Opaque:
+        if isinstance(function, Opaque):
             return self.nn.call_opaque(function, args, kwargs, node)
-        if kind is Unknown:
+        if isinstance(function, Unknown):
             return self.libraries.call_unknown(function, args, kwargs, node)
         return self.nn.unknown_result("call of a value that is not known to be callable", args, kwargs, node)
 
     # -- functions ---------------------------------------------------------------------------------------------------
 
     def call_function(
-        self, function: Function, args: list[Any], kwargs: dict[str, Any], node: ast.AST
-    ) -> Any:
+        self, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
         started, recorded = self.path.tick, self.path.grad_mode
         result = self.result_of(function, args, kwargs, node)
         self.path.tell(CallReturned(function, result, node, started, recorded))
         return result
 
-    def result_of(self, function: Function, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def result_of(
+        self, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
         if function.overloads is not None:
             chosen = self.objects.overload_for(function, args)
             if chosen is None:
@@ -148,8 +147,8 @@ class Calls(Expressions):
         return self.execute_function(function, args, kwargs, node)
 
     def remembered_result(
-        self, function: Function, args: list[Any], kwargs: dict[str, Any], node: ast.AST
-    ) -> Any:
+        self, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
         """The result of a function with a cache: that of an earlier call with the same arguments, if there was one."""
         given = [*args, *kwargs.values()]
         keys = tuple(self.objects.mapping_key(value) for value in given)
@@ -158,8 +157,8 @@ class Calls(Expressions):
         call = (id(function.node), keys, tuple(kwargs))
         if call not in self.results:
             self.path.kept_alive.append(given)
-            result = self.results[call] = self.execute_function(function, args, kwargs, node)
-            self.keep_at_cache(function, result)
+            fresh = self.results[call] = self.execute_function(function, args, kwargs, node)
+            self.keep_at_cache(function, fresh)
         # The result asked for last is the last to go.
         result = self.results[call] = self.results.pop(call)
         if function.most_remembered is not None:
@@ -168,7 +167,7 @@ class Calls(Expressions):
                 del self.results[oldest]
         return result
 
-    def keep_at_cache(self, function: Function, result: Any) -> None:
+    def keep_at_cache(self, function: Function, result: Value) -> None:
         """What a cache holds is kept at the decorator that makes the cache."""
         kept = Site(
             cache_of(function),
@@ -177,12 +176,18 @@ class Calls(Expressions):
         for tensor in tensors_in(result):
             tensor.kept_at = kept
 
+    def left_out(self, reason: str, args: list[Value], node: ast.AST) -> Value:
+        """A call is not executed: what it does to the object it was made on is not known."""
+        if args and isinstance(args[0], Instance):
+            args[0].open = True
+        return self.path.gap(reason, node)
+
     def execute_function(
-        self, function: Function, args: list[Any], kwargs: dict[str, Any], node: ast.AST
-    ) -> Any:
+        self, function: Function, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
         frame = self.path.frame
         if frame.depth >= DEEPEST:
-            return self.path.gap("call stack too deep", node)
+            return self.left_out("call stack too deep", args, node)
         active = 0
         caller: Any = frame
         while caller is not None:
@@ -191,7 +196,7 @@ class Calls(Expressions):
             ):
                 active += 1
                 if active >= MOST_ACTIVATIONS:
-                    return self.path.gap("recursion", node)
+                    return self.left_out("recursion", args, node)
             caller = caller.call_site.frame if caller.call_site is not None else None
         syntax = function.node
         names = self.bind_arguments(function, args, kwargs)
@@ -221,17 +226,15 @@ class Calls(Expressions):
                 self.path.frame = previous
                 if leave is not None:
                     leave()
-        if function.attributes is None:
-            function.attributes = {"yields": yields(function), "nonlocal": nonlocal_names(syntax)}
-        if function.attributes["yields"]:
+        if function.yields is None:
+            function.yields, function.nonlocals = yields(function), nonlocal_names(syntax)
+        if function.yields:
             around = tuple(one for one in function.wrappers if self.wraps_resumes(one[0]))
             stream = Stream(self.run_generator(callee, syntax.body, around), exact=True)
             if function.wraps_context:
-                manager = Opaque("context", function.name, self.path.site(node))
-                manager.state["stream"] = stream
-                manager.state["catches"] = catches_at_yield(syntax)
-                manager.state["made_by"] = (function, args, kwargs)
-                return manager
+                made_by = (function, args, kwargs)
+                place, catches = self.path.site(node), catches_at_yield(syntax)
+                return GeneratorContext(function.name, place, stream, catches, made_by)
             return stream
         restore = self.enter_wrappers(function.wrappers) if function.wrappers else None
         previous = self.path.enter(callee)
@@ -248,13 +251,13 @@ class Calls(Expressions):
         return result
 
     def function_returned(
-        self, function: Function, frame: Frame, args: list[Any], result: Any, node: ast.AST
+        self, function: Function, frame: Frame, args: list[Value], result: Value, node: ast.AST
     ) -> None:
         """Hook: a call is over."""
 
     def run_generator(
-        self, frame: Frame, body: list[ast.stmt], around: tuple[tuple[Any, Any], ...] = ()
-    ) -> Iterator[Any]:
+        self, frame: Frame, body: list[ast.stmt], around: tuple[Wrapper, ...] = ()
+    ) -> Iterator[Value]:
         """The values a generator function yields; its frame, and the modes around it, run only while it is asked."""
         flow = self.block(body)
         while True:
@@ -270,7 +273,9 @@ class Calls(Expressions):
                     leave()
             yield item
 
-    def bind_arguments(self, function: Function, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    def bind_arguments(
+        self, function: Function, args: list[Value], kwargs: dict[str, Value]
+    ) -> dict[str, Value]:
         signature = function.node.args
         names: dict[str, Any] = {}
         positional = [*signature.posonlyargs, *signature.args]
@@ -303,7 +308,7 @@ class Calls(Expressions):
             names[signature.kwarg.arg] = Mapping(given, not isinstance(kwargs, OpenKeywords))
         return names
 
-    def perhaps_given(self, kwargs: dict[str, Any], name: str) -> Any:
+    def perhaps_given(self, kwargs: dict[str, Value], name: str) -> Value:
         """An argument that is None unless a dict that was spread into the call holds it, as a batch holds `labels`."""
         if not isinstance(kwargs, OpenKeywords):
             return None
@@ -314,7 +319,7 @@ class Calls(Expressions):
             else Unknown(f"item {name}")
         )
 
-    def make_super(self) -> Any:
+    def make_super(self) -> Value:
         frame = self.path.frame
         if frame.owner is not None and frame.receiver is not None:
             return Super(frame.owner, frame.receiver)
@@ -325,7 +330,7 @@ class Calls(Expressions):
 
     # -- decorators --------------------------------------------------------------------------------------------------
 
-    def decorate(self, decorator: ast.expr, function: Any) -> Any:
+    def decorate(self, decorator: ast.expr, function: Value) -> Value:
         """What a decorated name is bound to."""
         value = self.evaluate(decorator)
         path = value.path if isinstance(value, (External, Opaque)) else ""
@@ -344,7 +349,7 @@ class Calls(Expressions):
                 return function
             if path in ("functools.lru_cache", "functools.cache"):
                 function.remembers = True
-                function.most_remembered = value.state.get("most") if isinstance(value, Opaque) else None
+                function.most_remembered = value.most if isinstance(value, DecoratorMade) else None
                 return function
             if path in ("functools.singledispatch", "functools.singledispatchmethod"):
                 function.overloads, function.dispatch_on = [], int(path.endswith("method"))
@@ -371,7 +376,7 @@ class Calls(Expressions):
         """Decorators that leave the function's meaning as it is."""
         return True
 
-    def decorate_class(self, decorator: ast.expr, value: Any) -> Any:
+    def decorate_class(self, decorator: ast.expr, value: Value) -> Value:
         decorated = self.evaluate(decorator)
         path = decorated.path if isinstance(decorated, (External, Opaque)) else ""
         if isinstance(value, ClassValue) and path.endswith(
@@ -387,7 +392,7 @@ class Calls(Expressions):
 
     # -- classes -----------------------------------------------------------------------------------------------------
 
-    def make_class(self, node: ast.ClassDef, bases: list[Any]) -> ClassValue:
+    def make_class(self, node: ast.ClassDef, bases: list[Value]) -> ClassValue:
         namespace: dict[str, Any] = {}
         cls = ClassValue(node.name, bases, namespace, "plain")
         cls.node = node
@@ -435,7 +440,7 @@ class Calls(Expressions):
                 if isinstance(told, Function):
                     self.call_function(told, [value, cls, name], {}, self.path.node)
 
-    def class_kind(self, bases: list[Any]) -> str:
+    def class_kind(self, bases: list[Value]) -> str:
         for base in bases:
             if isinstance(base, ClassValue):
                 if base.kind != "plain":
@@ -452,7 +457,9 @@ class Calls(Expressions):
                     return "exception"
         return "plain"
 
-    def instantiate(self, cls: ClassValue, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def instantiate(
+        self, cls: ClassValue, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
         if cls.kind == "enum":
             return self.path.gap("enumeration member", node)
         instance = Instance(cls, self.path.site(node))
@@ -494,7 +501,9 @@ class Calls(Expressions):
             return self.path.gap("optimizer class of the analysed code", node)
         return instance
 
-    def fill_held(self, held: Mapping | Seq, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> None:
+    def fill_held(
+        self, held: Mapping | Seq, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> None:
         """`dict.__init__` and `list.__init__`."""
         if isinstance(held, Seq):
             self.objects.sequence_method(held, "extend", args, {}, node)
@@ -506,7 +515,7 @@ class Calls(Expressions):
             held.exact = False
 
     def fill_fields(
-        self, instance: Instance, fields: list[tuple[str, Any]], args: list[Any], kwargs: dict[str, Any]
+        self, instance: Instance, fields: list[tuple[str, Value]], args: list[Value], kwargs: dict[str, Value]
     ) -> None:
         for index, (name, default) in enumerate(fields):
             if index < len(args):
@@ -519,16 +528,16 @@ class Calls(Expressions):
                 value = Unknown(f"field {name} was not given")
             instance.attributes[name] = value
 
-    def field_default(self, default: Any) -> Any:
-        if isinstance(default, Opaque) and default.kind == "field":
-            if "factory" in default.state:
-                return self.call(default.state["factory"], [], {}, self.path.node)
-            return default.state.get("default", Unknown("field without a default"))
+    def field_default(self, default: Value) -> Value:
+        if isinstance(default, DataField):
+            if default.makes_default:
+                return self.call(default.factory, [], {}, self.path.node)
+            return default.default
         return default
 
     def call_instance(
-        self, instance: Instance, args: list[Any], kwargs: dict[str, Any], node: ast.AST
-    ) -> Any:
+        self, instance: Instance, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
         method, _ = instance.cls.find("__call__")
         if isinstance(method, Function):
             return self.call_function(method, [instance, *args], kwargs, node)
@@ -538,7 +547,7 @@ class Calls(Expressions):
             return self.wrapped_in(instance, args[0], self.path.site(node))
         return self.nn.unknown_result("call of an object without __call__", args, kwargs, node)
 
-    def bind_method(self, value: Any, receiver: Any, cls: Any) -> Any:
+    def bind_method(self, value: Value, receiver: Value, cls: Value) -> Value:
         """An attribute found on a class, as it is seen on an instance."""
         if isinstance(value, Function):
             if value.binding == "static":
@@ -560,7 +569,7 @@ class Calls(Expressions):
                 return self.call_function(getter, [value, receiver, cls], {}, self.path.node)
         return value
 
-    def instance_operator(self, name: str, left: Any, right: Any, node: ast.AST) -> Any:
+    def instance_operator(self, name: str, left: Value, right: Value, node: ast.AST) -> Value:
         for owner, other, method in ((left, right, f"__{name}__"), (right, left, f"__r{name}__")):
             if isinstance(owner, Instance):
                 function, _ = owner.cls.find(method)

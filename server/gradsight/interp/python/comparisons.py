@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+from collections.abc import Callable
 from typing import Any
 
 from gradsight.interp.python.name_reading import NameReading
@@ -18,11 +19,12 @@ from gradsight.model.values import (
     Number,
     Seq,
     Unknown,
+    Value,
     Version,
     is_constant,
 )
 
-COMPARE: dict[type, tuple[str, Any]] = {
+COMPARE: dict[type, tuple[str, Callable[[Any, Any], bool]]] = {
     ast.Eq: ("==", operator.eq),
     ast.NotEq: ("!=", operator.ne),
     ast.Lt: ("<", operator.lt),
@@ -46,9 +48,9 @@ MOST_ITEMS = 64
 class Comparisons(NameReading):
     """`==`, `<`, `is`, `in` and their chains."""
 
-    def compare(self, node: ast.Compare) -> Any:
+    def compare(self, node: ast.Compare) -> Value:
         left = self.evaluate(node.left)
-        outcome: Any = True
+        outcome: Value = True
         last = len(node.ops) - 1
         for position, (op, comparator) in enumerate(zip(node.ops, node.comparators)):
             right = self.evaluate(comparator)
@@ -80,14 +82,14 @@ class Comparisons(NameReading):
             left = right
         return outcome
 
-    def negate(self, value: Any) -> Any:
+    def negate(self, value: Value) -> Value:
         if isinstance(value, bool):
             return not value
         if isinstance(value, Negated):
             return value.value
         return Negated(value)
 
-    def compare_values(self, op: str, left: Any, right: Any, node: ast.AST) -> Any:
+    def compare_values(self, op: str, left: Value, right: Value, node: ast.AST) -> Value:
         """A comparison: known, a tensor, or an unknown condition that stays the same when asked again."""
         if op == "is":
             return self.identical(left, right)
@@ -122,19 +124,20 @@ class Comparisons(NameReading):
         elif op == ">" and isinstance(right, (Unknown, Number)):
             left, right, op = right, left, "<"
         if isinstance(left, Number) and left.shifted is not None and isinstance(right, (int, float)):
-            left, right = left.shifted[0], right - left.shifted[1]
+            unshifted, offset = left.shifted
+            left, right = unshifted, right - offset
         return (
             self.question(op, left, right)
             if isinstance(left, (Unknown, Number))
             else Unknown("comparison", "bool")
         )
 
-    def question(self, kind: str, value: Unknown | Number, constant: Any) -> Unknown:
+    def question(self, kind: str, value: Unknown | Number, constant: Value | tuple[Value, ...]) -> Unknown:
         """A condition on an unknown value; the same question is the same condition."""
         answers = value.answers
         if answers is None:
             answers = value.answers = {}
-        is_known = is_constant(constant) or type(constant) is tuple
+        is_known = is_constant(constant) or isinstance(constant, tuple)
         # 1, 1.0 and True are one key of a dict and one place on the number line.
         key = (kind, constant if is_known else id(constant))
         condition: Unknown | None = answers.get(key)
@@ -146,16 +149,20 @@ class Comparisons(NameReading):
                 self.path.kept_alive.append(constant)
         return condition
 
-    def any_of(self, conditions: list[Any]) -> Any:
+    def any_of(self, conditions: list[Value]) -> Value:
         """Whether one of several conditions holds, as one condition where they ask whether one value is this or that."""
         asked = [condition.asks for condition in conditions if isinstance(condition, Unknown)]
         values = {id(asks[1]): asks[1] for asks in asked if asks is not None and asks[0] == "=="}
-        constants = tuple(asks[2] for asks in asked if asks is not None and asks[0] == "==")
+        constants: list[Value] = [
+            asks[2]
+            for asks in asked
+            if asks is not None and asks[0] == "==" and not isinstance(asks[2], tuple)
+        ]
         if len(constants) < len(conditions) or len(values) > 1:
             return conditions[0]
-        return self.question("in", values.popitem()[1], constants)
+        return self.question("in", values.popitem()[1], tuple(constants))
 
-    def equal(self, left: Any, right: Any) -> bool | None:
+    def equal(self, left: Value, right: Value) -> bool | None:
         """Whether two values are equal, or None."""
         if is_constant(left) and is_constant(right):
             return bool(left == right)
@@ -173,7 +180,7 @@ class Comparisons(NameReading):
             return True if all(pair is True for pair in pairs) else None
         return True if left is right else None
 
-    def identical(self, left: Any, right: Any) -> Any:
+    def identical(self, left: Value, right: Value) -> Value:
         """`is`: mostly asked about None."""
         if isinstance(left, AbsentGrad) or isinstance(right, AbsentGrad):
             self.path.tell(Identified(left, right))
@@ -200,7 +207,7 @@ class Comparisons(NameReading):
             return left.path == right.path
         return False
 
-    def contains(self, container: Any, item: Any) -> Any:
+    def contains(self, container: Value, item: Value) -> Value:
         if isinstance(container, str) and isinstance(item, str):
             return item in container
         if isinstance(container, Mapping):
@@ -222,20 +229,20 @@ class Comparisons(NameReading):
         if isinstance(container, range) and isinstance(item, int):
             return item in container
         if isinstance(container, Unknown):
-            key = ("contains", item if is_constant(item) else id(item))
-            return container.derived(key, "membership", "bool")
+            asked = ("contains", item if is_constant(item) else id(item))
+            return container.derived(asked, "membership", "bool")
         return Unknown("membership", "bool")
 
-    def membership(self, options: list[Any], item: Unknown | Number) -> Unknown:
+    def membership(self, options: list[Value], item: Unknown | Number) -> Unknown:
         """Whether an unknown value is one of several."""
         if len(options) <= MOST_ITEMS and all(is_constant(option) for option in options):
             return self.question("in", item, tuple(options))
         return Unknown("membership", "bool")
 
 
-def version_distance(left: Any, right: Any) -> int | None:
+def version_distance(left: Value, right: Value) -> int | None:
     """How far the left number of writes is from the right one, where that is known."""
     if isinstance(left, Version):
         return left.minus(right)
-    apart: int | None = right.minus(left)
+    apart = right.minus(left) if isinstance(right, Version) else None
     return -apart if apart is not None else None

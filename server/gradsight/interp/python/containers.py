@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Hashable
 from itertools import islice
-from typing import Any
+from typing import Any, TypeGuard
 
 from gradsight.interp.python.iteration import Iteration
 from gradsight.model.tensors import Tensor
@@ -22,6 +23,7 @@ from gradsight.model.values import (
     Seq,
     Slice,
     Unknown,
+    Value,
     Version,
     is_constant,
     tensors_in,
@@ -30,15 +32,18 @@ from gradsight.model.values import (
 MOST_KEYS = 64
 
 
+ADDING = frozenset(("append", "add", "appendleft", "insert", "extend", "update"))
+
+
 class Containers(Iteration):
     """Python's own containers."""
 
-    def sequence_item(self, owner: Seq, index: Any, node: ast.AST) -> Any:
+    def sequence_item(self, owner: Seq, index: Value, node: ast.AST) -> Value:
         value = self.item_at(owner, index, node)
         self.path.tell(ItemRead(owner, index, value, node))
         return value
 
-    def item_at(self, owner: Seq, index: Any, node: ast.AST) -> Any:
+    def item_at(self, owner: Seq, index: Value, node: ast.AST) -> Value:
         items = owner.items
         if isinstance(index, bool):
             index = int(index)
@@ -53,13 +58,13 @@ class Containers(Iteration):
                 return items[index % len(items)] if -len(items) <= index < len(items) else items[-1]
             return Unknown("element of an unknown sequence")
         if isinstance(index, Slice):
-            parts = (index.start, index.stop, index.step)
+            place = known_slice(index)
             if owner.partial and index.step is not None:
                 # There are more items than listed: any of those may be among the chosen.
                 return Seq(owner.kind, list(items), False, owner.site)
-            if owner.exact and all(part is None or isinstance(part, int) for part in parts):
+            if owner.exact and place is not None:
                 try:
-                    return Seq(owner.kind, items[slice(*parts)], True, owner.site)
+                    return Seq(owner.kind, items[place], True, owner.site)
                 except ValueError:
                     return Seq(owner.kind, list(items), False)
             return Seq(owner.kind, list(items), False, owner.site)
@@ -69,7 +74,7 @@ class Containers(Iteration):
             return items[0]
         return Unknown("element of a sequence at an unknown index")
 
-    def mapping_key(self, key: Any) -> Any:
+    def mapping_key(self, key: Value) -> Hashable:
         """How a key is stored, or MISSING when it is not known."""
         if is_constant(key):
             return key
@@ -84,7 +89,7 @@ class Containers(Iteration):
             return ("object", id(key))
         return MISSING
 
-    def store_key(self, mapping: Mapping, key: Any, value: Any) -> None:
+    def store_key(self, mapping: Mapping, key: Value, value: Value) -> None:
         stored = self.mapping_key(key)
         if stored is MISSING:
             mapping.exact = False
@@ -94,12 +99,12 @@ class Containers(Iteration):
         if not is_constant(key):
             mapping.keys[stored] = key
 
-    def mapping_item(self, owner: Mapping, index: Any) -> Any:
+    def mapping_item(self, owner: Mapping, index: Value) -> Value:
         value = self.item_under(owner, index)
         self.path.tell(ItemRead(owner, index, value, self.path.node))
         return value
 
-    def item_under(self, owner: Mapping, index: Any) -> Any:
+    def item_under(self, owner: Mapping, index: Value) -> Value:
         key = self.mapping_key(index)
         if key is not MISSING and key in owner.items:
             return owner.items[key]
@@ -120,7 +125,7 @@ class Containers(Iteration):
             return owner.rest[-1]
         return Unknown("item of a dict under an unknown key")
 
-    def delete_key(self, owner: Mapping, index: Any) -> None:
+    def delete_key(self, owner: Mapping, index: Value) -> None:
         """`del mapping[index]`; what goes under an unknown key may be what was put under another."""
         key = self.mapping_key(index)
         if key is MISSING:
@@ -130,7 +135,7 @@ class Containers(Iteration):
         owner.items.pop(key, None)
         owner.keys.pop(key, None)
 
-    def delete_items(self, owner: Seq, index: Any) -> None:
+    def delete_items(self, owner: Seq, index: Value) -> None:
         """`del items[index]`; what goes at an unknown place may be any item, and one is gone."""
         place = index if isinstance(index, int) else known_slice(index)
         if place is None or (isinstance(place, int) and not -len(owner.items) <= place < len(owner.items)):
@@ -142,58 +147,21 @@ class Containers(Iteration):
             owner.exact, owner.partial, owner.unlisted = True, False, 0
 
     def sequence_method(
-        self, receiver: Seq, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
-    ) -> Any:
+        self, receiver: Seq, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
         items = receiver.items
-        if name in ("append", "add"):
-            value = args[0] if args else None
-            self.store_in_list(receiver, value, node)
-            return None
-        if name == "appendleft":
-            items.insert(0, args[0] if args else None)
-            return None
-        if name == "insert":
-            if len(args) == 2:
-                position = args[0] if isinstance(args[0], int) else len(items)
-                items.insert(position, args[1])
-                for tensor in tensors_in(args[1], 3):
-                    self.stored(tensor, receiver, node)
-            return None
-        if name in ("extend", "update"):
-            for source in args:
-                iterator, length = self.iterate(source)
-                for count, item in enumerate(iterator):
-                    if count >= 64:
-                        receiver.exact = False
-                        break
-                    self.store_in_list(receiver, item, node)
-                if length is None:
-                    receiver.exact = False
+        if name in ADDING:
+            self.add_to_sequence(receiver, name, args, node)
             return None
         if name in ("pop", "popleft"):
-            if not items:
-                return Unknown("element of an unknown sequence")
-            position = args[0] if args and isinstance(args[0], int) else (0 if name == "popleft" else -1)
-            if receiver.exact or len(items) > 1:
-                return items.pop(position if -len(items) <= position < len(items) else -1)
-            return items[-1]
-        if name == "clear":
-            receiver.items = []
-            receiver.exact, receiver.partial, receiver.unlisted = True, False, 0
+            return self.taken_from(receiver, name, args)
+        if name in ("clear", "reverse", "rotate", "sort", "remove", "discard"):
+            self.rearrange(receiver, name, args)
             return None
         if name == "copy":
             return Seq(receiver.kind, list(items), receiver.exact, self.path.site(node))
-        if name in ("reverse", "rotate"):
-            items.reverse()
-            return None
-        if name == "sort":
-            return None
         if name in ("index", "count", "__len__"):
             return Number()
-        if name in ("remove", "discard"):
-            found = [index for index, item in enumerate(items) if args and item is args[0]]
-            self.delete_items(receiver, found[0] if found else Unknown("place of an item"))
-            return None
         if name == "__getitem__" and args:
             return self.sequence_item(receiver, args[0], node)
         if name in ("intersection", "union", "difference"):
@@ -209,7 +177,49 @@ class Containers(Iteration):
             return copy
         return self.path.gap(f"method {name} of a sequence", node)
 
-    def store_in_list(self, receiver: Seq, value: Any, node: ast.AST) -> None:
+    def add_to_sequence(self, receiver: Seq, name: str, args: list[Value], node: ast.AST) -> None:
+        """One more item, or those of other collections."""
+        if name in ("append", "add"):
+            self.store_in_list(receiver, args[0] if args else None, node)
+        elif name == "appendleft":
+            receiver.items.insert(0, args[0] if args else None)
+        elif name == "insert" and len(args) == 2:
+            position = args[0] if isinstance(args[0], int) else len(receiver.items)
+            receiver.items.insert(position, args[1])
+            for tensor in tensors_in(args[1], 3):
+                self.stored(tensor, receiver, node)
+        elif name in ("extend", "update"):
+            for source in args:
+                iterator, length = self.iterate(source)
+                for count, item in enumerate(iterator):
+                    if count >= 64:
+                        receiver.exact = False
+                        break
+                    self.store_in_list(receiver, item, node)
+                if length is None:
+                    receiver.exact = False
+
+    def taken_from(self, receiver: Seq, name: str, args: list[Value]) -> Value:
+        """An item that leaves the sequence; the last one of a sequence that is not known stays for the next."""
+        items = receiver.items
+        if not items:
+            return Unknown("element of an unknown sequence")
+        position = args[0] if args and isinstance(args[0], int) else (0 if name == "popleft" else -1)
+        if receiver.exact or len(items) > 1:
+            return items.pop(position if -len(items) <= position < len(items) else -1)
+        return items[-1]
+
+    def rearrange(self, receiver: Seq, name: str, args: list[Value]) -> None:
+        if name == "clear":
+            receiver.items = []
+            receiver.exact, receiver.partial, receiver.unlisted = True, False, 0
+        elif name in ("reverse", "rotate"):
+            receiver.items.reverse()
+        elif name in ("remove", "discard"):
+            found = [index for index, item in enumerate(receiver.items) if args and item is args[0]]
+            self.delete_items(receiver, found[0] if found else Unknown("place of an item"))
+
+    def store_in_list(self, receiver: Seq, value: Value, node: ast.AST) -> None:
         """Append; what each tensor held at that moment is remembered."""
         for tensor in tensors_in(value, 3):
             self.stored(tensor, receiver, node)
@@ -222,7 +232,7 @@ class Containers(Iteration):
             receiver.items = receiver.items[-128:]
             receiver.exact = False
 
-    def stored(self, tensor: Tensor, container: Any, node: ast.AST) -> None:
+    def stored(self, tensor: Tensor, container: Value, node: ast.AST) -> None:
         """A tensor is put into a container: its place, and the epoch of its memory then."""
         site = self.path.site(node)
         tensor.kept_at = site
@@ -233,7 +243,7 @@ class Containers(Iteration):
         self.path.kept_alive.append(container)
         self.path.tell(Stored(tensor, site))
 
-    def dict_from_keys(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def dict_from_keys(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         """`dict.fromkeys(names, value)`: one value under all keys."""
         value = args[1] if len(args) > 1 else None
         result = Mapping({}, True)
@@ -248,16 +258,16 @@ class Containers(Iteration):
         return result
 
     def mapping_method(
-        self, receiver: Mapping, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
-    ) -> Any:
+        self, receiver: Mapping, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
         result = self.mapping_result(receiver, name, args, kwargs, node)
-        if name in ("values", "items") and len(result.items) > 1:
+        if name in ("values", "items") and isinstance(result, Seq) and len(result.items) > 1:
             self.path.tell(Iterated(result, node))
         return result
 
     def mapping_result(
-        self, receiver: Mapping, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
-    ) -> Any:
+        self, receiver: Mapping, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
         items = receiver.items
         if name in ("items", "values", "keys"):
             keys = [receiver.keys.get(key, key) for key in items]
@@ -315,9 +325,14 @@ class Containers(Iteration):
         return self.path.gap(f"method {name} of a dict", node)
 
 
-def known_slice(index: Any) -> slice | None:
+def known_slice(index: Value) -> slice | None:
     """A slice of whole numbers, or None."""
     if not isinstance(index, Slice):
         return None
-    parts = (index.start, index.stop, index.step)
-    return slice(*parts) if all(part is None or isinstance(part, int) for part in parts) else None
+    start, stop, step = index.start, index.stop, index.step
+    return slice(start, stop, step) if is_whole(start) and is_whole(stop) and is_whole(step) else None
+
+
+def is_whole(bound: Value) -> TypeGuard[int | None]:
+    """A bound of a slice that is known, or left out."""
+    return bound is None or isinstance(bound, int)

@@ -8,11 +8,23 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import Any
 
 from gradsight.interp.path_state import PathState, RaisedError
 from gradsight.interp.python.calls import Calls
-from gradsight.model.values import MISSING, ClassValue, External, Function, Instance, Opaque, Unknown
+from gradsight.model.library_objects import Closing, ExitStack, GeneratorContext, GradMode
+from gradsight.model.sites import Site
+from gradsight.model.values import (
+    MISSING,
+    ClassValue,
+    External,
+    Function,
+    Instance,
+    Leave,
+    Opaque,
+    Unknown,
+    Value,
+    Wrapper,
+)
 
 STACKS = {"contextlib.ExitStack", "contextlib.AsyncExitStack"}
 ENTERING = {"__enter__", "__aenter__"}
@@ -25,23 +37,22 @@ class Contexts(Calls):
 
     def __init__(self, path: PathState) -> None:
         super().__init__(path)
-        self.exits: dict[int, list[Any]] = {}
+        self.exits: dict[int, list[Leave | None]] = {}
         """What is still to be left on this path, by the context that was entered by hand or the stack that keeps it."""
 
-    def enter_context(self, context: Any, node: ast.AST) -> tuple[Any, Any]:
+    def enter_context(self, context: Value, node: ast.AST) -> tuple[Value, Leave | None]:
         """The value of `with context as value`, and what to run when the block is left."""
         if isinstance(context, Opaque):
-            if context.kind == "context":
+            if isinstance(context, GeneratorContext):
                 return self.enter_generator_context(context)
-            if context.kind == "mode":
+            if isinstance(context, GradMode):
                 return None, self.nn.enter_modes(((context, self.path.site(node)),))
-            if context.kind == "exit-stack":
+            if isinstance(context, ExitStack):
                 return context, self.closing(context)
-            if context.kind == "closing":
-                thing = context.state["<thing>"]
+            if isinstance(context, Closing):
+                thing = context.thing
                 return thing, lambda: self.objects.call_method(thing, "close", [], {}, node)
-            entered: tuple[Any, Any] = self.nn.enter_opaque(context, node)
-            return entered
+            return self.nn.enter_opaque(context, node)
         if isinstance(context, External):
             mode = self.nn.mode_of(context)
             if mode is not None:
@@ -50,7 +61,7 @@ class Contexts(Calls):
             return self.enter_instance(context, node)
         return Unknown("value of a context manager"), None
 
-    def enter_instance(self, context: Instance, node: ast.AST) -> tuple[Any, Any]:
+    def enter_instance(self, context: Instance, node: ast.AST) -> tuple[Value, Leave | None]:
         enter, _ = context.cls.find("__enter__")
         leave, _ = context.cls.find("__exit__")
         guard = self.guard_of(context, node)
@@ -69,8 +80,8 @@ class Contexts(Calls):
 
         return value, close
 
-    def enter_generator_context(self, manager: Opaque) -> tuple[Any, Any]:
-        iterator = manager.state["stream"].iterator
+    def enter_generator_context(self, manager: GeneratorContext) -> tuple[Value, Leave | None]:
+        iterator = manager.stream.iterator
         value = next(iterator, None)
 
         def close() -> None:
@@ -83,7 +94,7 @@ class Contexts(Calls):
 
     # -- by hand and on a stack --------------------------------------------------------------------------------------
 
-    def exits_of(self, context: Opaque) -> list[Any]:
+    def exits_of(self, context: Opaque) -> list[Leave | None]:
         known = self.exits.get(id(context))
         if known is None:
             known = self.exits[id(context)] = []
@@ -91,30 +102,30 @@ class Contexts(Calls):
         return known
 
     def context_by_hand(
-        self, context: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
-    ) -> Any:
+        self, context: Opaque, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
         """`guard.__enter__()` and `guard.__exit__(...)`; MISSING for other methods."""
         if name in ENTERING:
-            if context.kind == "exit-stack":
+            if isinstance(context, ExitStack):
                 return context
             value, leave = self.enter_context(context, node)
             self.exits_of(context).append(leave)
             return value
         if name in LEAVING:
-            leaves = [] if context.kind == "exit-stack" else self.exits_of(context)
+            leaves = [] if isinstance(context, ExitStack) else self.exits_of(context)
             leave = leaves.pop() if leaves else self.left_without_entering(context)
             if leave is not None:
                 leave()
             return None
-        if context.kind == "exit-stack":
+        if isinstance(context, ExitStack):
             return self.stack_method(context, name, args, kwargs, node)
         return MISSING
 
     def left_without_entering(self, context: Opaque) -> Callable[[], None] | None:
         """What `__exit__` does when nothing entered: a stack closes, a mode that its call set goes back."""
-        if context.kind == "exit-stack":
+        if isinstance(context, ExitStack):
             return self.closing(context)
-        if context.kind == "mode" and "before" in context.state:
+        if isinstance(context, GradMode) and context.before is not None:
 
             def undo() -> None:
                 self.nn.undo_mode_call(context)
@@ -122,14 +133,13 @@ class Contexts(Calls):
             return undo
         return None
 
-    def make_exit_stack(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        return Opaque("exit-stack", "contextlib.ExitStack", self.path.site(node))
+    def make_exit_stack(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> ExitStack:
+        return ExitStack("contextlib.ExitStack", self.path.site(node))
 
-    def make_closing(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def make_closing(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         """`contextlib.closing(thing)`: `thing.close()` is called at the end."""
-        context = Opaque("closing", "contextlib.closing", self.path.site(node))
-        context.state["<thing>"] = args[0] if args else kwargs.get("thing")
-        return context
+        thing = args[0] if args else kwargs.get("thing")
+        return Closing("contextlib.closing", self.path.site(node), thing)
 
     def closing(self, stack: Opaque) -> Callable[[], None]:
         def close() -> None:
@@ -144,8 +154,8 @@ class Contexts(Calls):
         return close
 
     def stack_method(
-        self, stack: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
-    ) -> Any:
+        self, stack: Opaque, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
         exits = self.exits_of(stack)
         if name in ("enter_context", "enter_async_context") and args:
             value, leave = self.enter_context(args[0], node)
@@ -167,9 +177,9 @@ class Contexts(Calls):
             return moved
         return MISSING
 
-    def leave_pushed(self, pushed: Any, node: ast.AST) -> None:
+    def leave_pushed(self, pushed: Value, node: ast.AST) -> None:
         """`stack.push(context)` takes over its exit, `stack.push(function)` calls the function."""
-        nothing = [None, None, None]
+        nothing: list[Value] = [None, None, None]
         if isinstance(pushed, Instance):
             leave, _ = pushed.cls.find("__exit__")
             if isinstance(leave, Function):
@@ -197,7 +207,7 @@ class Contexts(Calls):
         return guard if isinstance(guard, Opaque) else None
 
     def init_guard(
-        self, instance: Instance, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+        self, instance: Instance, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> Opaque | None:
         """`__init__` of the library's class: setting the grad mode takes effect at once."""
         path = self.guard_path(instance.cls)
@@ -216,10 +226,10 @@ class Contexts(Calls):
         instance: Instance,
         guard: Opaque,
         name: str,
-        args: list[Any],
-        kwargs: dict[str, Any],
+        args: list[Value],
+        kwargs: dict[str, Value],
         node: ast.AST,
-    ) -> Any:
+    ) -> Value:
         """A method that an instance inherits from the library's context class; MISSING if it is none of those."""
         if name == "__call__":
             return self.wrapped_in(instance, args[0], self.path.site(node)) if args else MISSING
@@ -230,10 +240,10 @@ class Contexts(Calls):
 
     # -- wrappers ----------------------------------------------------------------------------------------------------
 
-    def wraps_functions(self, value: Any) -> bool:
+    def wraps_functions(self, value: Value) -> bool:
         """Whether a value used as a decorator puts a context around each call of the function."""
         if isinstance(value, Opaque):
-            return value.kind in ("mode", "context")
+            return isinstance(value, (GradMode, GeneratorContext))
         if not isinstance(value, Instance) or value.cls.find("__call__")[0] is not MISSING:
             return False
         path = self.guard_path(value.cls)
@@ -242,7 +252,7 @@ class Contexts(Calls):
             or External("contextlib.ContextDecorator") in value.cls.lineage()
         )
 
-    def wrapped_in(self, context: Any, function: Any, site: Any) -> Any:
+    def wrapped_in(self, context: Value, function: Value, site: Site) -> Value:
         """The function with a context around each call; the function itself stays as it is."""
         if not isinstance(function, Function):
             return MISSING
@@ -256,17 +266,17 @@ class Contexts(Calls):
         wrapped.wrappers = ((context if mode is None else mode, site), *function.wrappers)
         return wrapped
 
-    def enter_wrappers(self, wrappers: tuple[tuple[Any, Any], ...]) -> Callable[[], None]:
+    def enter_wrappers(self, wrappers: tuple[Wrapper, ...]) -> Callable[[], None]:
         """Enter what decorators put around a function; the returned function leaves it."""
-        leaves: list[Any] = []
+        leaves: list[Leave | None] = []
         for context, site in wrappers:
             again = context
-            if isinstance(context, Opaque) and context.kind == "context":
-                function, args, kwargs = context.state["made_by"]
+            if isinstance(context, GeneratorContext):
+                function, args, kwargs = context.made_by
                 again = self.execute_function(function, args, kwargs, site.node)
             leaves.append(
                 self.nn.enter_modes(((again, site),))
-                if isinstance(again, Opaque) and again.kind == "mode"
+                if isinstance(again, GradMode)
                 else self.enter_context(again, site.node)[1]
             )
 
@@ -277,7 +287,7 @@ class Contexts(Calls):
 
         return leave_all
 
-    def wraps_resumes(self, context: Any) -> bool:
+    def wraps_resumes(self, context: Value) -> bool:
         """torch puts a mode around every resume of a generator; other contexts see the generator only made."""
         return self.nn.mode_of(context) is not None or (
             isinstance(context, Instance) and self.guard_path(context.cls) != ""

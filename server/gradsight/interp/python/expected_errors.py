@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Any
 
 from gradsight.interp.syntax import own_statements, remembered
-from gradsight.model.values import Function, Instance, Opaque
+from gradsight.model.library_objects import GeneratorContext
+from gradsight.model.values import Function, Instance, Value
 
 SPECIFIC = {"RuntimeError"}
 """What torch raises when it refuses."""
@@ -22,12 +22,12 @@ OTHER_MISHAPS = re.compile(r"memory|oom\b|cuda|print_exc|format_exc|\.exception\
 MOST_STATEMENTS = 8
 
 
-def expects_error(node: Any) -> str:
+def expects_error(node: ast.Try) -> str:
     """What a `try` expects: `specific` errors, `broad` ones, or nothing."""
     return str(remembered(node, "expects_error", _expects_error))
 
 
-def _expects_error(node: Any) -> str:
+def _expects_error(node: ast.Try) -> str:
     size = sum(1 for _ in own_statements(node.body))
     if size > MOST_STATEMENTS:
         return ""
@@ -52,13 +52,13 @@ def names_of(kinds: ast.expr | None) -> set[str]:
     return {getattr(part, "id", getattr(part, "attr", "")) for part in parts if part is not None}
 
 
-def waits_for_error(context: ast.expr, value: Any) -> bool:
+def waits_for_error(context: ast.expr, value: Value) -> bool:
     """Whether a context swallows the errors of its block: `pytest.raises(...)`, `suppress(...)`, one of the program's own."""
     if isinstance(value, Instance):
         leave, _ = value.cls.find("__exit__")
         return isinstance(leave, Function) and swallows(leave.node)
-    if isinstance(value, Opaque) and value.kind == "context":
-        return bool(value.state.get("catches"))
+    if isinstance(value, GeneratorContext):
+        return value.catches
     if not isinstance(context, ast.Call):
         return False
     name = getattr(context.func, "attr", getattr(context.func, "id", ""))

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import ast
 import operator
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from gradsight.interp.path_state import PathState
 from gradsight.interp.python.comparisons import Comparisons
 from gradsight.interp.python.loops import MANY
-from gradsight.model.tensors import Tensor
+from gradsight.model.passed_cuts import cuts_of
+from gradsight.model.tensors import Cut, Tensor
 from gradsight.model.trace import ContainerMade, Read
 from gradsight.model.values import (
     MISSING,
     AbsentGrad,
     Array,
     ClassValue,
+    Constant,
     External,
     Function,
     Instance,
@@ -28,13 +31,13 @@ from gradsight.model.values import (
     Slice,
     Stream,
     Unknown,
+    Value,
     Version,
-    cuts_of,
     is_constant,
 )
 
 ADD = ast.Add
-BINARY: dict[type, tuple[str, Any]] = {
+BINARY: dict[type, tuple[str, Callable[[Any, Any], Constant]]] = {
     ast.Add: ("add", operator.add),
     ast.Sub: ("sub", operator.sub),
     ast.Mult: ("mul", operator.mul),
@@ -49,7 +52,7 @@ BINARY: dict[type, tuple[str, Any]] = {
     ast.LShift: ("lshift", operator.lshift),
     ast.RShift: ("rshift", operator.rshift),
 }
-UNARY: dict[type, tuple[str, Any]] = {
+UNARY: dict[type, tuple[str, Callable[[Any], Constant]]] = {
     ast.USub: ("neg", operator.neg),
     ast.UAdd: ("pos", operator.pos),
     ast.Invert: ("invert", operator.invert),
@@ -63,16 +66,16 @@ class Expressions(Comparisons):
 
     def __init__(self, path: PathState) -> None:
         super().__init__(path)
-        self.expressions: dict[type, Any] = self.expression_table()
+        self.expressions: dict[type, Callable[[Any], Value]] = self.expression_table()
 
-    def evaluate(self, node: Any) -> Any:
+    def evaluate(self, node: ast.AST) -> Value:
         """The value of an expression."""
         self.path.budget -= 1
         if self.path.budget < 0:
             self.path.spend(0)
         return self.expressions[type(node)](node)
 
-    def expression_table(self) -> dict[type, Any]:
+    def expression_table(self) -> dict[type, Callable[[Any], Value]]:
         table: dict[type, Any] = {
             ast.Constant: self.constant,
             ast.Name: self.load_name,
@@ -108,29 +111,29 @@ class Expressions(Comparisons):
                 table[kind] = self.template
         return table
 
-    def constant(self, node: ast.Constant) -> Any:
+    def constant(self, node: ast.Constant) -> Value:
         return node.value
 
-    def template(self, node: ast.AST) -> Any:
+    def template(self, node: ast.AST) -> Value:
         return Unknown("template string", "text")
 
-    def named(self, node: ast.NamedExpr) -> Any:
+    def named(self, node: ast.NamedExpr) -> Value:
         value = self.evaluate(node.value)
         self.assign(node.target, value)
         return value
 
-    def starred(self, node: ast.Starred) -> Any:
+    def starred(self, node: ast.Starred) -> Value:
         return self.evaluate(node.value)
 
-    def awaited(self, node: ast.Await) -> Any:
+    def awaited(self, node: ast.Await) -> Value:
         return self.evaluate(node.value)
 
-    def inner_yield(self, node: Any) -> Any:
+    def inner_yield(self, node: ast.Yield | ast.YieldFrom) -> Value:
         if node.value is not None:
             self.evaluate(node.value)
         return self.path.gap("value sent into a generator", node)
 
-    def formatted(self, node: ast.JoinedStr) -> Any:
+    def formatted(self, node: ast.JoinedStr) -> Value:
         parts = [self.evaluate(part) for part in node.values]
         if all(isinstance(part, (str, int)) for part in parts):
             return "".join(str(part) for part in parts)
@@ -139,7 +142,7 @@ class Expressions(Comparisons):
             return Seq("tuple", parts)
         return Unknown("formatted text", "text")
 
-    def formatted_value(self, node: ast.FormattedValue) -> Any:
+    def formatted_value(self, node: ast.FormattedValue) -> Value:
         value = self.evaluate(node.value)
         self.path.tell(Read(value, node))
         if isinstance(value, (str, int, Version)) and node.format_spec is None:
@@ -148,10 +151,10 @@ class Expressions(Comparisons):
 
     # -- names and attributes ----------------------------------------------------------------------------------------
 
-    def attribute(self, node: ast.Attribute) -> Any:
+    def attribute(self, node: ast.Attribute) -> Value:
         return self.objects.get_attribute(self.owner_of(node), node.attr, node)
 
-    def owner_of(self, node: ast.Attribute) -> Any:
+    def owner_of(self, node: ast.Attribute) -> Value:
         """What an attribute is taken from.  To ask a function for its description is not to ask what it does."""
         inner = node.value
         if node.attr != "__doc__" or type(inner) is not ast.Name or inner.id in self.path.asked:
@@ -163,7 +166,7 @@ class Expressions(Comparisons):
 
     # -- operators ---------------------------------------------------------------------------------------------------
 
-    def binary(self, node: ast.BinOp) -> Any:
+    def binary(self, node: ast.BinOp) -> Value:
         left = self.evaluate(node.left)
         right = self.evaluate(node.right)
         kind = type(node.op)
@@ -171,20 +174,10 @@ class Expressions(Comparisons):
             self.loops.note_remainder(node, left, right)
         return self.binary_values(kind, left, right, node)
 
-    def binary_values(self, kind: type, left: Any, right: Any, node: ast.AST) -> Any:
+    def binary_values(self, kind: type, left: Value, right: Value, node: ast.AST) -> Value:
         name, function = BINARY[kind]
-        if isinstance(left, Tensor):
-            if isinstance(right, AbsentGrad):
-                self.autograd.absent_grad_used(right, node)
-                return Unknown("arithmetic with None")
-            return self.autograd.tensor_operator(f"__{name}__", left, right, node)
-        if isinstance(right, Tensor):
-            if isinstance(left, AbsentGrad):
-                self.autograd.absent_grad_used(left, node)
-                return Unknown("arithmetic with None")
-            if isinstance(left, Instance) and isinstance(left.cls.find(f"__{name}__")[0], Function):
-                return self.instance_operator(name, left, right, node)
-            return self.autograd.tensor_operator(f"__r{name}__", right, left, node)
+        if isinstance(left, Tensor) or isinstance(right, Tensor):
+            return self.tensor_values(name, left, right, node)
         if is_constant(left) and is_constant(right):
             try:
                 if name in ("mul", "pow", "lshift") and _too_big(name, left, right):
@@ -192,8 +185,8 @@ class Expressions(Comparisons):
                 return function(left, right)
             except Exception:
                 return Unknown("constant arithmetic that fails")
-        if isinstance(left, AbsentGrad) or isinstance(right, AbsentGrad):
-            absent = left if isinstance(left, AbsentGrad) else right
+        absent = left if isinstance(left, AbsentGrad) else right
+        if isinstance(absent, AbsentGrad):
             self.autograd.absent_grad_used(absent, node)
             return Unknown("arithmetic with None")
         if isinstance(left, Seq) or isinstance(right, Seq):
@@ -204,6 +197,23 @@ class Expressions(Comparisons):
             return merged
         if isinstance(left, (Instance, ClassValue)) or isinstance(right, Instance):
             return self.instance_operator(name, left, right, node)
+        return self.unknown_values(name, left, right, node)
+
+    def tensor_values(self, name: str, left: Value, right: Value, node: ast.AST) -> Value:
+        """Arithmetic with a tensor on one side, or on both."""
+        absent = left if isinstance(left, AbsentGrad) else right
+        if isinstance(absent, AbsentGrad):
+            self.autograd.absent_grad_used(absent, node)
+            return Unknown("arithmetic with None")
+        if isinstance(left, Tensor):
+            return self.autograd.tensor_operator(f"__{name}__", left, right, node)
+        own = isinstance(left, Instance) and isinstance(left.cls.find(f"__{name}__")[0], Function)
+        if isinstance(right, Tensor) and not own:
+            return self.autograd.tensor_operator(f"__r{name}__", right, left, node)
+        return self.instance_operator(name, left, right, node)
+
+    def unknown_values(self, name: str, left: Value, right: Value, node: ast.AST) -> Value:
+        """Arithmetic on numbers, arrays and values that are not known."""
         cuts = cuts_of(left) | cuts_of(right)
         if isinstance(left, Array) or isinstance(right, Array):
             return Array(None, cuts)
@@ -211,12 +221,14 @@ class Expressions(Comparisons):
             result = self.autograd.unknown_arithmetic(name, left, right, node)
             if result is not None:
                 return result
-        if name == "add" and (isinstance(left, Version) or isinstance(right, Version)):
-            total = left.plus(right) if isinstance(left, Version) else right.plus(left)
+        if name == "add":
+            total = sum_of_writes(left, right)
             if total is not None:
                 return total
         if _numeric(left) and _numeric(right):
             return self.unknown_sum(name, left, right, cuts)
+        if name in ("mul", "truediv") and (scales_number(left, right) or scales_number(right, left)):
+            return Number(cuts)
         if isinstance(left, Unknown) or isinstance(right, Unknown):
             result = self.autograd.unknown_arithmetic(name, left, right, node)
             if result is not None:
@@ -227,20 +239,21 @@ class Expressions(Comparisons):
         unknown.cuts = cuts
         return unknown
 
-    def unknown_sum(self, name: str, left: Any, right: Any, cuts: frozenset[Any]) -> Number:
+    def unknown_sum(self, name: str, left: Value, right: Value, cuts: frozenset[Cut]) -> Number:
         """Arithmetic on an unknown number; with a constant it is the same number whenever it is worked out."""
         value, constant = (left, right) if isinstance(left, (Unknown, Number)) else (right, left)
-        if not is_constant(constant):
+        if not is_constant(constant) or not isinstance(value, (Unknown, Number)):
             return Number(cuts)
         result = self.same_number(value, (name, constant, value is left), cuts)
         if type(constant) is int and (name == "add" or (name == "sub" and value is left)):
-            base, offset = value, constant if name == "add" else -constant
+            base: Unknown | Number = value
+            offset = constant if name == "add" else -constant
             if isinstance(value, Number) and value.shifted is not None:
                 base, offset = value.shifted[0], offset + value.shifted[1]
             result.shifted = (base, offset)
         return result
 
-    def same_number(self, value: Unknown | Number, key: Any, cuts: frozenset[Any]) -> Number:
+    def same_number(self, value: Unknown | Number, key: Hashable, cuts: frozenset[Cut]) -> Number:
         """A number that follows from an unknown value: the same one for the same `key`."""
         answers = value.answers
         if answers is None:
@@ -250,7 +263,7 @@ class Expressions(Comparisons):
             known = answers[key] = Number(cuts)
         return known
 
-    def sequence_operator(self, name: str, left: Any, right: Any) -> Any:
+    def sequence_operator(self, name: str, left: Value, right: Value) -> Value:
         if name == "add" and isinstance(left, Seq) and isinstance(right, Seq):
             return Seq(left.kind, left.items + right.items, left.exact and right.exact)
         if name == "mul":
@@ -267,6 +280,11 @@ class Expressions(Comparisons):
             if isinstance(seq, Seq):
                 return Seq(seq.kind, list(seq.items), False)
         if name in ("sub", "or", "and", "xor") and isinstance(left, Seq):
+            if name in ("sub", "and") and isinstance(right, Seq) and left.exact and right.exact:
+                if all(is_comparable(item) for item in [*left.items, *right.items]):
+                    wanted = name == "and"
+                    kept = [one for one in left.items if is_among(one, right.items) is wanted]
+                    return Seq(left.kind, kept)
             return Seq(left.kind, list(left.items), False)
         if isinstance(left, (Array, Unknown)) or isinstance(right, (Array, Unknown)):
             unknown = Unknown("arithmetic on a sequence")
@@ -274,7 +292,7 @@ class Expressions(Comparisons):
             return unknown
         return Unknown("arithmetic on a sequence")
 
-    def unary(self, node: ast.UnaryOp) -> Any:
+    def unary(self, node: ast.UnaryOp) -> Value:
         value = self.evaluate(node.operand)
         kind = type(node.op)
         if kind is ast.Not:
@@ -300,10 +318,10 @@ class Expressions(Comparisons):
         unknown.cuts = cuts_of(value)
         return unknown
 
-    def boolean(self, node: ast.BoolOp) -> Any:
+    def boolean(self, node: ast.BoolOp) -> Value:
         is_and = isinstance(node.op, ast.And)
-        value: Any = None
-        pending: Any = MISSING
+        value: Value = None
+        pending: Value = MISSING
         for position, part in enumerate(node.values):
             value = self.evaluate(part)
             known = self.path.truth(value)
@@ -316,7 +334,7 @@ class Expressions(Comparisons):
             return pending
         return value
 
-    def conditional(self, node: ast.IfExp) -> Any:
+    def conditional(self, node: ast.IfExp) -> Value:
         condition = self.evaluate(node.test)
         is_known = self.path.truth(condition) is not None and self.path.guarded_by(condition) is None
         choice = self.path.decide(condition, node)
@@ -328,16 +346,16 @@ class Expressions(Comparisons):
 
     # -- items -------------------------------------------------------------------------------------------------------
 
-    def subscript(self, node: ast.Subscript) -> Any:
+    def subscript(self, node: ast.Subscript) -> Value:
         owner = self.evaluate(node.value)
         if isinstance(owner, (External, ClassValue)) and owner != External("sys.modules"):
             return owner
         return self.objects.get_item(owner, self.evaluate_index(node.slice), node)
 
-    def evaluate_index(self, node: ast.expr) -> Any:
+    def evaluate_index(self, node: ast.expr) -> Value:
         return self.evaluate(node)
 
-    def slice_of(self, node: ast.Slice) -> Any:
+    def slice_of(self, node: ast.Slice) -> Value:
         return Slice(
             self.evaluate(node.lower) if node.lower is not None else None,
             self.evaluate(node.upper) if node.upper is not None else None,
@@ -346,7 +364,7 @@ class Expressions(Comparisons):
 
     # -- displays and comprehensions ---------------------------------------------------------------------------------
 
-    def display(self, node: Any) -> Any:
+    def display(self, node: ast.List | ast.Tuple | ast.Set) -> Value:
         kind = "tuple" if isinstance(node, ast.Tuple) else "list" if isinstance(node, ast.List) else "set"
         items: list[Any] = []
         exact = True
@@ -365,7 +383,7 @@ class Expressions(Comparisons):
         self.path.tell(ContainerMade(result, "display", node))
         return result
 
-    def mapping(self, node: ast.Dict) -> Any:
+    def mapping(self, node: ast.Dict) -> Value:
         result = Mapping()
         result.site = self.path.site(node)
         for key_node, value_node in zip(node.keys, node.values):
@@ -383,7 +401,7 @@ class Expressions(Comparisons):
         self.path.tell(ContainerMade(result, "dict", node))
         return result
 
-    def comprehension(self, node: Any) -> Any:
+    def comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
         items: list[Any] = []
         epochs: list[int] = []
 
@@ -401,7 +419,7 @@ class Expressions(Comparisons):
         self.path.tell(ContainerMade(result, "comprehension", node, epochs))
         return result
 
-    def dict_comprehension(self, node: ast.DictComp) -> Any:
+    def dict_comprehension(self, node: ast.DictComp) -> Value:
         result = Mapping()
 
         def add() -> None:
@@ -412,7 +430,7 @@ class Expressions(Comparisons):
         self.path.tell(ContainerMade(result, "dict", node))
         return result
 
-    def generate(self, generators: list[ast.comprehension], depth: int, action: Any) -> bool:
+    def generate(self, generators: list[ast.comprehension], depth: int, action: Callable[[], None]) -> bool:
         """Run the clauses of a comprehension; true if every element was produced."""
         if depth == len(generators):
             action()
@@ -452,13 +470,20 @@ class Expressions(Comparisons):
         return exact and (length == MANY or produced == length)
 
 
-def _numeric(value: Any) -> bool:
+def sum_of_writes(left: Value, right: Value) -> Version | None:
+    """The sum of numbers of writes, where one of them is such a number."""
+    if isinstance(left, Version):
+        return left.plus(right)
+    return right.plus(left) if isinstance(right, Version) else None
+
+
+def _numeric(value: Value) -> bool:
     if isinstance(value, (bool, int, float, complex, Number)):
         return True
     return isinstance(value, Unknown) and value.hint in ("number", "bool")
 
 
-def _too_big(name: str, left: Any, right: Any) -> bool:
+def _too_big(name: str, left: Value, right: Value) -> bool:
     if name == "mul":
         for text, count in ((left, right), (right, left)):
             if isinstance(text, (str, bytes)) and isinstance(count, int):
@@ -468,3 +493,26 @@ def _too_big(name: str, left: Any, right: Any) -> bool:
 
 
 __all__ = ["Expressions", "Function", "Layer", "Method"]
+
+
+def scales_number(factor: Any, number: Any) -> bool:
+    """Whether something that is not known scales a number that was read from a tensor: `config.weight * loss.item()`."""
+    return (
+        isinstance(number, Number)
+        and bool(number.cuts)
+        and isinstance(factor, Unknown)
+        and not (factor.plain or factor.carries or factor.argument)
+        and factor.graph is None
+        and factor.tensor is None
+    )
+
+
+def is_comparable(value: Any) -> bool:
+    """Whether two such values are known to be equal or not; a stand-in for many parameters is none."""
+    if isinstance(value, Tensor):
+        return "<stand in>" not in (value.attributes or {})
+    return isinstance(value, (str, int, float, Instance, Layer))
+
+
+def is_among(value: Any, items: list[Any]) -> bool:
+    return any(one is value or (isinstance(one, (str, int, float)) and one == value) for one in items)

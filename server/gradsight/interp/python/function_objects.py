@@ -7,7 +7,7 @@ from typing import Any
 
 from gradsight.interp.python.attribute_protocol import AttributeProtocol
 from gradsight.model.tensors import Tensor
-from gradsight.model.values import Bound, ClassValue, External, Function, Number, Partial, Seq, Unknown
+from gradsight.model.values import Bound, ClassValue, External, Function, Number, Partial, Seq, Unknown, Value
 
 PIECES = {"getter", "setter", "deleter"}
 ABSTRACT = ("collections.", "typing.", "numbers.")
@@ -17,10 +17,10 @@ ABSTRACT = ("collections.", "typing.", "numbers.")
 class FunctionObjects(AttributeProtocol):
     """Attributes and methods of functions."""
 
-    def function_attribute(self, function: Function, name: str) -> Any:
+    def function_attribute(self, function: Function, name: str) -> Value:
         stored = function.attributes
-        if stored and ("attr", name) in stored:
-            return stored[("attr", name)]
+        if stored and name in stored:
+            return stored[name]
         if (
             (name in PIECES and function.binding == "property")
             or (name == "register" and function.overloads is not None)
@@ -30,8 +30,8 @@ class FunctionObjects(AttributeProtocol):
         return Unknown("attribute of a function", "text" if name == "__name__" else "")
 
     def function_method(
-        self, function: Any, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
-    ) -> Any:
+        self, function: Value, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
         if isinstance(function, Function):
             if name in PIECES and function.binding == "property" and args:
                 return self.with_piece(function, name, args[0])
@@ -49,14 +49,14 @@ class FunctionObjects(AttributeProtocol):
             if name == "__call__":
                 return self.language.call_function(function, args, kwargs, node)
             stored = function.attributes
-            if stored and ("attr", name) in stored:
-                return self.language.call(stored[("attr", name)], args, kwargs, node)
+            if stored and name in stored:
+                return self.language.call(stored[name], args, kwargs, node)
         self.nn.escape(args, kwargs)
         return Unknown("method of a function")
 
     # -- properties --------------------------------------------------------------------------------------------------
 
-    def with_piece(self, function: Function, name: str, piece: Any) -> Any:
+    def with_piece(self, function: Function, name: str, piece: Value) -> Value:
         """`@value.setter`: a new property, which has the other pieces of the old one."""
         if name == "getter":
             if not isinstance(piece, Function):
@@ -68,7 +68,7 @@ class FunctionObjects(AttributeProtocol):
         setattr(made, name, piece)
         return made
 
-    def builtin_property(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_property(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         """`property(read, write, delete)`."""
         given = dict(zip(("fget", "fset", "fdel"), args)) | kwargs
         read = given.get("fget")
@@ -80,16 +80,18 @@ class FunctionObjects(AttributeProtocol):
 
     # -- overloads ---------------------------------------------------------------------------------------------------
 
-    def register_overload(self, function: Function, args: list[Any]) -> Any:
+    def register_overload(self, function: Function, args: list[Value]) -> Value:
         """`@function.register`, with the type as an argument or as an annotation; gives back what it registers."""
         if len(args) == 1 and not isinstance(args[0], Function):
             return Partial(Bound(function, "register"), args, {})
         overload = args[-1]
-        kind = args[0] if len(args) > 1 else self.annotated_type(overload, function.dispatch_on)
+        kind: Value = args[0] if len(args) > 1 else None
+        if len(args) == 1 and isinstance(overload, Function):
+            kind = self.annotated_type(overload, function.dispatch_on)
         function.overloads = [*(function.overloads or ()), (kind, overload)]
         return overload
 
-    def annotated_type(self, function: Function, position: int) -> Any:
+    def annotated_type(self, function: Function, position: int) -> Value:
         signature = function.node.args
         parameters = [*signature.posonlyargs, *signature.args]
         annotation = parameters[position].annotation if position < len(parameters) else None
@@ -97,7 +99,7 @@ class FunctionObjects(AttributeProtocol):
             self.language.evaluate(annotation) if annotation is not None else Unknown("type of an overload")
         )
 
-    def overload_for(self, function: Function, args: list[Any]) -> Any:
+    def overload_for(self, function: Function, args: list[Value]) -> Value:
         """The function that is executed for these arguments, or None where their types do not tell."""
         if function.dispatch_on >= len(args):
             return None
@@ -120,7 +122,7 @@ class FunctionObjects(AttributeProtocol):
         best = [one for one in fitting if all(self.is_narrower(one[0], kind) for kind, _ in fitting)]
         return best[-1][1] if best else None
 
-    def is_narrower(self, kind: Any, other: Any) -> bool:
+    def is_narrower(self, kind: Value, other: Value) -> bool:
         """Whether a type is the other one or derives from it."""
         if kind == other:
             return True

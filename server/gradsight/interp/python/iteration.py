@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from itertools import chain, repeat
-from typing import Any
 
 from gradsight.interp.path_constraints import LENGTH
+from gradsight.interp.path_state import RaisedError
 from gradsight.interp.python.loops import MANY
 from gradsight.interp.python.objects_floor import ObjectsFloor
+from gradsight.model.library_objects import DataLoader
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import Iterated, IteratorExhausted
 from gradsight.model.values import (
@@ -19,11 +20,13 @@ from gradsight.model.values import (
     Instance,
     Layer,
     Mapping,
+    Module,
     Number,
     Opaque,
     Seq,
     Stream,
     Unknown,
+    Value,
     tensors_in,
 )
 
@@ -33,24 +36,14 @@ ROUNDS_WHEN_UNKNOWN = 3
 class Iteration(ObjectsFloor):
     """The iteration protocol."""
 
-    def iterate(self, value: Any, at_least: int = 0) -> tuple[Iterator[Any], int | None]:
+    def iterate(self, value: Value, at_least: int = 0) -> tuple[Iterator[Value], int | None]:
         """An iterator of values and the true length, or None where it is not known."""
         if isinstance(value, Seq) and value.kind == "list" and len(value.items) > 1 and value.exact:
             self.path.tell(Iterated(value, self.path.node))
         count = max(at_least, ROUNDS_WHEN_UNKNOWN)
         if isinstance(value, Seq):
-            if value.once:
-                return self.draw(value, iter(list(value.items)), len(value.items) if value.exact else None)
-            if value.exact:
-                return iter(list(value.items)), len(value.items)
-            if value.kind == "range":
-                return chain(value.items, repeat(Number(), count)), None
-            if value.items:
-                return self.repeat(value.items, count), None
-            return iter([Unknown("element of an unknown sequence") for _ in range(count)]), None
-        if isinstance(value, range):
-            return iter(value), len(value)
-        if isinstance(value, (str, bytes)):
+            return self.iterate_sequence(value, count)
+        if isinstance(value, (range, str, bytes)):
             return iter(value), len(value)
         if isinstance(value, Tensor):
             return self.iterate_tensor(value, count)
@@ -67,8 +60,7 @@ class Iteration(ObjectsFloor):
         if isinstance(value, Instance):
             return self.iterate_instance(value, count)
         if isinstance(value, Opaque):
-            found: tuple[Iterator[Any], int | None] = self.libraries.iterate_opaque(value, count)
-            return found
+            return self.libraries.iterate_opaque(value, count)
         if isinstance(value, Array):
             return iter([Array(None, value.cuts) for _ in range(count)]), None
         if isinstance(value, Number):
@@ -81,9 +73,20 @@ class Iteration(ObjectsFloor):
             return iter([Unknown("enumeration member") for _ in range(count)]), None
         return iter([Unknown("element of an unknown value") for _ in range(count)]), None
 
+    def iterate_sequence(self, value: Seq, count: int) -> tuple[Iterator[Value], int | None]:
+        if value.once:
+            return self.draw(value, iter(list(value.items)), len(value.items) if value.exact else None)
+        if value.exact:
+            return iter(list(value.items)), len(value.items)
+        if value.kind == "range":
+            return chain(value.items, repeat(Number(), count)), None
+        if value.items:
+            return self.repeat(value.items, count), None
+        return iter([Unknown("element of an unknown sequence") for _ in range(count)]), None
+
     def draw(
-        self, source: Seq | Stream, items: Iterator[Any], length: int | None
-    ) -> tuple[Iterator[Any], int | None]:
+        self, source: Seq | Stream, items: Iterator[Value], length: int | None
+    ) -> tuple[Iterator[Value], int | None]:
         """Go through an iterator; a second time there is nothing left of it."""
         if source.spent is not None:
             self.iterator_used_up(source, self.path.node)
@@ -91,7 +94,7 @@ class Iteration(ObjectsFloor):
         # Generator functions may be endless where the machine ends them, and are drained on purpose.
         return (self.until_spent(source, items) if source.site is not None else items), length
 
-    def until_spent(self, source: Seq | Stream, items: Iterator[Any]) -> Iterator[Any]:
+    def until_spent(self, source: Seq | Stream, items: Iterator[Value]) -> Iterator[Value]:
         node = self.path.node
         reader = self.path.site(node.iter if isinstance(node, (ast.For, ast.AsyncFor)) else node)
         gave = False
@@ -105,11 +108,11 @@ class Iteration(ObjectsFloor):
         """An iterator that gave parameters is gone through once more, and gives nothing; whether torch refuses that."""
         self.path.tell(IteratorExhausted(source, node, refused))
 
-    def repeat(self, items: list[Any], count: int) -> Iterator[Any]:
+    def repeat(self, items: list[Value], count: int) -> Iterator[Value]:
         for index in range(max(count, min(len(items), 8))):
             yield items[index % len(items)]
 
-    def iterate_tensor(self, tensor: Tensor, count: int) -> tuple[Iterator[Any], int | None]:
+    def iterate_tensor(self, tensor: Tensor, count: int) -> tuple[Iterator[Value], int | None]:
         """Iterating a tensor unbinds it: each row is one of several views."""
         length = tensor.shape[0] if tensor.shape else None
         length = length if isinstance(length, int) else None
@@ -117,12 +120,17 @@ class Iteration(ObjectsFloor):
         rows = self.autograd.unbind_rows(tensor, number)
         return iter(rows), length
 
-    def iterate_instance(self, value: Instance, count: int) -> tuple[Iterator[Any], int | None]:
+    def iterate_instance(self, value: Instance, count: int) -> tuple[Iterator[Value], int | None]:
         if value.cls.kind == "tuple":
             return iter(list(value.attributes.values())), len(value.attributes)
         method, _ = value.cls.find("__iter__")
         if isinstance(method, Function):
-            return self.iterate(self.language.call_function(method, [value], {}, self.path.node))
+            found = self.language.call_function(method, [value], {}, self.path.node)
+            if isinstance(found, Instance):
+                advance, _ = found.cls.find("__next__")
+                if isinstance(advance, Function):
+                    return self.advance_by_hand(found, advance, count), None
+            return self.iterate(found)
         if value.held is not None:
             return self.iterate(value.held, count)
         getter, _ = value.cls.find("__getitem__")
@@ -140,13 +148,22 @@ class Iteration(ObjectsFloor):
             return self.iterate_children(value), None
         return iter([Unknown("element of an unknown object") for _ in range(count)]), None
 
-    def iterate_children(self, value: Any) -> Iterator[Any]:
+    def advance_by_hand(self, iterator: Instance, advance: Function, count: int) -> Iterator[Value]:
+        """What an iterator of the program's own gives, until it raises."""
+        for _ in range(count):
+            try:
+                item = self.language.call_function(advance, [iterator], {}, self.path.node)
+            except RaisedError:
+                return
+            yield item
+
+    def iterate_children(self, value: Module) -> Iterator[Value]:
         index = 0
         while str(index) in value.attributes:
             yield value.attributes[str(index)]
             index += 1
 
-    def iterate_layer(self, value: Layer, count: int) -> tuple[Iterator[Any], int | None]:
+    def iterate_layer(self, value: Layer, count: int) -> tuple[Iterator[Value], int | None]:
         if value.name in ("nn.ModuleDict", "nn.ParameterDict"):
             keys = list(value.attributes)
             return iter(keys), len(keys)
@@ -157,7 +174,7 @@ class Iteration(ObjectsFloor):
             return iter([Unknown("layer of an unknown list") for _ in range(count)]), None
         return iter(children), len(children)
 
-    def length_of(self, value: Any) -> Any:
+    def length_of(self, value: Value) -> Value:
         """`len(value)`: known, or a number."""
         if isinstance(value, (str, bytes, range)):
             return len(value)
@@ -183,7 +200,7 @@ class Iteration(ObjectsFloor):
             size = value.derived(LENGTH, "length of an unknown value", "number")
             size.asks = (LENGTH, value, None)
             return size
-        if isinstance(value, Opaque) and value.kind == "loader":
+        if isinstance(value, DataLoader):
             return Number()
         return Number()
 

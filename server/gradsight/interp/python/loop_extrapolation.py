@@ -65,7 +65,7 @@ class Trail:
         return round(value) if isinstance(self.points[-1][1], int) else value
 
 
-class Watch:
+class LoopComparison:
     """A comparison inside a loop."""
 
     __slots__ = (
@@ -105,7 +105,7 @@ class Watch:
         return len(self.awaited) > 2
 
 
-class Foresight:
+class LoopExtrapolation:
     """What one execution of a loop compared, and when that turns."""
 
     __slots__ = ("is_changed", "remainders", "watches")
@@ -113,9 +113,9 @@ class Foresight:
     def __init__(self) -> None:
         self.is_changed = False
         """Whether the last rounds brought an outcome that there never was."""
-        self.watches: dict[ast.AST, Watch] = {}
+        self.watches: dict[ast.AST, LoopComparison] = {}
         """By the syntax of their right sides."""
-        self.remainders: dict[ast.AST, Watch] = {}
+        self.remainders: dict[ast.AST, LoopComparison] = {}
         """What is divided and by what; the outcome is whether something remains."""
 
     def compared(
@@ -124,15 +124,15 @@ class Foresight:
         comparison: type,
         left_syntax: ast.AST,
         right_syntax: ast.AST,
-        left: Any,
-        right: Any,
+        left: float,
+        right: float | tuple[object, ...],
     ) -> None:
         """A comparison of numbers, or of a number with some constants, in this round."""
         watch = self.watches.get(right_syntax)
         if watch is None:
             if len(self.watches) >= MOST_WATCHES:
                 return
-            watch = self.watches[right_syntax] = Watch(comparison, left_syntax, right_syntax)
+            watch = self.watches[right_syntax] = LoopComparison(comparison, left_syntax, right_syntax)
         watch.left.add(number, left, first=True)
         if isinstance(right, tuple):
             watch.options = right
@@ -145,13 +145,13 @@ class Foresight:
         """A remainder was computed in this round."""
         watch = self.remainders.get(node)
         if watch is None:
-            watch = self.remainders[node] = Watch(ast.Mod, node.left, node.right)
+            watch = self.remainders[node] = LoopComparison(ast.Mod, node.left, node.right)
         watch.left.add(number, dividend, first=True)
         watch.right.add(number, divisor, first=True)
         if watch.note(number, bool(dividend % divisor)):
             self.is_changed = True
 
-    def outcome(self, watch: Watch, number: int) -> bool | None:
+    def outcome(self, watch: LoopComparison, number: int) -> bool | None:
         """What a comparison says in a later round."""
         if watch.comparison is ast.Mod:
             rest = remainder(watch, number)
@@ -177,7 +177,7 @@ class Foresight:
 
     def is_foreseen(self, test: ast.AST, number: int) -> bool:
         """Whether the outcome of a condition in a later round is known: it compares numbers and asks nothing else."""
-        watches: list[Watch | None] = []
+        watches: list[LoopComparison | None] = []
         for part in ast.walk(test):
             if isinstance(part, ast.Compare):
                 watches.append(self.watches.get(part.comparators[0]))
@@ -202,7 +202,7 @@ class Foresight:
             *self.watches.values(),
             *(watch for node, watch in self.remainders.items() if node not in beside),
         ]
-        turns: dict[int, list[Watch]] = {}
+        turns: dict[int, list[LoopComparison]] = {}
         for watch in watches:
             rare = {outcome for outcome in (True, False) if len(watch.outcomes.get(outcome, ())) < 2}
             turn = self.turn_of(watch, last, end, rare) if rare and not watch.is_given_up() else None
@@ -220,7 +220,7 @@ class Foresight:
         )
         return first, is_new
 
-    def turn_of(self, watch: Watch, last: int, end: int, wanted: set[bool]) -> int | None:
+    def turn_of(self, watch: LoopComparison, last: int, end: int, wanted: set[bool]) -> int | None:
         """The next round in which a comparison has a wanted outcome."""
         if watch.awaited or (watch.left.points and watch.left.points[-1][0] < last):
             # It is not asked in every round: perhaps in every so many.
@@ -231,7 +231,7 @@ class Foresight:
                 return number
         return None
 
-    def _candidates(self, watch: Watch, last: int, end: int) -> list[int] | range:
+    def _candidates(self, watch: LoopComparison, last: int, end: int) -> list[int] | range:
         sides = (watch.left_syntax, watch.right_syntax)
         divided = [self.remainders[side] for side in sides if side in self.remainders]
         if watch.comparison is ast.Mod:
@@ -263,7 +263,7 @@ def on_beat(trail: Trail, last: int) -> int | None:
     return latest + ((last - latest) // gap + 1) * gap
 
 
-def remainder(watch: Watch, number: int) -> float | None:
+def remainder(watch: LoopComparison, number: int) -> float | None:
     """What remains of a division in a later round."""
     dividend, divisor = watch.left.at(number), watch.right.at(number)
     return dividend % divisor if dividend is not None and divisor else None

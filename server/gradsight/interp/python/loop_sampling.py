@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Hashable
 from math import isfinite
-from typing import Any
+from typing import Any, TypeGuard
 
 from gradsight.interp.path_state import Arm
-from gradsight.interp.python.loop_extrapolation import OUTCOMES, Foresight, Trail
+from gradsight.interp.python.loop_extrapolation import OUTCOMES, LoopExtrapolation, Trail
 from gradsight.interp.python.loops_floor import LoopsFloor
+from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
-from gradsight.model.values import Instance, Mapping, Number, Seq, is_constant
+from gradsight.model.values import Instance, Mapping, Number, Seq, Value, is_constant
 
 BREAK = "break"
 CONTINUE = "continue"
@@ -44,7 +46,7 @@ class LoopRun:
         "skips",
     )
 
-    def __init__(self, node: ast.AST, site: Any, length: int | None = None) -> None:
+    def __init__(self, node: ast.AST, site: Site, length: int | None = None) -> None:
         self.node = node
         self.number = 0
         """The round that comes next."""
@@ -59,14 +61,14 @@ class LoopRun:
         """Numbers that were counted up, by their holder and name, and the rounds that did it."""
         self.chosen: dict[ast.If | ast.IfExp, set[bool]] = {}
         """The ways that were taken at conditions whose outcome was known."""
-        self.foresight = Foresight()
+        self.foresight = LoopExtrapolation()
         self.planned: list[int] = []
         """Later rounds that are to be executed."""
         self.foreseen = 0
         """How many were planned."""
 
 
-class LaterRounds(LoopsFloor):
+class LoopSampling(LoopsFloor):
     """The way from one executed round to the next."""
 
     cut_short: int = 0
@@ -201,11 +203,15 @@ class LaterRounds(LoopsFloor):
         for run, _ in self.path.frame.loops:
             run.chosen.setdefault(node, set()).add(outcome)
 
-    def note_count(self, holder: Any, name: Any, before: Any, after: Any) -> None:
+    def note_count(
+        self, holder: Value | dict[str, Value], name: Hashable, before: Value, after: Value
+    ) -> None:
         """A number was counted up in a loop."""
         if (
-            type(after) in (int, float)
-            and type(before) in (int, float)
+            isinstance(after, (int, float))
+            and isinstance(before, (int, float))
+            and not isinstance(after, bool)
+            and not isinstance(before, bool)
             and isinstance(holder, (dict, Instance, Mapping))
         ):
             for run, number in self.path.frame.loops:
@@ -216,7 +222,7 @@ class LaterRounds(LoopsFloor):
                 known[2].add(number)
 
     def note_comparison(
-        self, node: type, left_syntax: ast.AST, right_syntax: ast.AST, left: Any, right: Any
+        self, node: type, left_syntax: ast.AST, right_syntax: ast.AST, left: Value, right: Value
     ) -> None:
         """Two values were compared in a loop."""
         if not is_number(left):
@@ -228,13 +234,15 @@ class LaterRounds(LoopsFloor):
                 or not all(map(is_constant, right.items))
             ):
                 return
-            right = tuple(right.items)
-        elif not is_number(right) or node not in OUTCOMES:
+            held: float | tuple[object, ...] = tuple(right.items)
+        elif is_number(right) and node in OUTCOMES:
+            held = right
+        else:
             return
         for run, number in self.path.frame.loops:
-            run.foresight.compared(number, node, left_syntax, right_syntax, left, right)
+            run.foresight.compared(number, node, left_syntax, right_syntax, left, held)
 
-    def note_remainder(self, node: ast.AST, dividend: Any, divisor: Any) -> None:
+    def note_remainder(self, node: ast.AST, dividend: Value, divisor: Value) -> None:
         """A remainder was computed in a loop."""
         if type(dividend) is int and type(divisor) is int and divisor:
             for run, number in self.path.frame.loops:
@@ -264,24 +272,19 @@ class LaterRounds(LoopsFloor):
             growth[number] = growth.get(number, 0) + 1
 
 
-def names_of(holder: Any) -> dict[Any, Any]:
+def names_of(holder: dict[str, Value] | Instance | Mapping) -> dict[str, Value] | dict[Any, Value]:
     """Where the holder of a number keeps it."""
-    names: dict[Any, Any] = (
-        holder.attributes
-        if isinstance(holder, Instance)
-        else holder.items
-        if isinstance(holder, Mapping)
-        else holder
-    )
-    return names
+    if isinstance(holder, Instance):
+        return holder.attributes
+    return holder.items if isinstance(holder, Mapping) else holder
 
 
-def is_repeatable(newest: list[Any], each: int, rounds: int) -> bool:
+def is_repeatable(newest: list[Value], each: int, rounds: int) -> bool:
     """Whether the items of one round can stand for those of others."""
     return len(newest) == each and each * rounds <= MOST_REPEATED and all(map(is_plain, newest))
 
 
-def is_plain(item: Any) -> bool:
+def is_plain(item: Value) -> bool:
     """Whether a value has no graph: another round would have made one that is as good."""
     if isinstance(item, Tensor):
         return item.needs_grad() is False
@@ -311,6 +314,6 @@ def leaves_block(body: list[ast.stmt]) -> bool:
     return isinstance(last, (ast.Return, ast.Raise, ast.Continue, ast.Break))
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Value) -> TypeGuard[float]:
     """Whether a value is a number that can be followed: not a truth, not infinite, not undefined."""
     return type(value) is int or (type(value) is float and isfinite(value))

@@ -16,25 +16,25 @@ from gradsight.interp.python.loop_sampling import (
     MANY,
     ROUNDS_OF_A_LOOP,
     UNKNOWN_ROUNDS,
-    LaterRounds,
     LoopRun,
+    LoopSampling,
     leaves_block,
 )
 from gradsight.model.tensors import Tensor
-from gradsight.model.values import Instance, Layer, Number, Seq
+from gradsight.model.values import Instance, Layer, Missing, Number, Seq, Value
 
 __all__ = ["BREAK", "CONTINUE", "MANY", "ROUNDS_OF_A_LOOP", "Flow", "LoopRun", "Loops", "leaves_block"]
 
 BREAK = "break"
 CONTINUE = "continue"
-NO_MORE = object()
+NO_MORE = Missing()
 Flow = Generator[Any, Any, Any]
 
 
-class Loops(LaterRounds):
+class Loops(LoopSampling):
     """Loops, round by round."""
 
-    def do_for(self, node: Any) -> Flow:
+    def do_for(self, node: ast.For | ast.AsyncFor) -> Flow:
         iterable = self.language.evaluate(node.iter)
         items, length = self.objects.iterate(iterable, ROUNDS_OF_A_LOOP)
         frame = self.path.frame
@@ -99,7 +99,7 @@ class Loops(LaterRounds):
             return (yield from self.language.block(node.orelse))
         return None
 
-    def take_row(self, rows: Rows, run: LoopRun, cut_short: int, count: int = 1) -> Any:
+    def take_row(self, rows: Rows, run: LoopRun, cut_short: int, count: int = 1) -> Value:
         """The next item; a generator that was left before its end has more to give than it gave."""
         item = rows.take(count)
         if item is NO_MORE and rows.is_generator and self.cut_short != cut_short:
@@ -113,7 +113,7 @@ class Loops(LaterRounds):
             return UNKNOWN_ROUNDS
         return length if length <= FULL_UNROLL else UNKNOWN_ROUNDS + 1
 
-    def some_item(self, iterable: Any, item: Any) -> Any:
+    def some_item(self, iterable: Value, item: Value) -> Value:
         """What a later round of a long loop gets: like `item`, its value no longer known."""
         if isinstance(item, (int, float)) and not isinstance(item, bool):
             return Number()
@@ -171,17 +171,17 @@ class Loops(LaterRounds):
 class Rows:
     """The items of a loop; where only the first of them are listed, the others are like the last one."""
 
-    def __init__(self, items: Iterator[Any], length: int | None, goes_on: bool) -> None:
+    def __init__(self, items: Iterator[Value], length: int | None, goes_on: bool) -> None:
         self.items = items
         self.left = MANY if length is None else length
         self.is_generator = length == MANY
         self.goes_on = goes_on if length is None else length != MANY
-        self.listed: list[Any] = []
+        self.listed: list[Value] = []
         self.beyond = 0
 
-    def take(self, count: int = 1) -> Any:
+    def take(self, count: int = 1) -> Value:
         """The next item, or the one `count` further on; what is skipped is gone."""
-        item: Any = NO_MORE
+        item: Value = NO_MORE
         self.left -= count
         for _ in range(count):
             item = next(self.items, NO_MORE)
@@ -193,20 +193,20 @@ class Rows:
             return item
         return continued(self.listed[0], self.listed[-1], self.beyond)
 
-    def go_on(self) -> Any:
+    def go_on(self) -> Value:
         """There are more items after all."""
         self.goes_on = True
         return continued(self.listed[0], self.listed[-1], self.beyond) if self.listed else NO_MORE
 
 
-def is_blurred(before: Any, item: Any) -> bool:
+def is_blurred(before: Value, item: Value) -> bool:
     """Whether a number is no longer known that was known in the item before."""
     if isinstance(before, Seq) and isinstance(item, Seq):
         return any(is_blurred(one, other) for one, other in zip(before.items, item.items))
     return type(before) is int and isinstance(item, Number)
 
 
-def continued(before: Any, last: Any, distance: int) -> Any:
+def continued(before: Value, last: Value, distance: int) -> Value:
     """The item some places after the last one: whole numbers go on counting."""
     if type(before) is int and type(last) is int:
         return last + (last - before) * distance
@@ -216,12 +216,12 @@ def continued(before: Any, last: Any, distance: int) -> Any:
     return last
 
 
-def goes_on(iterable: Any) -> bool:
+def goes_on(iterable: Value) -> bool:
     """Whether a row of unknown length may have more items than are listed: modules list their parts."""
     return not isinstance(iterable, (Instance, Layer))
 
 
-def holds_objects(item: Any) -> bool:
+def holds_objects(item: Value) -> bool:
     """Whether a loop variable stands for a parameter or module of its own."""
     if isinstance(item, Seq):
         return any(holds_objects(inner) for inner in item.items[:8])

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any, Protocol
 
 from gradsight.interp.path_state import PathState
+from gradsight.model.values import Value
 
 
 class LanguageAboveLoops(Protocol):
     """What loops need of the language."""
 
-    def assign(self, target: ast.expr, value: Any) -> None: ...
+    def assign(self, target: ast.expr, value: Value) -> None: ...
 
-    def block(self, body: list[ast.stmt]) -> Any: ...
+    def block(self, body: list[ast.stmt]) -> Generator[Any, Any, Any]: ...
 
-    def evaluate(self, node: Any) -> Any: ...
+    def evaluate(self, node: ast.AST) -> Value: ...
 
 
 class ObjectsAboveLoops(Protocol):
     """What loops need of objects."""
 
-    def iterate(self, value: Any, at_least: int = 0) -> tuple[Iterator[Any], int | None]: ...
+    def iterate(self, value: Value, at_least: int = 0) -> tuple[Iterator[Value], int | None]: ...
 
 
 class LoopsFloor:

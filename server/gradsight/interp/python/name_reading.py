@@ -17,8 +17,10 @@ from gradsight.model.values import (
     Mapping,
     Names,
     Pending,
+    PythonModule,
     Seq,
     Unknown,
+    Value,
 )
 
 
@@ -29,7 +31,7 @@ class NameReading(Statements):
         super().__init__(path)
         self.private_memo: dict[int, Any] = {}
 
-    def load_name(self, node: ast.Name) -> Any:
+    def load_name(self, node: ast.Name) -> Value:
         """Local, enclosing, global, built in; a name never seen is unknown."""
         name = node.id
         frame = self.path.frame
@@ -37,8 +39,8 @@ class NameReading(Statements):
             self.path.tell(NameRead(name, node))
         namespace = frame.namespace
         if name in namespace:
-            value = namespace[name]
-            if type(value) is Pending:
+            value: Value = namespace[name]
+            if isinstance(value, Pending):
                 value = namespace[name] = self.libraries.resolve_import(value, node)
             if frame.depth == 0:
                 self.path.asked.add(name)
@@ -50,7 +52,7 @@ class NameReading(Statements):
             names = scope.names
             if name in names:
                 value = names[name]
-                if type(value) is Pending:
+                if isinstance(value, Pending):
                     value = names[name] = self.libraries.resolve_import(value, node)
                 if scope.outer is None:
                     self.path.asked.add(name)
@@ -67,7 +69,7 @@ class NameReading(Statements):
                 return self.private_value(names, name, value) if self.path.isolated else value
         return self.libraries.global_name(name, node)
 
-    def private_value(self, names: dict[str, Any], name: str, value: Any) -> Any:
+    def private_value(self, names: dict[str, Value], name: str, value: Value) -> Value:
         """A copy of a module's value for this entry alone, where the value could be changed."""
         found = self.path.private.get((id(names), name), MISSING)
         if found is MISSING:
@@ -78,7 +80,7 @@ class NameReading(Statements):
             )
         return found
 
-    def do_import(self, node: ast.Import) -> Any:
+    def do_import(self, node: ast.Import) -> Value:
         for alias in node.names:
             if alias.asname:
                 module = self.entry.find_module(alias.name, 0)
@@ -87,9 +89,12 @@ class NameReading(Statements):
                 first = alias.name.partition(".")[0]
                 root = self.entry.find_module(first, 0)
                 self.bind(first, root if root is not None else External(first))
+                if root is not None and root.name == alias.name:
+                    # It may be imported for what it does alone: for the classes that it puts into a registry.
+                    self.entry.load_module(root)
         return None
 
-    def do_import_from(self, node: ast.ImportFrom) -> Any:
+    def do_import_from(self, node: ast.ImportFrom) -> Value:
         name = node.module or ""
         module = self.entry.find_module(name, node.level) if name or node.level else None
         for alias in node.names:
@@ -97,17 +102,23 @@ class NameReading(Statements):
             if alias.name == "*":
                 if module is not None:
                     self.entry.load_module(module)
+                    bound = self.path.frame.namespace
                     for known in [*module.namespace, *module.namespace.waiting]:
-                        if not known.startswith("_"):
+                        # What the module has by an import itself, perhaps from here, is what is bound already.
+                        if not known.startswith("_") and not (known in bound and passes_on(module, known)):
                             self.bind(known, Pending(module, known))
                 else:
                     self.libraries.star_import(name)
             elif module is not None:
                 self.bind(target, Pending(module, alias.name))
             elif node.level:
-                inner = self.entry.find_module(f"{name}.{alias.name}" if name else alias.name, node.level)
+                whole = f"{name}.{alias.name}" if name else alias.name
+                inner = self.entry.find_module(whole, node.level)
                 self.bind(
-                    target, inner if inner is not None else Unknown("imported from outside what is known")
+                    target,
+                    inner
+                    if inner is not None
+                    else self.path.gap(f"import of {'.' * node.level}{whole}", node, "import"),
                 )
             else:
                 self.bind(
@@ -117,3 +128,13 @@ class NameReading(Statements):
                     else Unknown("relative import"),
                 )
         return None
+
+
+def passes_on(module: PythonModule, name: str) -> bool:
+    """Whether a module has a name by an import of its own."""
+    units = module.namespace.waiting.get(name)
+    if units is None:
+        return isinstance(module.namespace.get(name), (Pending, PythonModule, External))
+    return all(
+        isinstance(statement, (ast.Import, ast.ImportFrom)) for unit in units for statement in unit.tree
+    )

@@ -6,13 +6,22 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
 
 from gradsight.interp.python.containers import Containers
+from gradsight.model.library_objects import GlobalNames
 from gradsight.model.sites import Frame
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import AttributeSet
-from gradsight.model.values import MISSING, Instance, Mapping, Opaque, Scope, Unknown
+from gradsight.model.values import (
+    MISSING,
+    Instance,
+    Mapping,
+    Module,
+    Scope,
+    Unknown,
+    Value,
+    module_state,
+)
 
 REGISTRIES = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "module"}
 
@@ -22,13 +31,13 @@ class Namespaces(Containers):
 
     # -- attributes --------------------------------------------------------------------------------------------------
 
-    def attributes_dict(self, owner: Any) -> Mapping:
+    def attributes_dict(self, owner: Module) -> Mapping:
         """`vars(owner)`; what a module has registered is kept elsewhere."""
-        if owner.module is None:
+        if isinstance(owner, Instance) and owner.module is None:
             shared = Mapping(owner.attributes, not owner.open)
             shared.behind = (owner, "shared")
             return shared
-        registered = owner.module.registered
+        registered = module_state(owner).registered
         own = {
             name: value
             for name, value in owner.attributes.items()
@@ -39,20 +48,20 @@ class Namespaces(Containers):
         mapping.behind = (owner, "")
         return mapping
 
-    def registry(self, owner: Any, name: str) -> Mapping:
+    def registry(self, owner: Module, name: str) -> Mapping:
         """`owner._buffers`, `owner._parameters` or `owner._modules`."""
         kind = REGISTRIES[name]
         mapping = Mapping(
             {
                 key: owner.attributes[key]
-                for key, what in owner.module.registered.items()
+                for key, what in module_state(owner).registered.items()
                 if what == kind and key in owner.attributes
             }
         )
         mapping.behind = (owner, kind)
         return mapping
 
-    def replace_attributes(self, owner: Instance, value: Any) -> None:
+    def replace_attributes(self, owner: Instance, value: Value) -> None:
         """`owner.__dict__ = value`: a dict that several objects may share."""
         if isinstance(value, Mapping) and value.exact and owner.module is None:
             owner.attributes = value.items
@@ -61,9 +70,9 @@ class Namespaces(Containers):
         for name in owner.attributes if owner.module is None else ():
             owner.attributes[name] = Unknown(f"attribute {name} of a replaced __dict__")
 
-    def replace_registry(self, owner: Any, name: str, value: Any, node: ast.AST) -> None:
+    def replace_registry(self, owner: Module, name: str, value: Value, node: ast.AST) -> None:
         """`owner._modules = value`; after `|=` that is the dict that was there."""
-        if not isinstance(value, Mapping) or not value.exact:
+        if isinstance(owner, Instance) and (not isinstance(value, Mapping) or not value.exact):
             owner.open = True
         if isinstance(value, Mapping) and value.behind != (owner, REGISTRIES[name]):
             current = self.registry(owner, name)
@@ -71,21 +80,21 @@ class Namespaces(Containers):
             current.items = dict(value.items)
             self.mirror(current, before, node)
 
-    def store_key(self, mapping: Mapping, key: Any, value: Any) -> None:
+    def store_key(self, mapping: Mapping, key: Value, value: Value) -> None:
         before = dict(mapping.items) if mapping.behind is not None else {}
         super().store_key(mapping, key, value)
         if mapping.behind is not None:
             self.mirror(mapping, before, self.path.node)
 
-    def delete_key(self, mapping: Mapping, key: Any) -> None:
+    def delete_key(self, mapping: Mapping, key: Value) -> None:
         before = dict(mapping.items) if mapping.behind is not None else {}
         super().delete_key(mapping, key)
         if mapping.behind is not None:
             self.mirror(mapping, before, self.path.node)
 
     def mapping_method(
-        self, receiver: Mapping, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
-    ) -> Any:
+        self, receiver: Mapping, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
         if receiver.behind is None:
             return super().mapping_method(receiver, name, args, kwargs, node)
         before = dict(receiver.items)
@@ -93,7 +102,7 @@ class Namespaces(Containers):
         self.mirror(receiver, before, node)
         return result
 
-    def mirror(self, mapping: Mapping, before: dict[Any, Any], node: ast.AST) -> None:
+    def mirror(self, mapping: Mapping, before: dict[Value, Value], node: ast.AST) -> None:
         """What changed in the dict changes in the object behind it."""
         owner, kind = mapping.behind
         if (mapping.rest or not mapping.exact) and isinstance(owner, Instance):
@@ -119,7 +128,7 @@ class Namespaces(Containers):
 
     # -- global names ------------------------------------------------------------------------------------------------
 
-    def names_executed(self, text: Any, node: ast.AST) -> None:
+    def names_executed(self, text: Value, node: ast.AST) -> None:
         """`exec(text)` at the top of a module: the names that the text binds, or any name, are no longer known."""
         try:
             tree = ast.parse(text) if isinstance(text, str) else None
@@ -132,13 +141,13 @@ class Namespaces(Containers):
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
                 self.write_global(part.id, self.path.gap("bound by text that is executed", node), node)
 
-    def globals_dict(self, node: ast.AST) -> Opaque:
-        return Opaque("globals", "globals()", self.path.site(node))
+    def globals_dict(self, node: ast.AST) -> GlobalNames:
+        return GlobalNames("globals()", self.path.site(node))
 
-    def builtin_globals(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_globals(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         return self.globals_dict(node)
 
-    def builtin_locals(self, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def builtin_locals(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         """The locals of a function are a copy, those of a module its globals."""
         if self.path.frame.function is None and self.path.frame.name != "<class>":
             return self.globals_dict(node)
@@ -150,7 +159,7 @@ class Namespaces(Containers):
             scope = scope.outer
         return scope
 
-    def read_global(self, name: Any, node: ast.AST) -> Any:
+    def read_global(self, name: Value, node: ast.AST) -> Value:
         if not isinstance(name, str):
             return self.path.gap("global under an unknown name", node)
         scope = self.outermost_scope()
@@ -162,7 +171,7 @@ class Namespaces(Containers):
         finally:
             self.path.frame = previous
 
-    def write_global(self, name: Any, value: Any, node: ast.AST) -> None:
+    def write_global(self, name: Value, value: Value, node: ast.AST) -> None:
         """A name that is not known may be any: what tensors the module holds is not known from there on."""
         if isinstance(name, str):
             if isinstance(value, Tensor) and not value.label:
@@ -173,7 +182,7 @@ class Namespaces(Containers):
             if isinstance(current, Tensor):
                 self.language.bind_global(known, self.path.gap("global that may have been replaced", node))
 
-    def globals_method(self, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
+    def globals_method(self, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if name in ("get", "__getitem__", "setdefault") and args:
             names = self.outermost_scope().names
             if len(args) > 1 and isinstance(args[0], str) and args[0] not in names:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import ast
 from itertools import islice
-from typing import Any
 
 from gradsight.interp.python.containers import known_slice
-from gradsight.interp.python.definitions import nonlocal_names
 from gradsight.interp.python.function_objects import FunctionObjects
-from gradsight.interp.python.statements import contains_yield
+from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import ClassTensorRead, ForwardCalled, ItemStoring
 from gradsight.model.values import (
@@ -18,6 +16,7 @@ from gradsight.model.values import (
     Array,
     Bound,
     ClassValue,
+    Constant,
     External,
     Function,
     Instance,
@@ -33,7 +32,7 @@ from gradsight.model.values import (
     Stream,
     Super,
     Unknown,
-    cuts_of,
+    Value,
     is_constant,
 )
 
@@ -49,64 +48,71 @@ class Objects(FunctionObjects):
 
     # -- attributes --------------------------------------------------------------------------------------------------
 
-    def get_attribute(self, owner: Any, name: str, node: ast.AST) -> Any:
-        kind = type(owner)
-        if kind is External:
+    def get_attribute(self, owner: Value, name: str, node: ast.AST) -> Value:
+        if isinstance(owner, External):
             return self.libraries.external_attribute(owner, name)
-        if kind is Tensor:
+        if isinstance(owner, Tensor):
             return self.autograd.tensor_attribute(owner, name, node)
-        if kind is Instance:
+        if isinstance(owner, Instance):
             return self.instance_attribute(owner, name, node)
-        if kind is Layer:
+        if isinstance(owner, Layer):
             return self.nn.layer_attribute(owner, name, node)
-        if kind is Unknown:
+        if isinstance(owner, Unknown):
             return self.unknown_attribute(owner, name, node)
-        if kind is PythonModule:
+        if isinstance(owner, PythonModule):
             return self.libraries.module_attribute(owner, name)
-        if kind is ClassValue:
+        if isinstance(owner, ClassValue):
             value, _ = owner.find(name)
             if value is MISSING:
                 return self.class_attribute(owner, name)
             if isinstance(value, Function) and value.binding == "class":
                 return Method(value, owner)
             return value
-        if kind is AbsentGrad:
+        if isinstance(owner, AbsentGrad):
             self.autograd.absent_grad_used(owner, node)
             return Unknown("attribute of None")
-        if kind is Opaque:
+        if isinstance(owner, Opaque):
             return self.libraries.opaque_attribute(owner, name, node)
-        if kind is Seq and name == "maxlen" and owner.maxlen is not None:
+        return self.attribute_of_builtin(owner, name, node)
+
+    def attribute_of_builtin(self, owner: Value, name: str, node: ast.AST) -> Value:
+        """What sequences, functions, arrays, slices and numbers tell of themselves."""
+        if isinstance(owner, Seq) and name == "maxlen" and owner.maxlen is not None:
             return owner.maxlen
-        if kind is Seq and owner.fields is not None and name in owner.fields:
+        if isinstance(owner, Seq) and owner.fields is not None and name in owner.fields:
             position = owner.fields.index(name)
             if position < len(owner.items):
                 return owner.items[position]
-        if kind is Super:
+        if isinstance(owner, Super):
             return self.super_attribute(owner, name, node)
-        if kind is Function or kind is Method:
-            function = owner if kind is Function else owner.function
+        if isinstance(owner, (Function, Method)):
+            function = owner.function if isinstance(owner, Method) else owner
             if isinstance(function, Function):
                 return self.function_attribute(function, name)
             return Unknown("attribute of a function", "text" if name == "__name__" else "")
-        if kind is Array:
+        if isinstance(owner, Array):
             if name == "shape":
-                return owner.shape if owner.shape is not None else Unknown("shape of an array")
+                return (
+                    Seq("tuple", list(owner.shape))
+                    if owner.shape is not None
+                    else Unknown("shape of an array")
+                )
             if name == "T":
                 return Array(owner.tensor, owner.cuts)
-        if kind is Slice:
-            return getattr(owner, name, None)
+        if isinstance(owner, Slice):
+            return {"start": owner.start, "stop": owner.stop, "step": owner.step}.get(name)
         if isinstance(owner, (int, float)) and name in ("real", "imag"):
-            return getattr(owner, name)
+            return owner.real if name == "real" else owner.imag
         return Bound(owner, name)
 
-    def instance_attribute(self, owner: Instance, name: str, node: ast.AST) -> Any:
+    def instance_attribute(self, owner: Instance, name: str, node: ast.AST) -> Value:
         if owner.cls.intercepts:
             found = self.intercepted_read(owner, name, node)
             if found is not MISSING:
                 return found
         return self.stored_attribute(owner, name, node)
 
-    def stored_attribute(self, owner: Instance, name: str, node: ast.AST) -> Any:
+    def stored_attribute(self, owner: Instance, name: str, node: ast.AST) -> Value:
         """What an object holds, or its class, or nn.Module, or what `__getattr__` makes of the name."""
         attributes = owner.attributes
         if name in attributes:
@@ -140,7 +146,7 @@ class Objects(FunctionObjects):
     def has_dynamic_attributes(self, owner: Instance) -> bool:
         return owner.cls.find("__getattr__")[0] is not MISSING
 
-    def super_attribute(self, owner: Super, name: str, node: ast.AST) -> Any:
+    def super_attribute(self, owner: Super, name: str, node: ast.AST) -> Value:
         receiver = owner.receiver
         cls = receiver.cls if isinstance(receiver, Instance) else owner.owner
         lineage = cls.lineage() if isinstance(cls, ClassValue) else []
@@ -159,119 +165,122 @@ class Objects(FunctionObjects):
                     break
         return Bound(owner, name)
 
-    def class_attribute(self, owner: ClassValue, name: str) -> Any:
+    def class_attribute(self, owner: ClassValue, name: str) -> Value:
         if name == "__name__":
             return owner.name
         if owner.kind == "enum":
             return Unknown("enumeration member")
         return Bound(owner, name)
 
-    def unknown_attribute(self, owner: Unknown, name: str, node: ast.AST) -> Any:
+    def unknown_attribute(self, owner: Unknown, name: str, node: ast.AST) -> Value:
         if owner.tensor is not None:
             return self.autograd.tensor_attribute(owner.tensor, name, node)
         return owner.derived(("attr", name), f"attribute {name} of an unknown value")
 
     def set_attribute(
-        self, owner: Any, name: str, value: Any, node: ast.AST, augmented: bool = False
+        self, owner: Value, name: str, value: Value, node: ast.AST, augmented: bool = False
     ) -> None:
-        kind = type(owner)
-        if kind is Instance:
+        if not isinstance(owner, Tensor) and isinstance(value, Tensor):
+            value.kept_at = self.path.site(node)
+        if isinstance(owner, Instance):
             self.set_instance_attribute(owner, name, value, node)
-        elif kind is Layer:
+        elif isinstance(owner, Layer):
             self.nn.set_module_attribute(owner, name, value, node)
             owner.attributes[name] = value
-        elif kind is Tensor:
+        elif isinstance(owner, Tensor):
             self.autograd.set_tensor_attribute(owner, name, value, node, augmented)
-        elif kind is ClassValue:
+        elif isinstance(owner, ClassValue):
             if has_metaclass(owner):
                 value = self.path.gap("attribute of a class whose metaclass may change it", node)
             owner.namespace[name] = value
             owner.note_intercepted()
-        elif kind is Unknown:
+        elif isinstance(owner, Unknown):
             if owner.tensor is not None:
                 self.autograd.set_tensor_attribute(owner.tensor, name, value, node, augmented)
                 return
             if owner.answers is None:
                 owner.answers = {}
             owner.answers[("attr", name)] = value
-        elif kind is Opaque:
+        elif isinstance(owner, Opaque):
             self.libraries.set_opaque_attribute(owner, name, value, node)
-        elif kind is PythonModule:
+        elif isinstance(owner, PythonModule):
             owner.namespace[name] = value
-        elif kind is Function:
-            owner.attributes = {**(owner.attributes or {}), ("attr", name): value}
-            if "yields" not in owner.attributes:
-                owner.attributes["yields"] = contains_yield(owner.node)
-                owner.attributes["nonlocal"] = nonlocal_names(owner.node)
-        elif kind is AbsentGrad:
+        elif isinstance(owner, Function):
+            owner.attributes = {**(owner.attributes or {}), name: value}
+        elif isinstance(owner, AbsentGrad):
             self.autograd.absent_grad_used(owner, node)
 
     # -- items -------------------------------------------------------------------------------------------------------
 
-    def get_item(self, owner: Any, index: Any, node: ast.AST) -> Any:
-        kind = type(owner)
-        if kind is Tensor:
+    def get_item(self, owner: Value, index: Value, node: ast.AST) -> Value:
+        if isinstance(owner, Tensor):
             return self.autograd.tensor_item(owner, index, node)
-        if kind is Seq:
+        if isinstance(owner, Seq):
             return self.sequence_item(owner, index, node)
-        if kind is Mapping:
+        if isinstance(owner, Mapping):
             return self.mapping_item(owner, index)
-        if kind is Layer:
+        if isinstance(owner, Layer):
             return self.nn.layer_item(owner, index)
-        if kind is Instance:
-            method, _ = owner.cls.find("__getitem__")
-            if isinstance(method, Function):
-                return self.language.call_function(method, [owner, index], {}, node)
-            if owner.cls.kind == "tuple" and isinstance(index, int):
-                values = list(owner.attributes.values())
-                return values[index] if -len(values) <= index < len(values) else Unknown("index out of range")
-            if owner.module is not None and isinstance(index, int):
-                return owner.attributes.get(str(index), Unknown("item of a module"))
-            if owner.held is not None:
-                return self.get_item(owner.held, index, node)
-            return self.path.gap("item of an object", node)
-        if kind is Unknown:
-            if owner.tensor is not None:
-                return self.autograd.tensor_item(owner.tensor, index, node)
-            if (
-                isinstance(index, Slice)
-                and isinstance(index.start, int)
-                and index.stop is None
-                and index.start >= 0
-            ):
-                rest = owner.derived(("from", index.start), "the rest of an unknown value")
-                rest.condition = self.language.compare_values(">", self.length_of(owner), index.start, node)
-                return rest
-            key = ("item", index if is_constant(index) else id(index))
-            if not is_constant(index):
-                self.path.kept_alive.append(index)
-            return owner.derived(key, "item of an unknown value")
+        if isinstance(owner, Instance):
+            return self.instance_item(owner, index, node)
+        if isinstance(owner, Unknown):
+            return self.unknown_item(owner, index, node)
         if isinstance(owner, (str, bytes, range)):
             if isinstance(index, int) and -len(owner) <= index < len(owner):
                 return owner[index]
-            if isinstance(index, Slice) and all(
-                part is None or isinstance(part, int) for part in (index.start, index.stop, index.step)
-            ):
-                return owner[slice(index.start, index.stop, index.step)]
+            place = known_slice(index)
+            if place is not None:
+                return owner[place]
             return Unknown("item of a text", "text") if isinstance(owner, str) else Number()
-        if kind is Array:
+        if isinstance(owner, Array):
             return Array(owner.tensor, owner.cuts)
-        if kind is Opaque:
+        if isinstance(owner, Opaque):
             return self.libraries.opaque_item(owner, index, node)
-        if kind is External and owner.path == "sys.modules" and index == self.entry.module_name():
+        if isinstance(owner, External) and owner.path == "sys.modules" and index == self.entry.module_name():
             return self.globals_dict(node)
-        if kind is AbsentGrad:
+        if isinstance(owner, AbsentGrad):
             self.autograd.absent_grad_used(owner, node)
             return Unknown("item of None")
         return self.path.gap("item of an unknown value", node)
 
-    def set_item(self, owner: Any, index: Any, value: Any, node: ast.AST) -> None:
+    def instance_item(self, owner: Instance, index: Value, node: ast.AST) -> Value:
+        method, _ = owner.cls.find("__getitem__")
+        if isinstance(method, Function):
+            return self.language.call_function(method, [owner, index], {}, node)
+        if owner.cls.kind == "tuple" and isinstance(index, int):
+            values = list(owner.attributes.values())
+            return values[index] if -len(values) <= index < len(values) else Unknown("index out of range")
+        if owner.module is not None and isinstance(index, int):
+            return owner.attributes.get(str(index), Unknown("item of a module"))
+        if owner.held is not None:
+            return self.get_item(owner.held, index, node)
+        return self.path.gap("item of an object", node)
+
+    def unknown_item(self, owner: Unknown, index: Value, node: ast.AST) -> Value:
+        if owner.tensor is not None:
+            return self.autograd.tensor_item(owner.tensor, index, node)
+        if (
+            isinstance(index, Slice)
+            and isinstance(index.start, int)
+            and index.stop is None
+            and index.start >= 0
+        ):
+            rest = owner.derived(("from", index.start), "the rest of an unknown value")
+            longer = self.language.compare_values(">", self.length_of(owner), index.start, node)
+            rest.condition = longer if isinstance(longer, (Unknown, Number)) else None
+            return rest
+        key = ("item", index if is_constant(index) else id(index))
+        if not is_constant(index):
+            self.path.kept_alive.append(index)
+        return owner.derived(key, "item of an unknown value")
+
+    def set_item(self, owner: Value, index: Value, value: Value, node: ast.AST) -> None:
         self.path.tell(ItemStoring(owner, index, value))
         self.store_item(owner, index, value, node)
         if isinstance(owner, Mapping) and isinstance(value, Tensor):
             self.note_entry(owner, index, value, node)
 
-    def note_entry(self, owner: Mapping, index: Any, value: Tensor, node: ast.AST) -> None:
+    def note_entry(self, owner: Mapping, index: Value, value: Tensor, node: ast.AST) -> None:
         storage = value.storage
         site = value.kept_at = self.path.site(node)
         key = self.mapping_key(index)
@@ -281,11 +290,10 @@ class Objects(FunctionObjects):
         if key is MISSING:
             self.path.stored_somewhere.add(site.key)
 
-    def store_item(self, owner: Any, index: Any, value: Any, node: ast.AST) -> None:
-        kind = type(owner)
-        if kind is Tensor:
+    def store_item(self, owner: Value, index: Value, value: Value, node: ast.AST) -> None:
+        if isinstance(owner, Tensor):
             self.autograd.write_item(owner, index, value, node)
-        elif kind is Seq:
+        elif isinstance(owner, Seq):
             if isinstance(index, int) and owner.exact and -len(owner.items) <= index < len(owner.items):
                 owner.items[index] = value
             elif (place := known_slice(index)) is not None:
@@ -297,89 +305,94 @@ class Objects(FunctionObjects):
                 if len(owner.items) < 8:
                     owner.items.append(value)
                 owner.exact = False
-        elif kind is Mapping:
+        elif isinstance(owner, Mapping):
             self.store_key(owner, index, value)
-        elif kind is Array:
+        elif isinstance(owner, Array):
             self.autograd.write_array(owner, node, "item assignment")
-        elif kind is Layer:
+        elif isinstance(owner, Layer):
             key = str(index) if isinstance(index, (int, str)) else f"<{id(value)}>"
             self.nn.set_module_attribute(owner, key, value, node)
             owner.attributes[key] = value
             if not isinstance(index, (int, str)):
                 owner.options["inexact"] = True
-        elif kind is Instance:
+        elif isinstance(owner, Instance):
             method, _ = owner.cls.find("__setitem__")
             if isinstance(method, Function):
                 self.language.call_function(method, [owner, index, value], {}, node)
             elif owner.held is not None:
                 self.set_item(owner.held, index, value, node)
-        elif kind is Unknown:
+        elif isinstance(owner, Unknown):
             if owner.tensor is not None:
                 self.autograd.write_item(owner.tensor, index, value, node)
             elif owner.answers is not None:
                 owner.answers.pop(("item", index if is_constant(index) else id(index)), None)
-        elif kind is Opaque:
+        elif isinstance(owner, Opaque):
             self.libraries.set_opaque_item(owner, index, value, node)
 
     # -- methods -----------------------------------------------------------------------------------------------------
 
     def call_method(
-        self, receiver: Any, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
-    ) -> Any:
+        self, receiver: Value, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
         """`receiver.name(*args, **kwargs)`."""
-        kind = type(receiver)
-        if name == "forward" and (kind is Instance or kind is Layer) and receiver.module is not None:
+        if name == "forward" and isinstance(receiver, (Instance, Layer)) and receiver.module is not None:
             self.path.tell(ForwardCalled(receiver, node))
-        if kind is Tensor:
+        if isinstance(receiver, Tensor):
             return self.autograd.tensor_method(receiver, name, args, kwargs, node)
-        if kind is External:
+        if isinstance(receiver, External):
             return self.language.call(self.libraries.external_attribute(receiver, name), args, kwargs, node)
-        if kind is Instance:
+        if isinstance(receiver, Instance):
             return self.instance_method(receiver, name, args, kwargs, node)
-        if kind is Layer:
+        if isinstance(receiver, Layer):
             return self.nn.layer_method(receiver, name, args, kwargs, node)
-        if kind is Seq:
+        if isinstance(receiver, Seq):
             return self.sequence_method(receiver, name, args, kwargs, node)
-        if kind is Mapping:
+        if isinstance(receiver, Mapping):
             return self.mapping_method(receiver, name, args, kwargs, node)
-        if kind is Unknown:
+        if isinstance(receiver, Unknown):
             return self.libraries.unknown_method(receiver, name, args, kwargs, node)
-        if kind is Opaque:
+        if isinstance(receiver, Opaque):
             return self.libraries.opaque_method(receiver, name, args, kwargs, node)
-        if kind is str:
+        if isinstance(receiver, str):
             return self.text_method(receiver, name, args, kwargs)
-        if kind is Super:
+        if isinstance(receiver, Super):
             return self.nn.super_method(receiver, name, args, kwargs, node)
-        if kind is Array:
+        if isinstance(receiver, Array):
             return self.autograd.array_method(receiver, name, args, kwargs, node)
-        if kind is AbsentGrad:
+        if isinstance(receiver, AbsentGrad):
             self.autograd.absent_grad_used(receiver, node)
             return Unknown("method of None")
-        if kind is ClassValue:
+        if isinstance(receiver, ClassValue):
             return self.class_method(receiver, name, args, kwargs, node)
-        if kind is PythonModule:
+        if isinstance(receiver, PythonModule):
             return self.language.call(self.get_attribute(receiver, name, node), args, kwargs, node)
-        if kind is Number and name == "backward" and receiver.cuts:
+        return self.method_of_builtin(receiver, name, args, kwargs, node)
+
+    def method_of_builtin(
+        self, receiver: Value, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        """Methods of numbers, iterators and functions."""
+        if isinstance(receiver, Number) and name == "backward" and receiver.cuts:
             # Python refuses what a tensor without a graph would refuse, for the same reason.
             plain = Tensor(self.path.site(node), shape=())
             plain.cuts = receiver.cuts
             return self.autograd.tensor_method(plain, name, args, kwargs, node)
-        if kind is Number or isinstance(receiver, (int, float)):
+        if isinstance(receiver, (Number, int, float)):
             if name in ("item", "tolist", "real"):
                 return receiver
             return Number(cuts_of(receiver))
-        if kind is Stream:
+        if isinstance(receiver, Stream):
             if name in ("__next__", "send"):
                 return next(receiver.iterator, Unknown("end of an iterator"))
             return None
-        if kind is Partial or kind is Function or kind is Method:
-            target = receiver.function if kind is Method else receiver
+        if isinstance(receiver, (Partial, Function, Method)):
+            target = receiver.function if isinstance(receiver, Method) else receiver
             return self.function_method(target, name, args, kwargs, node)
         return self.nn.unknown_result(f"method {name} of an unknown value", args, kwargs, node)
 
     def instance_method(
-        self, receiver: Instance, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
-    ) -> Any:
+        self, receiver: Instance, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
         if name in receiver.attributes:
             return self.language.call(receiver.attributes[name], args, kwargs, node)
         value, _ = receiver.cls.find(name)
@@ -395,7 +408,7 @@ class Objects(FunctionObjects):
                 copy.attributes = {**receiver.attributes, **kwargs}
                 return copy
             if name == "_asdict":
-                return Mapping(dict(receiver.attributes))
+                return Mapping({**receiver.attributes})
         if receiver.held is not None:
             return self.call_method(receiver.held, name, args, kwargs, node)
         guard = self.language.guard_of(receiver, node)
@@ -408,8 +421,8 @@ class Objects(FunctionObjects):
         )
 
     def class_method(
-        self, receiver: ClassValue, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
-    ) -> Any:
+        self, receiver: ClassValue, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
         if receiver.kind == "autograd" and name == "apply":
             return self.libraries.apply_custom_function(receiver, args, kwargs, node)
         value, _ = receiver.find(name)
@@ -426,10 +439,10 @@ class Objects(FunctionObjects):
                 return self.nn.super_method(Super(receiver, args[0]), name, args[1:], kwargs, node)
         return self.nn.unknown_result(f"class method {name} from outside what is known", args, kwargs, node)
 
-    def text_method(self, receiver: str, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def text_method(self, receiver: str, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name in SAFE_TEXT and not kwargs and all(is_constant(arg) for arg in args):
             try:
-                result = getattr(receiver, name)(*args)
+                result: Constant | list[str] | tuple[str, ...] = getattr(receiver, name)(*args)
             except Exception:
                 return Unknown("text", "text")
             if isinstance(result, (list, tuple)):

@@ -13,6 +13,7 @@ from gradsight.interp.python.assignment import Assignment
 from gradsight.interp.python.expected_errors import expects_error, waits_for_error
 from gradsight.interp.python.loops import BREAK, CONTINUE, Flow, LoopRun, leaves_block
 from gradsight.interp.syntax import remembered
+from gradsight.model.library_objects import RaisedObject
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import Assigned, Assigning, ResultDropped
 from gradsight.model.values import (
@@ -28,10 +29,10 @@ from gradsight.model.values import (
     Method,
     Native,
     Negated,
-    Opaque,
     Scope,
     Seq,
     Unknown,
+    Value,
     is_constant,
 )
 
@@ -41,7 +42,7 @@ class Returned:
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Value) -> None:
         self.value = value
 
 
@@ -55,14 +56,15 @@ class Statements(Assignment):
         self.class_functions: list[Function] = []
         """Functions of classes that are being executed: a decorator may hide them inside another function."""
 
-    def execute(self, body: list[ast.stmt]) -> Any:
+    def execute(self, body: list[ast.stmt]) -> object:
         """Run a block that does not yield."""
         flow = self.block(body)
         try:
             while True:
                 next(flow)
         except StopIteration as stop:
-            return stop.value
+            status: object = stop.value
+            return status
 
     def block(self, body: list[ast.stmt]) -> Flow:
         """Run statements in order until one leaves the block."""
@@ -85,7 +87,7 @@ class Statements(Assignment):
                 return status
         return None
 
-    def simple_table(self) -> dict[type, Any]:
+    def simple_table(self) -> dict[type, Value]:
         table: dict[type, Any] = {
             ast.Assign: self.do_assign,
             ast.AugAssign: self.do_augmented,
@@ -107,7 +109,7 @@ class Statements(Assignment):
         }
         return table
 
-    def compound_table(self) -> dict[type, Any]:
+    def compound_table(self) -> dict[type, Value]:
         table: dict[type, Any] = {
             ast.Expr: self.do_expression,
             ast.If: self.do_if,
@@ -126,20 +128,20 @@ class Statements(Assignment):
 
     # -- simple statements -------------------------------------------------------------------------------------------
 
-    def do_nothing(self, node: ast.stmt) -> Any:
+    def do_nothing(self, node: ast.stmt) -> Value:
         return None
 
-    def do_break(self, node: ast.stmt) -> Any:
+    def do_break(self, node: ast.stmt) -> Value:
         return BREAK
 
-    def do_continue(self, node: ast.stmt) -> Any:
+    def do_continue(self, node: ast.stmt) -> Value:
         return CONTINUE
 
-    def do_return(self, node: ast.Return) -> Any:
+    def do_return(self, node: ast.Return) -> Returned:
         self.path.frame.exit = node
         return Returned(self.evaluate(node.value) if node.value is not None else None)
 
-    def do_assign(self, node: ast.Assign) -> Any:
+    def do_assign(self, node: ast.Assign) -> Value:
         newest = self.path.numbering.last
         self.path.tell(Assigning(node))
         value = self.evaluate(node.value)
@@ -154,12 +156,12 @@ class Statements(Assignment):
 
     after_assign: Any = None
 
-    def do_annotated(self, node: ast.AnnAssign) -> Any:
+    def do_annotated(self, node: ast.AnnAssign) -> Value:
         if node.value is not None:
             self.assign(node.target, self.evaluate(node.value))
         return None
 
-    def do_augmented(self, node: ast.AugAssign) -> Any:
+    def do_augmented(self, node: ast.AugAssign) -> Value:
         target = node.target
         operand = self.evaluate(node.value)
         if isinstance(target, ast.Name):
@@ -187,7 +189,7 @@ class Statements(Assignment):
                     self.loops.note_count(owner, index, current, result)
         return None
 
-    def do_delete(self, node: ast.Delete) -> Any:
+    def do_delete(self, node: ast.Delete) -> Value:
         for target in node.targets:
             if isinstance(target, ast.Name):
                 self.path.frame.namespace.pop(target.id, None)
@@ -207,18 +209,18 @@ class Statements(Assignment):
                     self.objects.set_attribute(owner, "grad", None, target)
         return None
 
-    def do_global(self, node: ast.Global) -> Any:
+    def do_global(self, node: ast.Global) -> Value:
         names = self.path.frame.global_names
         if names is None:
             names = self.path.frame.global_names = set()
         names.update(node.names)
         return None
 
-    def do_assert(self, node: ast.Assert) -> Any:
+    def do_assert(self, node: ast.Assert) -> Value:
         self.suppose(self.evaluate(node.test), True)
         return None
 
-    def suppose(self, value: Any, outcome: bool) -> None:
+    def suppose(self, value: Value, outcome: bool) -> None:
         """From here on the path takes the condition for granted."""
         while isinstance(value, Negated):
             outcome = not outcome
@@ -230,7 +232,7 @@ class Statements(Assignment):
             self.path.kept_alive.append(value)
             self.path.learn(value, outcome)
 
-    def do_raise(self, node: ast.Raise) -> Any:
+    def do_raise(self, node: ast.Raise) -> Value:
         value = self.evaluate(node.exc) if node.exc is not None else None
         raise RaisedError(value)
 
@@ -249,22 +251,25 @@ class Statements(Assignment):
                 self.path.tell(ResultDropped(value, result))
         return None
 
-    def method_named(self, node: ast.Attribute, value: Any) -> None:
+    def method_named(self, node: ast.Attribute, value: Value) -> None:
         if isinstance(value, Bound):
             self.path.named_methods.append((node.attr, self.path.site(node)))
 
     # -- definitions -------------------------------------------------------------------------------------------------
 
-    def do_function(self, node: Any) -> Any:
-        value = self.make_function(node)
+    def do_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Value:
+        function = self.make_function(node)
         if self.path.frame.name == "<class>":
-            self.class_functions.append(value)
+            self.class_functions.append(function)
+        value: Value = function
         for decorator in reversed(node.decorator_list):
-            value = self.decorate(decorator, value)
+            plain, value = value, self.decorate(decorator, value)
+            if isinstance(plain, Function) and isinstance(value, Function) and value.node is not plain.node:
+                value.decorates = plain
         self.bind(node.name, value)
         return None
 
-    def make_function(self, node: Any) -> Function:
+    def make_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Function:
         arguments = node.args
         defaults = [self.evaluate(default) for default in arguments.defaults]
         keyword_defaults = {
@@ -279,9 +284,9 @@ class Statements(Assignment):
         scope: Scope = self.path.frame.scope
         return scope.outer if self.path.frame.name == "<class>" and scope.outer is not None else scope
 
-    def do_class(self, node: ast.ClassDef) -> Any:
+    def do_class(self, node: ast.ClassDef) -> Value:
         bases = [self.evaluate(base) for base in node.bases if not isinstance(base, ast.Starred)]
-        value = self.make_class(node, bases)
+        value: Value = self.make_class(node, bases)
         for decorator in reversed(node.decorator_list):
             value = self.decorate_class(decorator, value)
         self.bind(node.name, value)
@@ -319,7 +324,7 @@ class Statements(Assignment):
                 return (yield from self.block(case.body))
         return None
 
-    def match_pattern(self, pattern: ast.pattern, subject: Any) -> Any:
+    def match_pattern(self, pattern: ast.pattern, subject: Value) -> Value:
         """True, False or an unknown condition; names in the pattern are bound."""
         if isinstance(pattern, ast.MatchValue):
             value = self.evaluate(pattern.value)
@@ -349,7 +354,7 @@ class Statements(Assignment):
                 self.bind(name, self.path.gap("bound by a structural pattern"))
         return self.path.gap("structural pattern")
 
-    def match_sequence(self, patterns: list[ast.pattern], subject: Any) -> Any:
+    def match_sequence(self, patterns: list[ast.pattern], subject: Value) -> Value:
         """A pattern of items held against a list or tuple that is known; None where it is not."""
         if is_constant(subject) or isinstance(subject, Mapping):
             return False
@@ -376,7 +381,7 @@ class Statements(Assignment):
 
     # -- with and try ------------------------------------------------------------------------------------------------
 
-    def do_with(self, node: Any) -> Flow:
+    def do_with(self, node: ast.With | ast.AsyncWith) -> Flow:
         exits: list[Any] = []
         frame = self.path.frame
         status: Any = None
@@ -408,17 +413,19 @@ class Statements(Assignment):
             raise failed
         return status
 
-    def do_try(self, node: Any) -> Flow:
+    def do_try(self, node: ast.Try) -> Flow:
         frame = self.path.frame
         status: Any = None
         before = frame.expecting
         try:
             try:
                 frame.expecting = expects_error(node) or before
+                self.path.tries += 1
                 try:
                     status = yield from self.block(node.body)
                 finally:
                     frame.expecting = before
+                    self.path.tries -= 1
                 if status is None and node.orelse:
                     status = yield from self.block(node.orelse)
             except RaisedError as error:
@@ -446,7 +453,7 @@ class Statements(Assignment):
         """The handler that takes the error; one whose type is not known is taken to fit."""
         raised = error.value
         name = ""
-        if isinstance(raised, Opaque) and raised.kind == "exception":
+        if isinstance(raised, RaisedObject):
             name = raised.path
         elif isinstance(raised, External):
             name = raised.path.rpartition(".")[2]

@@ -6,19 +6,23 @@ from typing import Any
 
 from gradsight.interp.path_state import PathState
 from gradsight.interp.tensors.autograd_floor import AutogradFloor
+from gradsight.interp.tensors.changes import is_copy_of_all
 from gradsight.interp.tensors.einsum import COPIED, KEPT, factors_kept
 from gradsight.interp.tensors.fact_selection import PLAIN, dtype_name
 from gradsight.interp.tensors.layouts import (
     DENSE_VIEWS,
+    KEEPS_ROWS,
     TWISTS,
     equal_parts,
     keeps_layout,
     leads,
     merges,
     repeats,
+    stays_in_rows,
 )
 from gradsight.interp.tensors.regions import index_meant, region_of
 from gradsight.interp.tensors.shapes import infer_shape
+from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.sites import Site, Syntax
 from gradsight.model.tensors import (
     IGNORANT,
@@ -27,6 +31,8 @@ from gradsight.model.tensors import (
     Cut,
     Maybe,
     Node,
+    PartOf,
+    Region,
     RequiresGrad,
     Saved,
     Tensor,
@@ -47,10 +53,9 @@ from gradsight.model.values import (
     Instance,
     Mapping,
     Number,
-    Opaque,
     Seq,
     Unknown,
-    cuts_of,
+    Value,
     tensors_in,
 )
 from gradsight.ops.fact import Case, Output, Save
@@ -64,7 +69,9 @@ class Recorder(AutogradFloor):
         self.refused_writes: set[Any] = set()
         """Places of writes that torch refused: nothing comes after them."""
 
-    def record(self, op: str, case: Case, bound: dict[str, Any], node: Syntax, certain: bool = True) -> Any:
+    def record(
+        self, op: str, case: Case, bound: dict[str, Value], node: Syntax, certain: bool = True
+    ) -> Value:
         """Do what the case says with the bound arguments."""
         self.path.tick += 1
         site = self.path.site(node)
@@ -85,9 +92,9 @@ class Recorder(AutogradFloor):
             recording = False
         if case.writes:
             targets = [
-                bound[name]
+                target
                 for name in case.writes
-                if isinstance(bound.get(name), Tensor) and in_place(name, case)
+                if isinstance(target := bound.get(name), Tensor) and in_place(name, case)
             ]
             if targets:
                 return self.record_write(
@@ -134,7 +141,7 @@ class Recorder(AutogradFloor):
     def check_refused(self, op: str, case: Case, flags: dict[str, RequiresGrad], site: Site) -> None:
         """Hook: an argument that must not require grad."""
 
-    def write_own_tensors(self, op: str, case: Case, bound: dict[str, Any], site: Site) -> None:
+    def write_own_tensors(self, op: str, case: Case, bound: dict[str, Value], site: Site) -> None:
         """Running statistics and other tensors of the layer itself that a call changes."""
         for name in case.writes:
             tensor = bound.get(name)
@@ -146,7 +153,7 @@ class Recorder(AutogradFloor):
         self,
         op: str,
         case: Case,
-        bound: dict[str, Any],
+        bound: dict[str, Value],
         targets: list[Tensor],
         operands: list[tuple[str, Tensor]],
         flags: dict[str, RequiresGrad],
@@ -154,7 +161,7 @@ class Recorder(AutogradFloor):
         cuts: frozenset[Cut],
         site: Site,
         certain: bool,
-    ) -> Any:
+    ) -> Value:
         raise AssertionError("the writer is part of every machine")
 
     def write_tensor(
@@ -166,13 +173,13 @@ class Recorder(AutogradFloor):
         recording: RequiresGrad,
         cuts: frozenset[Cut] = NO_CUTS,
         mode: str = "",
-        region: Any = None,
+        region: Region = None,
         bumps: bool = True,
     ) -> Node | None:
         raise AssertionError("the writer is part of every machine")
 
     def operands_of(
-        self, bound: dict[str, Any], node: Syntax
+        self, bound: dict[str, Value], node: Syntax
     ) -> tuple[list[tuple[str, Tensor]], bool, frozenset[Cut]]:
         """The tensor operands by argument, whether an unknown one may be a tensor, and the cuts in the data."""
         self.path.tell(Used(bound, node))
@@ -180,8 +187,7 @@ class Recorder(AutogradFloor):
         ignorant = False
         cuts = NO_CUTS
         for name, value in bound.items():
-            kind = type(value)
-            if kind is Tensor:
+            if isinstance(value, Tensor):
                 operands.append((name, value))
                 if value.one_of_many and value.counter.version != value.born_version:
                     self.outdated_view_used(value, node)
@@ -189,7 +195,7 @@ class Recorder(AutogradFloor):
                     cuts = cuts | value.cuts
                 if value.snapshot:
                     self.path.tell(Read(value, node))
-            elif kind is Seq:
+            elif isinstance(value, Seq):
                 self.path.tell(Iterated(value, node))
                 ignorant = ignorant or (not value.items and not value.exact)
                 inner = tensors_in(value)
@@ -204,20 +210,20 @@ class Recorder(AutogradFloor):
                     isinstance(item, Unknown) and not item.hint for item in value.items
                 ):
                     ignorant = True
-            elif kind is Unknown:
+            elif isinstance(value, Unknown):
                 assumed = self.entry.assumed_tensor(value)
                 if assumed is not None:
                     operands.append((name, assumed))
-                elif not value.hint:
+                elif not value.hint and not value.is_setting:
                     ignorant = True
                 if value.cuts:
                     cuts = cuts | value.cuts
-            elif kind is Number or kind is Array:
+            elif isinstance(value, (Number, Array)):
                 if value.cuts:
                     cuts = cuts | value.cuts
-            elif kind is Instance or kind is Opaque or kind is Mapping:
-                ignorant = ignorant or kind is not Opaque
-            elif kind is AbsentGrad:
+            elif isinstance(value, (Instance, Mapping)):
+                ignorant = True
+            elif isinstance(value, AbsentGrad):
                 self.absent_grad_used(value, node)
         return operands, ignorant, cuts
 
@@ -248,14 +254,14 @@ class Recorder(AutogradFloor):
         self,
         op: str,
         output: Output,
-        bound: dict[str, Any],
+        bound: dict[str, Value],
         operands: list[tuple[str, Tensor]],
         recording: RequiresGrad,
         cuts: frozenset[Cut],
         site: Site,
         wants: RequiresGrad,
         certain: bool,
-    ) -> Any:
+    ) -> Value:
         source = bound.get(output.alias) if output.alias else None
         if isinstance(source, Unknown):
             source = self.entry.assumed_tensor(source)
@@ -266,6 +272,7 @@ class Recorder(AutogradFloor):
             flag = any_requires_grad(
                 [tensor.needs_grad() for name, tensor in operands if name in output.needs]
             )
+        may_share = False
         if isinstance(source, Tensor):
             if output.same == "always":
                 return source
@@ -282,6 +289,7 @@ class Recorder(AutogradFloor):
                 result.cuts = cuts
                 result.shape = infer_shape(op, output, bound, operands)
                 result.dense = result.dense or (source.dense and leads(op, bound))
+                result.rows_dense = result.dense or stays_in_rows(op, bound, source)
                 if source.region is None and (index := index_meant(op, bound)) is not None:
                     result.region = region_of(index, source.shape)
                 if output.overlapping and repeats(source.shape, result.shape):
@@ -289,9 +297,16 @@ class Recorder(AutogradFloor):
                 if not flows and wants is not False and source.needs_grad() is not False:
                     result.cuts = cuts | {Cut(cut_kind(op), op, site, source, self.path.tick)}
                 return result
+            elif sometimes and (source.shape is None or None in source.shape):
+                may_share = True
         result = Tensor(site, requires_grad=flag, dtype=dtype, shape=infer_shape(op, output, bound, operands))
+        if may_share:
+            # With a dimension of size 1 the same memory, else a copy: nothing is said about a write to it.
+            result.counter.kept = result.counter.version
         result.dense = all(tensor.dense for _, tensor in operands) or not keeps_layout(op, output.shape)
         result.cuts = cuts
+        if op == "clone" and len(operands) == 1 and is_copy_of_all(operands[0][1], operands[0][1]):
+            result.storage.content = operands[0][1].storage.content
         result.storage.zero = op == "mul" and any(tensor.storage.zero for _, tensor in operands)
         if self.path.inference:
             result.inference_site = self.path.mode_site
@@ -302,7 +317,9 @@ class Recorder(AutogradFloor):
             }
         return result
 
-    def result_dtype(self, output: Output, operands: list[tuple[str, Tensor]], bound: dict[str, Any]) -> str:
+    def result_dtype(
+        self, output: Output, operands: list[tuple[str, Tensor]], bound: dict[str, Value]
+    ) -> str:
         wanted = bound.get("dtype")
         if wanted is not None:
             return dtype_name(wanted)
@@ -362,10 +379,10 @@ class Recorder(AutogradFloor):
         self,
         op: str,
         case: Case,
-        bound: dict[str, Any],
+        bound: dict[str, Value],
         operands: list[tuple[str, Tensor]],
         flags: dict[str, RequiresGrad],
-        results: list[Any],
+        results: list[Value],
         recording: RequiresGrad,
         site: Site,
         certain: bool,
@@ -403,7 +420,7 @@ class Recorder(AutogradFloor):
         self,
         grad_node: Node,
         case: Case,
-        bound: dict[str, Any],
+        bound: dict[str, Value],
         flags: dict[str, RequiresGrad],
         results: list[Tensor],
         certain: bool,
@@ -422,7 +439,9 @@ class Recorder(AutogradFloor):
                 elif (isinstance(needed, Maybe) and needed.weak) or any(":" in name for name in save.needs):
                     sure = sure and needed is True and not any(":itself" in name for name in save.needs)
             for tensor in self.tensors_saved(save.what, bound, results):
-                kept_itself = not save.contiguous or tensor.dense
+                kept_itself = (
+                    not save.contiguous or tensor.dense or (tensor.rows_dense and grad_node.op in KEEPS_ROWS)
+                )
                 if self.path.autocast and not save.what.startswith("result"):
                     kept_itself = False
                 if tensor.inference_site is not None and sure and grad_node.requires is True:
@@ -431,7 +450,7 @@ class Recorder(AutogradFloor):
                     Saved(tensor, save.what, sure and kept_itself and self.saves_are_certain, save.noticed)
                 )
 
-    def keep_factors(self, grad_node: Node, save: Save, bound: dict[str, Any], sure: bool) -> None:
+    def keep_factors(self, grad_node: Node, save: Save, bound: dict[str, Value], sure: bool) -> None:
         """Each of several factors is kept if another one requires grad."""
         factors = tensors_in(bound.get(save.what))
         equation = next((value for value in bound.values() if isinstance(value, str)), "")
@@ -450,7 +469,7 @@ class Recorder(AutogradFloor):
             )
             grad_node.saved.append(Saved(tensor, save.what, is_certain))
 
-    def tensors_saved(self, what: str, bound: dict[str, Any], results: list[Tensor]) -> list[Tensor]:
+    def tensors_saved(self, what: str, bound: dict[str, Value], results: list[Tensor]) -> list[Tensor]:
         if what.startswith("result"):
             position = int(what[7:]) if what[7:].isdigit() else 0
             return [results[position]] if position < len(results) else []
@@ -466,7 +485,7 @@ class Recorder(AutogradFloor):
         if tensor.inference_site is not None:
             self.path.refuse(InferenceSaved(tensor, node))
 
-    def sequence_result(self, op: str, first: Any, bound: dict[str, Any]) -> Any:
+    def sequence_result(self, op: str, first: Value, bound: dict[str, Value]) -> Value:
         """A tuple of results of unknown length, all like the first."""
         count = self.count_of_parts(op, bound)
         if not isinstance(first, Tensor):
@@ -493,14 +512,14 @@ class Recorder(AutogradFloor):
                 "born_version",
             ):
                 setattr(part, name, getattr(first, name))
-            part.region = ("part", index)
+            part.region = PartOf(index)
             if count is None or (index == count - 1 and not equal_parts(op, bound)):
                 part.shape = None
             parts.append(part)
-        first.region = ("part", 0)
+        first.region = PartOf(0)
         return Seq("tuple", list(parts), count is not None)
 
-    def count_of_parts(self, op: str, bound: dict[str, Any]) -> int | None:
+    def count_of_parts(self, op: str, bound: dict[str, Value]) -> int | None:
         """How many tensors chunk, split and unbind give, where it can be told."""
         values = list(bound.values())
         tensor = values[0] if values else None
@@ -533,7 +552,7 @@ def in_place(name: str, case: Case) -> bool:
     )
 
 
-def brings_graph(value: Any) -> bool:
+def brings_graph(value: Value) -> bool:
     """Whether an operand is an unknown that may carry a graph of tensors that are known."""
     if isinstance(value, Unknown):
         return value.carries
@@ -553,7 +572,7 @@ def holds_of(case: Case, flags: dict[str, RequiresGrad], certain: bool) -> str:
     return case.holds_saved
 
 
-def nested(structure: str, results: list[Any]) -> Seq:
+def nested(structure: str, results: list[Value]) -> Seq:
     """The nested tuple that a case describes by indices into its outputs."""
     stack: list[list[Any]] = [[]]
     for token in structure.replace("(", " ( ").replace(")", " ) ").replace(",", " ").split():
@@ -578,6 +597,3 @@ CUT_KINDS = {"detach": "detach", "detach_": "detach", "data": "data"}
 def cut_kind(op: str) -> str:
     """How a cut made by an operator is spoken of."""
     return CUT_KINDS.get(op, "op")
-
-
-__all__ = ["Array", "Recorder", "dtype_name"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from typing import Any, Protocol
+from typing import Protocol
 
 from gradsight.interp.path_state import PathState
 from gradsight.interp.python.builtins import Builtins
@@ -11,31 +11,34 @@ from gradsight.interp.python.contexts import Contexts
 from gradsight.interp.tensors.fact_selection import CaseSelection
 from gradsight.model.sites import Syntax
 from gradsight.model.tensors import Tensor
-from gradsight.model.values import AbsentGrad, Array, Unknown
+from gradsight.model.trace import BackwardRun
+from gradsight.model.values import AbsentGrad, Array, Unknown, Value
 
 
 class ModulesAboveAutograd(Protocol):
     """What autograd needs of modules and optimizers."""
 
-    def backward_done(self, run: Any, given: dict[str, Any]) -> None: ...
+    def backward_done(self, run: BackwardRun, given: dict[str, Value]) -> None: ...
 
     def escaped_between(self, tensors: set[Tensor], start: int, end: int) -> bool: ...
 
     def unknown_result(
-        self, reason: str, args: list[Any], kwargs: dict[str, Any], node: Syntax | None = None
-    ) -> Unknown: ...
+        self, reason: str, args: list[Value], kwargs: dict[str, Value], node: Syntax | None = None
+    ) -> Value: ...
 
 
 class LibrariesAboveAutograd(Protocol):
     """What autograd needs of libraries."""
 
-    def new_method(self, name: str) -> Any: ...
+    def new_method(self, name: str) -> Value: ...
 
 
 class EntryAboveAutograd(Protocol):
     """What autograd needs of entries."""
 
     def assumed_tensor(self, value: Unknown) -> Tensor | None: ...
+
+    def is_graph_assumed(self, tensor: Tensor) -> bool: ...
 
     def tensor_of(self, value: Unknown) -> Tensor: ...
 

@@ -9,34 +9,25 @@ from gradsight.interp.syntax import arm_not_taken, calls_backward, spreads_keywo
 from gradsight.interp.tensors.backward_faults import BackwardFaults
 from gradsight.interp.tensors.shapes import certainly_not_scalar
 from gradsight.model.sites import Site, Syntax
-from gradsight.model.tensors import Cut, Edge, Maybe, Node, Tensor, Write, nodes_and_leaves
-from gradsight.model.trace import AbsentGradUsed, GradRequested, GraphFound, NotScalar, Walked
-from gradsight.model.values import AbsentGrad, Mapping, Seq, Unknown, tensors_in
+from gradsight.model.tensors import (
+    IGNORANT,
+    Cut,
+    Edge,
+    Maybe,
+    Node,
+    RequiresGrad,
+    Tensor,
+    Write,
+    nodes_and_leaves,
+)
+from gradsight.model.trace import AbsentGradUsed, BackwardRun, GradRequested, GraphFound, NotScalar, Walked
+from gradsight.model.values import AbsentGrad, Mapping, Seq, Unknown, Value, tensors_in
 
 LENIENT = ("allow_unused", "materialize_grads")
 """Options of autograd.grad that allow inputs outside the graph; `**options` may hold them."""
 
 
-class BackwardRun:
-    """One backward call: what it reached and which cuts lay in its data."""
-
-    __slots__ = ("cuts", "leaves", "loops", "loss", "open", "site", "tick", "zero_leaves")
-
-    def __init__(
-        self, site: Site, loss: Tensor, leaves: set[Tensor], cuts: frozenset[Cut], tick: int
-    ) -> None:
-        self.site = site
-        self.loss = loss
-        self.leaves = leaves
-        self.cuts = cuts
-        self.tick = tick
-        self.loops = site.loops
-        self.zero_leaves: set[Tensor] = set()
-        self.open = False
-        """The graph has parts that are not known."""
-
-
-class Backward(BackwardFaults):
+class BackwardEngine(BackwardFaults):
     """The engine that runs gradients."""
 
     def __init__(self, path: PathState) -> None:
@@ -47,8 +38,8 @@ class Backward(BackwardFaults):
         self,
         losses: list[Tensor],
         site: Site,
-        retain: Any,
-        create: Any,
+        retain: Value,
+        create: Value,
         gradient_given: bool,
         inputs: list[Tensor] | None = None,
         how: str = "backward",
@@ -119,7 +110,7 @@ class Backward(BackwardFaults):
                     grown = edge
             edge.walked = site
             walked.append(edge)
-            is_open = is_open or edge.open or (isinstance(edge.requires, Maybe) and edge.requires.weak)
+            is_open = is_open or edge.open or is_doubtful(edge.requires)
             if edge.freed is not None and edge.holds == "always":
                 if twice is None or edge.tick > twice.tick:
                     twice = edge
@@ -157,8 +148,11 @@ class Backward(BackwardFaults):
 
     # -- gradients ---------------------------------------------------------------------------------------------------
 
-    def accumulate(self, run: BackwardRun, only: set[Tensor] | None = None) -> None:
-        """Fill the `.grad` of the leaves that were reached, and of tensors that retain it."""
+    def accumulate(self, run: BackwardRun, only: set[Tensor] | None = None, in_place: bool = True) -> None:
+        """Fill the `.grad` of the leaves that were reached, and of tensors that retain it.
+
+        With `create_graph` torch gives the leaf a new `.grad`, the sum of both, and leaves the old tensor as it is.
+        """
         for leaf in run.leaves:
             if only is not None and leaf not in only:
                 continue
@@ -167,21 +161,22 @@ class Backward(BackwardFaults):
                     leaf.grad if leaf.grad is not None else Unknown("gradient of a tensor that may need none")
                 )
                 continue
-            self.add_gradient(leaf, run.site, leaf in run.zero_leaves)
+            self.add_gradient(leaf, run.site, leaf in run.zero_leaves, in_place)
         for tensor in self.retaining:
             if tensor.node is not None:
-                self.add_gradient(tensor, run.site, False)
+                self.add_gradient(tensor, run.site, False, in_place)
 
-    def add_gradient(self, leaf: Tensor, site: Site, zero: bool) -> None:
+    def add_gradient(self, leaf: Tensor, site: Site, zero: bool, in_place: bool) -> None:
         leaf.thread = self.thread
         current = leaf.grad
-        if isinstance(current, Tensor):
+        if isinstance(current, Tensor) and in_place:
             current.storage.epoch += 1
+            current.storage.content = (current.storage.serial, current.storage.epoch)
             current.counter.version += 1
             write = Write(site, "backward", current, "accumulate", current.counter)
             write.tick = self.path.tick
             current.storage.writes.append(write)
-        elif current is None:
+        elif current is None or isinstance(current, Tensor):
             grad = Tensor(site, shape=leaf.shape, dtype=leaf.dtype)
             grad.grad_of = leaf
             grad.label = f"{leaf.label}.grad" if leaf.label else ""
@@ -191,7 +186,7 @@ class Backward(BackwardFaults):
             self.path.live_gradient_ticks[leaf] = self.path.tick
         self.cut_at_gradient(leaf.grad, site)
 
-    def cut_at_gradient(self, grad: Any, site: Site) -> None:
+    def cut_at_gradient(self, grad: Value, site: Site) -> None:
         """A gradient that backward leaves in `.grad` is a number for every later loss."""
         run = self.path.backwards[-1] if self.path.backwards else None
         if isinstance(grad, Tensor) and grad.node is None and run is not None and run.site is site:
@@ -199,7 +194,7 @@ class Backward(BackwardFaults):
 
     thread: Any = None
 
-    def backward_call(self, loss: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> None:
+    def backward_call(self, loss: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> None:
         """`loss.backward(gradient, retain_graph, create_graph, inputs)`."""
         site = self.path.site(node)
         names = ("gradient", "retain_graph", "create_graph", "inputs")
@@ -216,10 +211,10 @@ class Backward(BackwardFaults):
             self.path.backwards.pop()
             return
         self.path.backwards[-1] = run
-        self.accumulate(run, only)
+        self.accumulate(run, only, in_place=not given.get("create_graph"))
         self.nn.backward_done(run, given)
 
-    def grad_call(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def grad_call(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """`torch.autograd.grad(outputs, inputs, ...)`."""
         names = (
             "outputs",
@@ -278,7 +273,7 @@ class Backward(BackwardFaults):
         edges = tuple(edge for output in outputs if (edge := output.edge()) is not None)
         return wanted.edge() in nodes_and_leaves(edges)
 
-    def absent_gradient(self, outputs: list[Tensor]) -> Any:
+    def absent_gradient(self, outputs: list[Tensor]) -> Value:
         """None for a tensor that the outputs do not depend on, where all of their graph is known."""
         edges = tuple(edge for output in outputs if (edge := output.edge()) is not None)
         nodes = [edge for edge in nodes_and_leaves(edges) if isinstance(edge, Node)]
@@ -287,7 +282,7 @@ class Backward(BackwardFaults):
         )
         return None if known else Unknown("gradient of a tensor that may be unused")
 
-    def grad_results(self, wanted: Any, results: list[Any]) -> Any:
+    def grad_results(self, wanted: Value, results: list[Value]) -> Value:
         exact = not isinstance(wanted, Seq) or (wanted.exact and len(results) == len(wanted.items))
         if isinstance(wanted, (Unknown, Mapping)):
             exact = False
@@ -309,6 +304,11 @@ class Backward(BackwardFaults):
             if calls_backward(arm_not_taken(decision.node, outcome)):
                 return True
         return False
+
+
+def is_doubtful(requires: RequiresGrad) -> bool:
+    """Whether a node was perhaps not recorded for another reason than that an operand is not known."""
+    return isinstance(requires, Maybe) and requires.weak and requires is not IGNORANT
 
 
 def executed_for(edges: list[Edge], inputs: list[Tensor]) -> set[Edge]:

@@ -16,6 +16,9 @@ KEEPS_THE_OBJECT = having("keeps-object") | {"matmul"}
 `matmul` does so for two matrices.
 """
 
+NEEDS_ONLY_SIGN = having("needs-only-sign")
+"""Operators whose backward looks at the sign of what was saved, and at nothing else of it."""
+
 
 class BackwardFaults(Writer):
     """The faults that a walk through the graph meets: what torch refuses, and what it does not notice."""
@@ -37,10 +40,14 @@ class BackwardFaults(Writer):
         """A saved tensor has other content under the same version: torch does not notice."""
         if not saved.certain or is_weak(node) or "running_" in saved.role:
             return
+        if saved.storage.content == saved.content:
+            return
+        keeps_sign = node.op.lower() in NEEDS_ONLY_SIGN
         writes = [
             write
             for write in saved.storage.writes
             if write.epoch > saved.epoch
+            and not (keeps_sign and write.change == "scaled")
             and (write.counter is not saved.counter or write.mode == "silent" or not saved.noticed)
             and overlaps(write.region, saved.region)
             and (write.op != "data assignment" or sees_new_data(node, saved, write))

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gradsight.interp.tensors.training import Training
 from gradsight.model.sites import Syntax
-from gradsight.model.tensors import Cut, Node, Saved, Tensor, leaves_of
+from gradsight.model.tensors import Cut, Edge, Node, Saved, Tensor, leaves_of
 from gradsight.model.trace import CheckpointedWithoutGrad
-from gradsight.model.values import Unknown, tensors_in
+from gradsight.model.values import Unknown, Value, tensors_in
 
 
 class Checkpoints(Training):
     """torch.utils.checkpoint."""
 
-    def checkpoint(self, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def checkpoint(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """Runs the function without keeping what it saves; backward runs it again."""
         if not args:
             return Unknown("checkpoint without a function")
         function, inputs = args[0], args[1:]
+        # Left out, or None, it still means True: torch only warns that this will change.
         reentrant = kwargs.get("use_reentrant")
+        reentrant = True if reentrant is None else reentrant
         site = self.path.site(node)
         flags = [tensor.needs_grad() for value in inputs for tensor in tensors_in(value)]
         named = {
@@ -70,7 +70,7 @@ class Checkpoints(Training):
         return result
 
 
-def keeps_inside(edge: Any, outside: list[Any]) -> bool:
+def keeps_inside(edge: Edge, outside: list[Edge]) -> bool:
     """Whether a node between an edge and what was given from outside certainly keeps something."""
     todo, seen = [edge], set(map(id, outside))
     while todo:
@@ -84,6 +84,6 @@ def keeps_inside(edge: Any, outside: list[Any]) -> bool:
     return False
 
 
-def leaves_list(edge: Any) -> list[Any]:
+def leaves_list(edge: Edge) -> list[Edge]:
     """The leaves behind an edge."""
     return list(leaves_of([edge]))

@@ -9,13 +9,15 @@ beforehand; what backward keeps then is not the operand.  Where nothing is summe
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from gradsight.model.tensors import Shape
 
 ELLIPSIS = "."
 KEPT, COPIED, UNSURE = "kept", "copied", "unsure"
 
 
-class Kept(NamedTuple):
+class SavedOperand(NamedTuple):
     """What backward keeps of an operand."""
 
     how: str
@@ -25,14 +27,14 @@ class Kept(NamedTuple):
     """Whether the operand must be contiguous: which dimensions are merged is not told."""
 
 
-def factors_kept(equation: str, shapes: list[Any]) -> list[Kept]:
+def factors_kept(equation: str, shapes: list[Shape]) -> list[SavedOperand]:
     """What backward keeps of each factor; dimensions of size one are squeezed and merge with any other."""
     plain = len(shapes) == 2 and all(1 not in (shape or ()) for shape in shapes)
-    return list((operands_kept(equation) if plain else None) or [Kept(UNSURE)] * len(shapes))
+    return list((operands_kept(equation) if plain else None) or [SavedOperand(UNSURE)] * len(shapes))
 
 
 @lru_cache(maxsize=256)
-def operands_kept(equation: str) -> tuple[Kept, Kept] | None:
+def operands_kept(equation: str) -> tuple[SavedOperand, SavedOperand] | None:
     """What backward keeps of each of two operands, or None for an equation that is not of that form."""
     inputs, arrow, output = equation.replace(" ", "").replace("...", ELLIPSIS).partition("->")
     first, comma, second = inputs.partition(",")
@@ -45,21 +47,21 @@ def operands_kept(equation: str) -> tuple[Kept, Kept] | None:
     return (_kept(first, second, output, summed), _kept(second, first, output, summed))
 
 
-def _kept(own: str, other: str, output: str, summed: list[str]) -> Kept:
+def _kept(own: str, other: str, output: str, summed: list[str]) -> SavedOperand:
     if len({*own}) < len(own):
-        return Kept(UNSURE)
+        return SavedOperand(UNSURE)
     if {*own} - {*other} - {*output}:
-        return Kept(COPIED)
+        return SavedOperand(COPIED)
     if not summed:
-        return Kept(KEPT)
+        return SavedOperand(KEPT)
     groups = [
         "".join(label for label in output if label in own and label in other),
         "".join(label for label in output if label in own and label not in other),
         "".join(summed),
     ]
     if any(group not in own for group in groups):
-        return Kept(COPIED)
+        return SavedOperand(COPIED)
     if ELLIPSIS in own:
-        return Kept(KEPT, dense=True)
+        return SavedOperand(KEPT, dense=True)
     merged = {own.index(group) + place for group in groups for place in range(1, len(group))}
-    return Kept(KEPT, frozenset(merged))
+    return SavedOperand(KEPT, frozenset(merged))

@@ -7,8 +7,8 @@ from typing import Any
 
 from gradsight.interp.tensors.facts_floor import FactsFloor
 from gradsight.model.sites import Syntax
-from gradsight.model.tensors import Tensor
-from gradsight.model.values import MISSING, Array, Number, Seq, Slice, Unknown, is_constant
+from gradsight.model.tensors import Shape, Tensor
+from gradsight.model.values import MISSING, Array, Number, Seq, Slice, Unknown, Value, is_constant
 from gradsight.ops.fact import Case, Condition, OpFact, Output
 
 PLAIN = Output()
@@ -21,11 +21,11 @@ class CaseSelection(FactsFloor):
     def apply_operator(
         self,
         name: str,
-        args: list[Any],
-        kwargs: dict[str, Any],
+        args: list[Value],
+        kwargs: dict[str, Value],
         node: Syntax,
-        settings: dict[str, Any] | None = None,
-    ) -> Any:
+        settings: dict[str, Value] | None = None,
+    ) -> Value:
         """Call the operator `name` (as the fact table spells it)."""
         fact = self.path.table.find(name)
         if fact is None:
@@ -35,7 +35,7 @@ class CaseSelection(FactsFloor):
         return self.autograd.record(short_name(name), case, bound, node, certain)
 
     def select_case(
-        self, fact: OpFact, bound: dict[str, Any], settings: dict[str, Any] | None = None
+        self, fact: OpFact, bound: dict[str, Value], settings: dict[str, Value] | None = None
     ) -> tuple[Case, bool]:
         """The first case whose conditions hold; uncertain if a condition before it cannot be told.
 
@@ -59,7 +59,7 @@ class CaseSelection(FactsFloor):
         return PLAIN_CASE, False
 
     def condition_holds(
-        self, condition: Condition, bound: dict[str, Any], fact: OpFact, settings: dict[str, Any] | None
+        self, condition: Condition, bound: dict[str, Value], fact: OpFact, settings: dict[str, Value] | None
     ) -> bool | None:
         name = condition.argument
         kind = condition.kind
@@ -70,6 +70,8 @@ class CaseSelection(FactsFloor):
         else:
             default = fact.defaults.get(name, fact.option_defaults.get(name, "None"))
             return default_fits(default, kind, condition.value)
+        if isinstance(value, Unknown) and self.path.is_assumed_none(value):
+            return default_fits("None", kind, condition.value)
         if kind in ("equals", "not"):
             if not is_constant(value):
                 if isinstance(value, (Unknown, Number)):
@@ -104,7 +106,7 @@ class CaseSelection(FactsFloor):
         return None
 
 
-def bind(fact: OpFact, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+def bind(fact: OpFact, args: list[Value], kwargs: dict[str, Value]) -> dict[str, Value]:
     """Arguments by parameter name; what does not fit the signature keeps a name of its own."""
     bound: dict[str, Any] = {}
     parameters = fact.parameters
@@ -149,7 +151,7 @@ def numeric(text: str) -> str:
         return text
 
 
-def spelled(value: Any) -> str:
+def spelled(value: Value) -> str:
     """A constant as conditions spell it."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return repr(float(value))
@@ -169,7 +171,7 @@ def kept_by_all(case: Case, passed: list[Case]) -> Case:
     return replace(case, saves=tuple(saves))
 
 
-def rank_fits(shape: Any, wanted: str) -> bool | None:
+def rank_fits(shape: Shape, wanted: str) -> bool | None:
     """Whether the number of dimensions meets a condition, or None where it is not known."""
     if shape is None:
         return None
@@ -181,12 +183,12 @@ def rank_fits(shape: Any, wanted: str) -> bool | None:
     return wanted.isdigit() and rank == int(wanted)
 
 
-def parts_of(index: Any) -> list[Any]:
+def parts_of(index: Value) -> list[Value]:
     """The entries of an index."""
     return list(index.items) if isinstance(index, Seq) and index.kind == "tuple" else [index]
 
 
-def is_basic_index(index: Any) -> bool | None:
+def is_basic_index(index: Value) -> bool | None:
     """True for a basic index (view), False for an advanced one (copy), None where it cannot be told."""
     verdict: bool | None = True
     for part in parts_of(index):
@@ -237,7 +239,7 @@ DUNDER = {
 }  # fmt: skip
 
 
-def dtype_name(value: Any) -> str:
+def dtype_name(value: Value) -> str:
     """The machine's word for a torch dtype."""
     last = getattr(value, "path", "").rpartition(".")[2]
     if last in ("float", "float32"):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from gradsight.interp.path_state import PathState
 from gradsight.model.sites import Syntax
-from gradsight.model.values import Unknown
+from gradsight.model.values import Value
 from gradsight.ops.fact import Case
 
 
@@ -14,16 +14,16 @@ class AutogradAboveFacts(Protocol):
     """What the choice of facts needs of autograd."""
 
     def record(
-        self, op: str, case: Case, bound: dict[str, Any], node: Syntax, certain: bool = True
-    ) -> Any: ...
+        self, op: str, case: Case, bound: dict[str, Value], node: Syntax, certain: bool = True
+    ) -> Value: ...
 
 
 class ModulesAboveFacts(Protocol):
     """What the choice of facts needs of modules and optimizers."""
 
     def unknown_result(
-        self, reason: str, args: list[Any], kwargs: dict[str, Any], node: Syntax | None = None
-    ) -> Unknown: ...
+        self, reason: str, args: list[Value], kwargs: dict[str, Value], node: Syntax | None = None
+    ) -> Value: ...
 
 
 class FactsFloor:

@@ -9,10 +9,22 @@ from gradsight.interp.syntax import Augmentation
 from gradsight.interp.tensors.fact_selection import DUNDER, is_basic_index, parts_of
 from gradsight.interp.tensors.layouts import is_leading, still_overlaps
 from gradsight.interp.tensors.regions import region_of
-from gradsight.interp.tensors.shapes import index_shape, numel
+from gradsight.interp.tensors.shapes import numel
+from gradsight.interp.tensors.sizes import index_shape
 from gradsight.interp.tensors.tensor_attributes import TensorAttributes
+from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.sites import Site, Syntax
-from gradsight.model.tensors import IGNORANT, INTEGRAL, Node, Saved, Tensor, any_requires_grad
+from gradsight.model.tensors import (
+    IGNORANT,
+    INTEGRAL,
+    Indexed,
+    Node,
+    PartOf,
+    RequiresGrad,
+    Saved,
+    Tensor,
+    any_requires_grad,
+)
 from gradsight.model.trace import Augmented, Combined, Read, Viewed
 from gradsight.model.values import (
     MISSING,
@@ -23,7 +35,7 @@ from gradsight.model.values import (
     Seq,
     Slice,
     Unknown,
-    cuts_of,
+    Value,
     tensors_in,
 )
 from gradsight.ops.fact import Case, Output, Save
@@ -32,9 +44,9 @@ from gradsight.ops.fact import Case, Output, Save
 class Indexing(TensorAttributes):
     """Operators, augmented assignment and items."""
 
-    def tensor_operator(self, name: str, tensor: Tensor, other: Any, node: Syntax) -> Any:
+    def tensor_operator(self, name: str, tensor: Tensor, other: Value, node: Syntax) -> Value:
         """A binary, reflected, unary or comparison operator."""
-        args = [tensor] if other is MISSING else [tensor, other]
+        args: list[Value] = [tensor] if other is MISSING else [tensor, other]
         if isinstance(other, Array):
             return self.facts.apply_operator(
                 f"Tensor.{name}", [tensor, self.tensor_from_array(other, node)], {}, node
@@ -49,13 +61,13 @@ class Indexing(TensorAttributes):
             self.path.tell(Combined(name, tensor, other, result, node))
         return result
 
-    def augment(self, node: Augmentation, current: Any, operand: Any) -> Any:
+    def augment(self, node: Augmentation, current: Value, operand: Value) -> Value:
         """`current op= operand`."""
         result = self.augmented(node, current, operand)
         self.path.tell(Augmented(node, current, operand, result))
         return result
 
-    def augmented(self, node: Augmentation, current: Any, operand: Any) -> Any:
+    def augmented(self, node: Augmentation, current: Value, operand: Value) -> Value:
         name, _ = BINARY[type(node.op)]
         if isinstance(current, Tensor) and name == "matmul":
             # Tensors have no `__imatmul__`: the product is a new tensor, bound to the name.
@@ -82,7 +94,7 @@ class Indexing(TensorAttributes):
                 return self.language.call_function(method, [current, operand], {}, node)
         return self.language.binary_values(type(node.op), current, operand, node)
 
-    def augment_item(self, node: Augmentation, owner: Tensor, index: Any, operand: Any) -> None:
+    def augment_item(self, node: Augmentation, owner: Tensor, index: Value, operand: Value) -> None:
         """`tensor[index] op= operand`: read, combine, write back."""
         view = self.tensor_item(owner, index, node)
         if not isinstance(view, Tensor):
@@ -92,7 +104,7 @@ class Indexing(TensorAttributes):
         if not shared or result is not view:
             self.write_item(owner, index, result, node)
 
-    def unknown_arithmetic(self, name: str, left: Any, right: Any, node: Syntax) -> Any:
+    def unknown_arithmetic(self, name: str, left: Value, right: Value, node: Syntax) -> Value:
         """Arithmetic with an unknown that is taken for a tensor."""
         for value, other, form in ((left, right, f"__{name}__"), (right, left, f"__r{name}__")):
             if isinstance(value, Unknown):
@@ -101,7 +113,7 @@ class Indexing(TensorAttributes):
                     return self.tensor_operator(form, tensor, other, node)
         return None
 
-    def tensor_item(self, tensor: Tensor, index: Any, node: Syntax) -> Any:
+    def tensor_item(self, tensor: Tensor, index: Value, node: Syntax) -> Value:
         """`tensor[index]`: a view for a basic index, a copy for an advanced one."""
         basic = is_basic_index(index)
         shape = index_shape(tensor.shape, index)
@@ -119,23 +131,18 @@ class Indexing(TensorAttributes):
             if result.overlapping and not still_overlaps(tensor, shape):
                 result.overlapping = ""
             result.region = region_of(index, tensor.shape) if tensor.region is None else None
-            result.snapshot = "slice" if result.region is not None and result.region[0] == "index" else ""
+            result.snapshot = "slice" if isinstance(result.region, Indexed) else ""
             return result
-        operands: dict[str, Any] = {"self": tensor}
+        operands: dict[str, Value] = {"self": tensor}
         for position, value in enumerate(parts_of(index)):
             if isinstance(value, (Tensor, Unknown)):
                 operands[f"index{position}"] = value
-        fact = self.path.table.find("Tensor.__getitem__")
-        case = (
-            next((case for case in fact.cases if case.outputs and case.outputs[0].aliased != "always"), None)
-            if fact
-            else None
-        )
-        result = self.record_copy("index", tensor, operands, node, case)
-        result.shape = shape
-        return result
+        copied = self.record_copy("index", tensor, operands, node)
+        if isinstance(copied, Tensor):
+            copied.shape = shape
+        return copied
 
-    def unsure_item(self, tensor: Tensor, node: Syntax) -> Any:
+    def unsure_item(self, tensor: Tensor, node: Syntax) -> Value:
         """An index that may be basic or advanced: view or copy is not known."""
         site = self.path.site(node)
         result = Tensor(
@@ -170,12 +177,12 @@ class Indexing(TensorAttributes):
             result.seen_rebases = result.base.rebases
         return result
 
-    def record_copy(self, op: str, tensor: Tensor, operands: dict[str, Any], node: Syntax, case: Any) -> Any:
+    def record_copy(self, op: str, tensor: Tensor, operands: dict[str, Value], node: Syntax) -> Value:
         saves = [Save(name) for name in operands if name != "self"]
         made = Case(saves=tuple(saves), outputs=(Output(needs=("self",)),), holds_saved="always")
         return self.record(op, made, operands, node)
 
-    def write_item(self, tensor: Tensor, index: Any, value: Any, node: Syntax) -> None:
+    def write_item(self, tensor: Tensor, index: Value, value: Value, node: Syntax) -> None:
         """`tensor[index] = value`."""
         site = self.path.site(node)
         self.path.tick += 1
@@ -212,7 +219,7 @@ class Indexing(TensorAttributes):
         if not self.path.grad_mode and any(flag is not False for flag in flags[1:]):
             self.cut_by_write(tensor, "index_put_", site, others)
 
-    def holds_of_item(self, tensor: Tensor, index: Any) -> str:
+    def holds_of_item(self, tensor: Tensor, index: Value) -> str:
         """Whether a second backward through an assigned item is refused.
 
         `x[...] = y` and `x[:] = y` copy into x itself, which keeps nothing, unless x is a view already.
@@ -221,24 +228,25 @@ class Indexing(TensorAttributes):
         if basic is None:
             return "sometimes"
         parts = parts_of(index)
-        if tensor.base is not None or not all(part is Ellipsis or isinstance(part, Slice) for part in parts):
+        slices = [part for part in parts if isinstance(part, Slice)]
+        if tensor.base is not None or len(slices) + parts.count(Ellipsis) < len(parts):
             return "always"
-        whole = all(part is Ellipsis or part.start is part.stop is part.step is None for part in parts)
+        whole = all(part.start is part.stop is part.step is None for part in slices)
         shape = index_shape(tensor.shape, index)
         if whole or (shape is not None and shape == tensor.shape and None not in shape):
             return "never"
         known = shape is not None and tensor.shape is not None and None not in (*shape, *tensor.shape)
         return "always" if known else "sometimes"
 
-    def check_item_writable(self, tensor: Tensor, index: Any, site: Site, recording: Any) -> None:
+    def check_item_writable(self, tensor: Tensor, index: Value, site: Site, recording: RequiresGrad) -> None:
         """Writing an item of a leaf writes a view of it: the same refusal, spoken of as a view."""
 
-    def unbind_rows(self, tensor: Tensor, count: int) -> list[Any]:
+    def unbind_rows(self, tensor: Tensor, count: int) -> list[Value]:
         rows: list[Any] = []
         for index in range(count):
             row = self.apply_view("unbind", tensor, self.path.node)
             row.one_of_many = "unbind (iterating a tensor)"
             row.shape = tensor.shape[1:] if tensor.shape else None
-            row.region = ("part", index)
+            row.region = PartOf(index)
             rows.append(row)
         return rows

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gradsight.interp.tensors.fact_selection import bind
 from gradsight.interp.tensors.layers import CONTAINERS
 from gradsight.interp.tensors.module_methods import ModuleMethods
 from gradsight.interp.tensors.shapes import by_class, numel
 from gradsight.model.sites import Syntax
 from gradsight.model.tensors import Maybe, Node, Tensor, any_requires_grad
-from gradsight.model.trace import Applied
+from gradsight.model.trace import Applied, InputShown
 from gradsight.model.values import (
     Function,
     Instance,
     Layer,
+    Module,
     Seq,
     Unknown,
+    Value,
+    module_state,
     tensors_in,
 )
 from gradsight.ops.fact import OpFact
@@ -27,15 +28,22 @@ HOOKED_VIEW = "register_full_backward_hook"
 class Modules(ModuleMethods):
     """Applying a module to its input."""
 
-    def call_module(self, instance: Instance, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def call_module(
+        self, instance: Instance, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         state = instance.module
         hooked = state is not None and (state.pre_hooks or state.forward_hooks or state.backward_hooks)
+        started = self.path.tick
         if hooked:
             args = self.run_pre_hooks(instance, args, node)
         result = self.apply_module(instance, args, kwargs, node)
-        return self.run_forward_hooks(instance, args, result, node) if hooked else result
+        if instance.escaped:
+            self.path.tell(InputShown(None, started))
+        return self.run_forward_hooks(instance, args, result, node, started) if hooked else result
 
-    def apply_module(self, instance: Instance, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def apply_module(
+        self, instance: Instance, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         method, _ = instance.cls.find("forward")
         if "forward" in instance.attributes:
             return self.language.call(instance.attributes["forward"], args, kwargs, node)
@@ -46,14 +54,18 @@ class Modules(ModuleMethods):
             return self.call_layer(layer, args, kwargs, node)
         return self.unknown_result("module without forward", args, kwargs, node)
 
-    def call_layer(self, layer: Layer, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
-        state = layer.module
+    def call_layer(self, layer: Layer, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
+        state, started = layer.module, self.path.tick
         if not (state.pre_hooks or state.forward_hooks or state.backward_hooks):
-            return self.apply_layer(layer, args, kwargs, node)
+            result = self.apply_layer(layer, args, kwargs, node)
+            if layer.escaped:
+                self.path.tell(InputShown(None, started))
+            return result
         args = self.run_pre_hooks(layer, args, node)
-        return self.run_forward_hooks(layer, args, self.apply_layer(layer, args, kwargs, node), node)
+        result = self.apply_layer(layer, args, kwargs, node)
+        return self.run_forward_hooks(layer, args, result, node, started)
 
-    def apply_layer(self, layer: Layer, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def apply_layer(self, layer: Layer, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         name = layer.name
         if name == "nn.Sequential":
             if not args:
@@ -99,9 +111,9 @@ class Modules(ModuleMethods):
         self.path.tell(Applied(name.rpartition(".")[2], first, list(bound.values()), result, node))
         return result
 
-    def run_pre_hooks(self, module: Any, args: list[Any], node: Syntax) -> list[Any]:
+    def run_pre_hooks(self, module: Module, args: list[Value], node: Syntax) -> list[Value]:
         """What the module is given once its hooks have seen it."""
-        for hook in module.module.pre_hooks:
+        for hook in module_state(module).pre_hooks:
             replaced = self.language.call(hook, [module, Seq("tuple", list(args))], {}, node)
             if isinstance(replaced, Seq) and replaced.kind == "tuple":
                 args = list(replaced.items)
@@ -109,26 +121,30 @@ class Modules(ModuleMethods):
                 args = [replaced]
         return args
 
-    def run_forward_hooks(self, module: Any, args: list[Any], result: Any, node: Syntax) -> Any:
-        for hook in module.module.forward_hooks:
+    def run_forward_hooks(
+        self, module: Module, args: list[Value], result: Value, node: Syntax, started: int
+    ) -> Value:
+        self.path.tell(InputShown([tensor for value in args for tensor in tensors_in(value)], started))
+        for hook in module_state(module).forward_hooks:
             replaced = self.language.call(hook, [module, Seq("tuple", list(args)), result], {}, node)
             if replaced is not None and not isinstance(replaced, Unknown):
                 result = replaced
-        recorded = isinstance(result, Tensor) and result.needs_grad() is True and self.path.grad_mode
-        if not (module.module.backward_hooks and recorded) or self.path.inference:
+        if not isinstance(result, Tensor) or result.needs_grad() is not True or self.path.inference:
+            return result
+        if not module_state(module).backward_hooks or not self.path.grad_mode:
             return result
         # torch passes the result through a function of its own, which gives it back as a view.
         view = self.autograd.apply_view("BackwardHookFunction", result, node)
         view.shape, view.dense, view.one_of_many = result.shape, result.dense, HOOKED_VIEW
         return view
 
-    def assume_input(self, value: Any) -> Any:
+    def assume_input(self, value: Value) -> Value:
         if isinstance(value, Unknown):
             tensor = self.entry.assumed_tensor(value)
             return tensor if tensor is not None else value
         return value
 
-    def shape_of_layer(self, layer: Layer, result: Any, inputs: list[Any]) -> None:
+    def shape_of_layer(self, layer: Layer, result: Value, inputs: list[Value]) -> None:
         """Shapes of the commonest layers; others stay as the facts tell."""
         source = inputs[0] if inputs else None
         shape = source.shape if isinstance(source, Tensor) else None
@@ -153,7 +169,7 @@ class Modules(ModuleMethods):
             out = options.get("out_channels")
             result.shape = (shape[0], out if isinstance(out, int) else None, *([None] * (len(shape) - 2)))
 
-    def unknown_layer_result(self, layer: Layer, args: list[Any], node: Syntax) -> Any:
+    def unknown_layer_result(self, layer: Layer, args: list[Value], node: Syntax) -> Value:
         """A layer without a fact: gradient flows from inputs and parameters, what is kept is not known."""
         site = self.path.site(node)
         self.path.tick += 1

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from gradsight.model.values import Unknown
+from gradsight.model.tensors import Shape
+from gradsight.model.values import Unknown, Value
 from gradsight.ops.traits import layer_fact
 
 CONTAINERS = {"nn.Sequential", "nn.ModuleList", "nn.ModuleDict", "nn.ParameterList", "nn.ParameterDict"}
@@ -13,7 +12,7 @@ MOST_NUMBERED = 8
 """Of tensors that a layer has one of for each number, as many are made."""
 
 
-def constructor_options(name: str, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+def constructor_options(name: str, args: list[Value], kwargs: dict[str, Value]) -> dict[str, Value]:
     """Constructor arguments by name, defaults filled in where the layer shows them or they decide what it holds."""
     fact = layer_fact(name)
     if fact is None:
@@ -21,7 +20,7 @@ def constructor_options(name: str, args: list[Any], kwargs: dict[str, Any]) -> d
     return {**fact.defaults, **dict(zip(fact.options, args)), **kwargs}
 
 
-def make_tensors(name: str, options: dict[str, Any]) -> dict[str, tuple[str, Any]]:
+def make_tensors(name: str, options: dict[str, Value]) -> dict[str, tuple[str, Shape]]:
     """Names of the layer's own tensors, whether parameter or buffer, and their shapes where known."""
     fact = layer_fact(name)
     if fact is None:
@@ -30,7 +29,7 @@ def make_tensors(name: str, options: dict[str, Any]) -> dict[str, tuple[str, Any
         options["unknown"] = True
         return {"weight": ("parameter", None)}
 
-    def size(key: str) -> Any:
+    def size(key: str) -> int | None:
         value = options.get(key)
         return value if isinstance(value, int) else None
 
@@ -39,7 +38,7 @@ def make_tensors(name: str, options: dict[str, Any]) -> dict[str, tuple[str, Any
         return value is not None and not (isinstance(value, int) and not value)
 
     held = [tensor for tensor in fact.tensors if all(map(wanted, tensor.needs))]
-    found: dict[str, tuple[str, Any]] = {}
+    found: dict[str, tuple[str, Shape]] = {}
     counts = [size(tensor.counted_by) or 1 for tensor in held if tensor.counted_by]
     for number in range(min(max(counts, default=1), MOST_NUMBERED)):
         for tensor in held:
@@ -51,7 +50,7 @@ def make_tensors(name: str, options: dict[str, Any]) -> dict[str, tuple[str, Any
     return found
 
 
-def has_parameters(name: str, options: dict[str, Any]) -> bool:
+def has_parameters(name: str, options: dict[str, Value]) -> bool:
     """Whether such a layer learns."""
     return any(kind == "parameter" for kind, _ in make_tensors(name, dict(options)).values())
 

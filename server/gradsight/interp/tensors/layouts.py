@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from gradsight.interp.tensors.einsum import Kept
-from gradsight.interp.tensors.shapes import Shape, numel
-from gradsight.model.tensors import Tensor
-from gradsight.model.values import Slice
+from gradsight.interp.tensors.einsum import SavedOperand
+from gradsight.interp.tensors.shapes import numel
+from gradsight.model.tensors import Shape, Tensor
+from gradsight.model.values import Seq, Slice, Value
 from gradsight.ops.traits import having
 
 DENSE_VIEWS = having("stays-dense") | {"alias"}
@@ -16,12 +14,41 @@ LEADING_VIEWS = having("leads") - {"index"}
 TWISTS = having("twists")
 
 
-def leads(op: str, bound: dict[str, Any]) -> bool:
+KEEPS_ROWS = {"scaled_dot_product_attention"}
+"""Operators that keep an operand itself if its rows are dense: heads that were brought to the front by `transpose(1, 2)`."""
+SWAPS = {"transpose", "swapaxes", "swapdims"}
+
+
+def values_in(value: Value) -> list[Value]:
+    """The members of dimensions that are given one by one or as one sequence."""
+    if isinstance(value, Seq):
+        return [member for item in value.items for member in values_in(item)]
+    return [value]
+
+
+def stays_in_rows(op: str, bound: dict[str, Value], source: Tensor) -> bool:
+    """Whether a view of a tensor with dense rows has dense rows, too."""
+    if not source.rows_dense:
+        return False
+    last = len(source.shape) - 1 if source.shape is not None else None
+    if op in SWAPS:
+        dims = [value for name, value in bound.items() if name not in ("self", "input")]
+        return last is not None and all(isinstance(dim, int) and dim not in (-1, last) for dim in dims)
+    if op == "permute":
+        order = [item for item in values_in(bound.get("dims")) if isinstance(item, int)]
+        return bool(order) and order[-1] in (-1, len(order) - 1)
+    if op in LEADING_VIEWS:
+        dim = bound.get("dim", 0)
+        return isinstance(dim, int) and (op not in ("unbind", "select") or dim not in (-1, last))
+    return source.dense and op in DENSE_VIEWS
+
+
+def leads(op: str, bound: dict[str, Value]) -> bool:
     """Whether a view takes a run of the first dimension."""
     return op in LEADING_VIEWS and bound.get("dim", 0) in (0, None)
 
 
-def is_leading(parts: list[Any]) -> bool:
+def is_leading(parts: list[Value]) -> bool:
     """Whether a basic index takes one run of memory: numbers first, then at most one slice without a step."""
     sliced = False
     for part in parts:
@@ -66,7 +93,7 @@ def narrowed_dimensions(tensor: Tensor) -> frozenset[int]:
     )
 
 
-def merges(tensor: Tensor, told: Kept) -> bool:
+def merges(tensor: Tensor, told: SavedOperand) -> bool:
     """Whether the dimensions that a product merges lie next to each other in the memory of a view."""
     return not told.dense and not told.whole & narrowed_dimensions(tensor)
 
@@ -76,7 +103,7 @@ def keeps_layout(op: str, shape: str) -> bool:
     return op in ("clone", "dropout") or shape == "broadcast" or shape.startswith("like:")
 
 
-def equal_parts(op: str, bound: dict[str, Any]) -> bool:
+def equal_parts(op: str, bound: dict[str, Value]) -> bool:
     """Whether all parts certainly have the same size."""
     if op == "unbind":
         return True
@@ -97,7 +124,7 @@ def equal_parts(op: str, bound: dict[str, Any]) -> bool:
     return isinstance(size, int) and number > 0 and size % number == 0
 
 
-def repeats(before: Any, after: Any) -> bool:
+def repeats(before: Shape, after: Shape) -> bool:
     """Whether a view certainly shows some element more than once."""
     first, second = numel(before), numel(after)
     return first is not None and second is not None and second > first

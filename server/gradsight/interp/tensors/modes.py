@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from gradsight.interp.tensors.layer_calls import Modules
-from gradsight.model.sites import Syntax
-from gradsight.model.values import External, Function, Native, Opaque, Unknown
+from gradsight.model.library_objects import (
+    DecoratorMade,
+    GeneratorContext,
+    GradMode,
+    SavedTensorHooks,
+    Suppress,
+    ThreadPool,
+)
+from gradsight.model.sites import Site, Syntax
+from gradsight.model.values import External, Function, Leave, Native, Opaque, Unknown, Value, Wrapper
 
 MODES = {
     "torch.no_grad": False,
@@ -38,39 +45,31 @@ class Modes(Modules):
     def is_mode_path(self, path: str) -> bool:
         return path in MODES or path in SETTERS
 
-    def mode_of(self, value: Any) -> Any:
+    def mode_of(self, value: Value) -> GradMode | None:
         """The mode that a decorator or context expression stands for, or None."""
         if isinstance(value, External) and value.path in MODES:
-            mode = Opaque("mode", value.path, None)
-            mode.state["enabled"] = MODES[value.path]
-            return mode
-        if isinstance(value, Opaque) and value.kind == "mode":
-            return value
-        return None
+            return GradMode(value.path, None, MODES[value.path])
+        return value if isinstance(value, GradMode) else None
 
-    def call_mode(self, path: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def call_mode(self, path: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """`torch.no_grad()` and kin; `torch.no_grad()(function)` is handled where it is called again."""
         if args and isinstance(args[0], Function) and path not in SETTERS:
             return self.language.wrapped_in(External(path), args[0], self.path.site(node))
-        mode = Opaque("mode", path, self.path.site(node))
+        given = args[0] if args else kwargs.get("mode", True)
+        mode = GradMode(path, self.path.site(node), given if path in SETTERS else MODES[path])
         if path in SETTERS:
-            value = args[0] if args else kwargs.get("mode", True)
-            mode.state["enabled"] = value
-            mode.state["before"] = (self.path.grad_mode, self.path.mode_site)
+            mode.before = (self.path.grad_mode, self.path.mode_site)
             self.apply_mode(mode, self.path.site(node))
             self.mode_set_by_call(mode, node)
-        else:
-            given = args[0] if args else kwargs.get("mode", True)
-            mode.state["enabled"] = MODES[path]
-            if path.endswith("inference_mode") and given is False:
-                mode.state["enabled"] = None
+        elif path.endswith("inference_mode") and given is False:
+            mode.enabled = None
         return mode
 
-    def mode_set_by_call(self, mode: Opaque, node: Syntax) -> None:
+    def mode_set_by_call(self, mode: GradMode, node: Syntax) -> None:
         """Hook: set_grad_enabled was called as a function."""
 
-    def apply_mode(self, mode: Any, site: Any) -> None:
-        enabled = mode.state.get("enabled")
+    def apply_mode(self, mode: GradMode, site: Site) -> None:
+        enabled = mode.enabled
         if isinstance(enabled, bool):
             self.path.grad_mode = enabled
         elif enabled is not None:
@@ -80,13 +79,14 @@ class Modes(Modules):
         if not self.path.grad_mode:
             self.path.mode_site = site
 
-    def enter_modes(self, modes: tuple[tuple[Any, Any], ...]) -> Callable[[], None]:
+    def enter_modes(self, modes: tuple[Wrapper, ...]) -> Callable[[], None]:
         """Apply modes; the returned function restores what was."""
         before = (self.path.grad_mode, self.path.inference, self.path.mode_site)
         for mode, site in modes:
-            if "before" in mode.state:
-                before = (mode.state["before"][0], self.path.inference, mode.state["before"][1])
-                mode.state["entered"] = True
+            if not isinstance(mode, GradMode):
+                continue
+            if mode.before is not None:
+                before = (mode.before[0], self.path.inference, mode.before[1])
                 self.mode_entered(mode)
             self.apply_mode(mode, site)
 
@@ -95,15 +95,15 @@ class Modes(Modules):
 
         return restore
 
-    def undo_mode_call(self, mode: Opaque) -> None:
+    def undo_mode_call(self, mode: GradMode) -> None:
         """`set_grad_enabled(...)` used as a decorator: the call itself changes nothing."""
-        if "before" in mode.state:
-            self.path.grad_mode, self.path.mode_site = mode.state["before"]
+        if mode.before is not None:
+            self.path.grad_mode, self.path.mode_site = mode.before
 
-    def mode_entered(self, mode: Opaque) -> None:
+    def mode_entered(self, mode: GradMode) -> None:
         """Hook: a mode set by a call is used as a context after all."""
 
-    def enter_opaque(self, context: Opaque, node: Syntax) -> tuple[Any, Any]:
+    def enter_opaque(self, context: Opaque, node: Syntax) -> tuple[Value, Leave | None]:
         """Other library contexts."""
         if "autocast" in context.path:
             outside = self.path.autocast
@@ -113,7 +113,7 @@ class Modes(Modules):
                 self.path.autocast = outside
 
             return Unknown("context"), leave_autocast
-        if context.kind == "saved-hooks":
+        if isinstance(context, SavedTensorHooks):
             before = self.autograd.saves_are_certain
             self.autograd.saves_are_certain = False
 
@@ -121,14 +121,9 @@ class Modes(Modules):
                 self.autograd.saves_are_certain = before
 
             return Unknown("context"), restore
-        if context.kind == "pool":
-
-            def shut() -> None:
-                for thread in context.state["threads"]:
-                    thread.state["joined"] = True
-
-            return context, shut
-        if context.kind == "suppress":
+        if isinstance(context, ThreadPool):
+            return context, context.join
+        if isinstance(context, Suppress):
 
             def leave() -> None:
                 return None
@@ -137,16 +132,16 @@ class Modes(Modules):
             return None, leave
         return Unknown("value of a context manager"), None
 
-    def call_opaque(self, value: Opaque, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def call_opaque(self, value: Opaque, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """Calling a library object: a mode applied as a decorator, a transformed function, ..."""
-        if value.kind in ("mode", "context") and args:
+        if isinstance(value, (GradMode, GeneratorContext)) and args:
             if isinstance(args[0], Function):
                 return self.language.wrapped_in(value, args[0], self.path.site(node))
-            if value.kind == "mode":
+            if isinstance(value, GradMode):
                 self.undo_mode_call(value)
             target = args[0]
 
-            def wrapped(inner: list[Any], named: dict[str, Any], place: Syntax) -> Any:
+            def wrapped(inner: list[Value], named: dict[str, Value], place: Syntax) -> Value:
                 restore = self.language.enter_wrappers(((value, self.path.site(place)),))
                 try:
                     return self.language.call(target, inner, named, place)
@@ -154,8 +149,6 @@ class Modes(Modules):
                     restore()
 
             return Native("with a grad mode", wrapped)
-        if value.kind == "wrapped" and "function" in value.state:
-            return self.language.call(value.state["function"], args, kwargs, node)
-        if value.kind == "decorator" and args:
+        if isinstance(value, DecoratorMade) and args:
             return args[0]
         return self.unknown_result(f"call of {value.path}", args, kwargs, node)

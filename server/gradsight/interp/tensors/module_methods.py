@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gradsight.interp.syntax import clears_or_sets_gradients
 from gradsight.interp.tensors.modules import MODULE_METHODS, ModuleRegistry, kind_of
-from gradsight.model.sites import Syntax
+from gradsight.model.library_objects import HookHandle
+from gradsight.model.sites import Site, Syntax
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import (
     ChildrenChanged,
@@ -25,12 +24,14 @@ from gradsight.model.values import (
     Layer,
     Mapping,
     Method,
+    Module,
     Native,
-    Opaque,
     Partial,
     Seq,
     Super,
     Unknown,
+    Value,
+    module_state,
 )
 
 MODULE_HOOKS = {
@@ -46,18 +47,19 @@ class ModuleMethods(ModuleRegistry):
     """What is called on a module, other than the module itself."""
 
     def layer_method(
-        self, receiver: Layer, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
-    ) -> Any:
+        self, receiver: Layer, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         if name in receiver.attributes and not isinstance(receiver.attributes[name], Tensor):
             return self.language.call(receiver.attributes[name], args, kwargs, node)
         return self.module_method(receiver, name, args, kwargs, node)
 
     def module_method(
-        self, module: Any, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
-    ) -> Any:
+        self, module: Module, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         action = getattr(self, f"module_{name}", None)
         if action is not None:
-            return action(module, args, kwargs, node)
+            done: Value = action(module, args, kwargs, node)
+            return done
         if name in ("forward", "__call__"):
             return self.language.call(module, args, kwargs, node)
         is_followed = name in ("register_forward_pre_hook", "register_forward_hook") and not kwargs
@@ -66,9 +68,11 @@ class ModuleMethods(ModuleRegistry):
             if any(touches_gradients(value) for value in [*args, *kwargs.values()]):
                 self.path.gradients_unknown = True
         if name in MODULE_HOOKS and args:
-            return self.module_hooked(getattr(module.module, MODULE_HOOKS[name]), args[0], kwargs, node)
+            return self.module_hooked(
+                getattr(module_state(module), MODULE_HOOKS[name]), args[0], kwargs, node
+            )
         if name.startswith(("register_", "_register")):
-            return Opaque("hook", "hook", self.path.site(node))
+            return HookHandle("hook", self.path.site(node))
         if name in ("append", "extend", "insert", "keys", "values", "items", "update", "pop"):
             if args:
                 self.path.tell(ChildrenChanging(module))
@@ -80,66 +84,80 @@ class ModuleMethods(ModuleRegistry):
             return module
         return self.unknown_result(f"method {name} of a module", [module, *args], kwargs, node)
 
-    def module_hooked(self, hooks: list[Any], hook: Any, kwargs: dict[str, Any], node: Syntax) -> Any:
+    def module_hooked(self, hooks: list[Value], hook: Value, kwargs: dict[str, Value], node: Syntax) -> Value:
         """A hook that runs at every call of a module, until its handle removes it."""
-        handle = Opaque("hook", "hook of a module", self.path.site(node))
+        handle = HookHandle("hook of a module", self.path.site(node))
         if any(key in kwargs for key in ("with_kwargs", "always_call")):
             return handle
 
-        def remove(args: list[Any], kwargs: dict[str, Any], node: Syntax) -> None:
+        def remove(args: list[Value], kwargs: dict[str, Value], node: Syntax) -> None:
             if hook in hooks:
                 hooks.remove(hook)
 
         hooks.insert(0, hook) if kwargs.get("prepend") is True else hooks.append(hook)
-        handle.state["remove"] = Native("remove", remove)
+        handle.attributes["remove"] = Native("remove", remove)
         return handle
 
-    def module_parameters(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def module_parameters(
+        self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         values = [tensor for _, tensor in self.tensors_of(module, "parameter")]
         result = Seq("list", list(values), self.is_fully_known(module), self.path.site(node))
         result.once = True
         return result
 
     def module_named_parameters(
-        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax
-    ) -> Any:
+        self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         pairs = [Seq("tuple", [name, tensor]) for name, tensor in self.tensors_of(module, "parameter")]
         result = Seq("list", list(pairs), self.is_fully_known(module), self.path.site(node))
         result.once = True
         return result
 
-    def module_buffers(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def module_buffers(
+        self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         return Seq(
             "list", [tensor for _, tensor in self.tensors_of(module, "buffer")], self.is_fully_known(module)
         )
 
-    def module_named_buffers(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def module_named_buffers(
+        self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         pairs = [Seq("tuple", [name, tensor]) for name, tensor in self.tensors_of(module, "buffer")]
         return Seq("list", list(pairs), self.is_fully_known(module))
 
-    def module_children(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def module_children(
+        self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         return Seq("list", [child for _, child in self.children_of(module)], self.is_fully_known(module))
 
     def module_named_children(
-        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax
-    ) -> Any:
+        self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         return Seq(
             "list",
             [Seq("tuple", [key, child]) for key, child in self.children_of(module)],
             self.is_fully_known(module),
         )
 
-    def module_modules(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def module_modules(
+        self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         return Seq("list", [inner for _, inner in self.modules_in(module)], self.is_fully_known(module))
 
-    def module_named_modules(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def module_named_modules(
+        self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         return Seq(
             "list",
             [Seq("tuple", [name, inner]) for name, inner in self.modules_in(module)],
             self.is_fully_known(module),
         )
 
-    def module_state_dict(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def module_state_dict(
+        self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         """A dict of the module's own tensors: aliases, not copies."""
         result = Mapping({}, self.is_fully_known(module))
         site = self.path.site(node)
@@ -154,8 +172,8 @@ class ModuleMethods(ModuleRegistry):
         return result
 
     def module_load_state_dict(
-        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax
-    ) -> Any:
+        self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         self.path.tell(StateLoading(module))
         if args:
             self.path.tell(Read(args[0], node))
@@ -165,24 +183,26 @@ class ModuleMethods(ModuleRegistry):
         self.path.tell(StateLoaded(module, args[0] if args else None))
         return Unknown("missing and unexpected keys")
 
-    def set_training(self, module: Any, value: Any) -> None:
+    def set_training(self, module: Module, value: Value) -> None:
         for _, inner in self.modules_in(module):
-            inner.module.training = value
+            module_state(inner).training = value
             inner.attributes.pop("training", None)
 
-    def module_train(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def module_train(
+        self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         value = args[0] if args else kwargs.get("mode", True)
         self.set_training(module, value)
         self.mode_switched(module, value, self.switching_call(module, node))
         return module
 
-    def switching_call(self, module: Any, node: Syntax) -> Any:
+    def switching_call(self, module: Module, node: Syntax) -> Site:
         """Where a module was told to switch: a method of its own named `train` only passes it on to nn.Module."""
         frame = self.path.frame
         inside = frame.receiver is module and frame.name == "train"
         return frame.call_site if inside and frame.call_site is not None else self.path.site(node)
 
-    def module_eval(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def module_eval(self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         if isinstance(module, Instance):
             method, _ = module.cls.find("train")
             if isinstance(method, Function):
@@ -192,15 +212,17 @@ class ModuleMethods(ModuleRegistry):
         self.mode_switched(module, False, self.path.site(node))
         return module
 
-    def mode_switched(self, module: Any, training: Any, site: Any) -> None:
+    def mode_switched(self, module: Module, training: Value, site: Site) -> None:
         """Hook: train() or eval() was called."""
 
-    def module_to(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def module_to(self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         return module
 
     module_cuda = module_cpu = module_float = module_to
 
-    def module_double(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def module_double(
+        self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         for _, tensor in self.tensors_of(module, "parameter"):
             tensor.dtype = "double"
         return module
@@ -208,14 +230,16 @@ class ModuleMethods(ModuleRegistry):
     module_half = module_bfloat16 = module_to
 
     def module_requires_grad_(
-        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax
-    ) -> Any:
+        self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         value = args[0] if args else kwargs.get("requires_grad", True)
         for _, tensor in self.tensors_of(module, "parameter"):
             self.autograd.set_requires_grad(tensor, value, self.path.site(node))
         return module
 
-    def module_zero_grad(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def module_zero_grad(
+        self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         keep = kwargs.get("set_to_none", args[0] if args else True) is False
         self.clear_gradients(
             [tensor for _, tensor in self.tensors_of(module, "parameter")], keep, self.path.site(node)
@@ -223,10 +247,10 @@ class ModuleMethods(ModuleRegistry):
         self.module_cleared(module, self.path.site(node))
         return None
 
-    def module_cleared(self, module: Any, site: Any) -> None:
+    def module_cleared(self, module: Module, site: Site) -> None:
         """Hook: zero_grad of a module."""
 
-    def clear_gradients(self, tensors: list[Tensor], in_place: bool, site: Any) -> None:
+    def clear_gradients(self, tensors: list[Tensor], in_place: bool, site: Site) -> None:
         """zero_grad: drop the gradient, or zero it where it is."""
         self.path.tell(Clearing(tensors, site))
         self.path.tick += 1
@@ -239,53 +263,59 @@ class ModuleMethods(ModuleRegistry):
             self.path.cleared_ticks[tensor] = self.path.tick
         self.path.tell(Cleared(tensors, in_place, site))
 
-    def module_apply(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def module_apply(
+        self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         if args:
             for _, inner in reversed(self.modules_in(module)):
                 self.language.call(args[0], [inner], {}, node)
         return module
 
     def module_register_buffer(
-        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax
-    ) -> Any:
+        self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         name = args[0] if args else kwargs.get("name")
         value = args[1] if len(args) > 1 else kwargs.get("tensor")
         if isinstance(name, str):
             module.attributes[name] = value
-            module.module.registered[name] = "buffer"
+            module_state(module).registered[name] = "buffer"
             if isinstance(value, Tensor) and not value.label:
                 value.label = f"self.{name}"
         return None
 
     def module_register_parameter(
-        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax
-    ) -> Any:
+        self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         name = args[0] if args else kwargs.get("name")
         value = args[1] if len(args) > 1 else kwargs.get("param")
         key = name if isinstance(name, str) else f"<{id(value)}>"
         module.attributes[key] = value
-        module.module.registered[key] = "parameter"
+        module_state(module).registered[key] = "parameter"
         return None
 
-    def module_add_module(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def module_add_module(
+        self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         name = args[0] if args else kwargs.get("name")
         value = args[1] if len(args) > 1 else kwargs.get("module")
         key = name if isinstance(name, str) else f"<{id(value)}>"
         module.attributes[key] = value
-        module.module.registered[key] = "module"
+        module_state(module).registered[key] = "module"
         if not isinstance(name, str) and isinstance(module, Instance):
             module.open = True
         return None
 
     module_register_module = module_add_module
 
-    def module_get_submodule(self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def module_get_submodule(
+        self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         found = dict(self.modules_in(module)).get(args[0]) if args and isinstance(args[0], str) else None
         return found if found is not None else Unknown("submodule")
 
     def module_reset_parameters(
-        self, module: Any, args: list[Any], kwargs: dict[str, Any], node: Syntax
-    ) -> Any:
+        self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         for _, tensor in self.tensors_of(module, "parameter"):
             self.autograd.write_tensor(
                 tensor, "reset_parameters", self.path.site(node), [], False, mode="no_grad"
@@ -293,10 +323,10 @@ class ModuleMethods(ModuleRegistry):
         return None
 
     def container_method(
-        self, module: Any, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
-    ) -> Any:
+        self, module: Module, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         attributes = module.attributes
-        registered = module.module.registered
+        registered = module_state(module).registered
         if name in ("keys", "values", "items"):
             keys = [key for key in registered if key in attributes]
             if name == "keys":
@@ -327,8 +357,8 @@ class ModuleMethods(ModuleRegistry):
         return module
 
     def super_method(
-        self, receiver: Super, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
-    ) -> Any:
+        self, receiver: Super, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         value = self.objects.super_attribute(receiver, name, node)
         if not isinstance(value, Bound):
             return self.language.call(value, args, kwargs, node)
@@ -346,9 +376,11 @@ class ModuleMethods(ModuleRegistry):
                 return self.module_method(target, name, args, kwargs, node)
         elif isinstance(target, Instance) and target.held is not None:
             if name == "__init__":
-                return self.language.fill_held(target.held, args, kwargs, node)
+                self.language.fill_held(target.held, args, kwargs, node)
+                return None
             if name == "__setitem__" and len(args) == 2:
-                return self.objects.set_item(target.held, args[0], args[1], node)
+                self.objects.set_item(target.held, args[0], args[1], node)
+                return None
             return self.objects.call_method(target.held, name, args, kwargs, node)
         elif isinstance(target, Instance):
             if name == "__init__":
@@ -368,7 +400,7 @@ class ModuleMethods(ModuleRegistry):
         return self.path.gap(f"method {name} of a base class from outside what is known", node)
 
 
-def touches_gradients(value: Any) -> bool:
+def touches_gradients(value: Value) -> bool:
     """Whether a function's text clears or sets gradients."""
     while isinstance(value, (Method, Partial)):
         value = value.function

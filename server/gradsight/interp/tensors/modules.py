@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from gradsight.interp.python.containers import known_slice
 from gradsight.interp.python.namespaces import REGISTRIES
-from gradsight.interp.syntax import speaks_of_layers, spread_names
+from gradsight.interp.syntax import calls_base_before, speaks_of_layers, spread_names
 from gradsight.interp.tensors.layers import CONTAINERS, constructor_options, make_tensors
 from gradsight.interp.tensors.nn_floor import ModulesFloor
 from gradsight.model.sites import Syntax
@@ -18,10 +17,13 @@ from gradsight.model.values import (
     Instance,
     Layer,
     Mapping,
+    Module,
     ModuleState,
     Seq,
     Slice,
     Unknown,
+    Value,
+    module_state,
 )
 
 MODULE_METHODS = {
@@ -40,7 +42,7 @@ class ModuleRegistry(ModulesFloor):
 
     # -- making layers -----------------------------------------------------------------------------------------------
 
-    def make_layer(self, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def make_layer(self, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """`nn.Linear(...)` and its kin."""
         site = self.path.site(node)
         layer = Layer(name, constructor_options(name, args, kwargs), site)
@@ -50,7 +52,12 @@ class ModuleRegistry(ModulesFloor):
         return layer
 
     def fill_layer(
-        self, layer: Layer, attributes: dict[str, Any], args: list[Any], kwargs: dict[str, Any], node: Syntax
+        self,
+        layer: Layer,
+        attributes: dict[str, Value],
+        args: list[Value],
+        kwargs: dict[str, Value],
+        node: Syntax,
     ) -> None:
         name = layer.name
         site = self.path.site(node)
@@ -70,7 +77,12 @@ class ModuleRegistry(ModulesFloor):
             attributes.setdefault(key, value)
 
     def fill_container(
-        self, layer: Layer, attributes: dict[str, Any], args: list[Any], kwargs: dict[str, Any], node: Syntax
+        self,
+        layer: Layer,
+        attributes: dict[str, Value],
+        args: list[Value],
+        kwargs: dict[str, Value],
+        node: Syntax,
     ) -> None:
         name = layer.name
         registered = layer.module.registered
@@ -102,7 +114,7 @@ class ModuleRegistry(ModulesFloor):
             return "autograd"
         return "optimizer" if path.startswith("torch.optim.") else ""
 
-    def is_module_by_text(self, node: Syntax, bases: list[Any]) -> bool:
+    def is_module_by_text(self, node: Syntax, bases: list[Value]) -> bool:
         """Whether a class with a forward and a base that is not known is a module: its text makes layers, or calls the base's init."""
         return any(
             isinstance(base, Unknown) or (isinstance(base, External) and is_foreign(base)) for base in bases
@@ -112,7 +124,7 @@ class ModuleRegistry(ModulesFloor):
         """Whether a class of a library is a module of torch."""
         return path.startswith("torch.nn.")
 
-    def is_of_type(self, value: Any, path: str) -> Any:
+    def is_of_type(self, value: Value, path: str) -> Value:
         """Whether a value is an instance of a class of torch; MISSING if the class is none of them."""
         if path in ("torch.Tensor", "torch.FloatTensor"):
             return isinstance(value, Tensor)
@@ -145,7 +157,7 @@ class ModuleRegistry(ModulesFloor):
             return not value.exact if isinstance(value, Seq) else isinstance(value, Unknown)
         return False
 
-    def as_parameter(self, value: Any, node: Syntax, requires_grad: Any = True) -> Any:
+    def as_parameter(self, value: Value, node: Syntax, requires_grad: Value = True) -> Value:
         """`nn.Parameter(value)`: a new leaf on the same memory."""
         site = self.path.site(node)
         if isinstance(value, Tensor):
@@ -166,7 +178,9 @@ class ModuleRegistry(ModulesFloor):
         self.path.leaves.append(result)
         return result
 
-    def init_module(self, instance: Instance, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> None:
+    def init_module(
+        self, instance: Instance, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> None:
         """`nn.Module.__init__`, or that of one of torch's layers that the class derives from."""
         state = instance.module
         if state is None:
@@ -186,9 +200,9 @@ class ModuleRegistry(ModulesFloor):
 
     # -- attributes --------------------------------------------------------------------------------------------------
 
-    def set_module_attribute(self, owner: Any, name: str, value: Any, node: Syntax) -> None:
+    def set_module_attribute(self, owner: Module, name: str, value: Value, node: Syntax) -> None:
         """Assignment registers parameters and modules, as nn.Module.__setattr__ does."""
-        state: ModuleState = owner.module
+        state = module_state(owner)
         site = self.path.site(node)
         is_module = isinstance(value, Layer) or (isinstance(value, Instance) and value.module is not None)
         is_parameter = isinstance(value, Tensor) and value.is_parameter
@@ -197,6 +211,7 @@ class ModuleRegistry(ModulesFloor):
             and not state.initialised
             and isinstance(owner, Instance)
             and not owner.open
+            and not calls_base_before(self.path.frame.function, node)
         ):
             self.path.refuse(BeforeInit(name, site))
         old = owner.attributes.get(name, MISSING)
@@ -214,9 +229,9 @@ class ModuleRegistry(ModulesFloor):
             state.registered.pop(name, None)
         self.path.tell(AttributeSet(owner, name, value, old, node))
 
-    def module_member(self, owner: Any, name: str, node: Syntax) -> Any:
+    def module_member(self, owner: Module, name: str, node: Syntax) -> Value:
         if name == "training":
-            return owner.module.training
+            return module_state(owner).training
         if name in REGISTRIES:
             return self.objects.registry(owner, name)
         if name == "__dict__":
@@ -225,7 +240,7 @@ class ModuleRegistry(ModulesFloor):
             return Bound(owner, name)
         return MISSING
 
-    def layer_attribute(self, owner: Layer, name: str, node: Syntax) -> Any:
+    def layer_attribute(self, owner: Layer, name: str, node: Syntax) -> Value:
         if name in owner.attributes:
             return owner.attributes[name]
         found = self.module_member(owner, name, node)
@@ -235,7 +250,7 @@ class ModuleRegistry(ModulesFloor):
             return External(f"torch.{owner.name}")
         return Unknown(f"attribute {name} of {owner.name}")
 
-    def layer_item(self, owner: Layer, index: Any) -> Any:
+    def layer_item(self, owner: Layer, index: Value) -> Value:
         children = [value for key, value in owner.attributes.items() if key.isdigit()]
         if isinstance(index, int) and children and -len(children) <= index < len(children):
             return children[index]
@@ -243,10 +258,10 @@ class ModuleRegistry(ModulesFloor):
             return owner.attributes[index]
         if isinstance(index, Slice):
             part = Layer(owner.name, {"inexact": True}, owner.site)
-            parts = (index.start, index.stop, index.step)
+            place = known_slice(index)
             chosen = children
-            if all(bound is None or isinstance(bound, int) for bound in parts):
-                chosen = children[slice(*parts)]
+            if place is not None:
+                chosen = children[place]
                 part.options["inexact"] = owner.options.get("inexact", False)
             for position, child in enumerate(chosen):
                 part.attributes[str(position)] = child
@@ -265,8 +280,8 @@ class ModuleRegistry(ModulesFloor):
 
     # -- what a module holds -----------------------------------------------------------------------------------------
 
-    def children_of(self, module: Any) -> list[tuple[str, Any]]:
-        registered = module.module.registered
+    def children_of(self, module: Module) -> list[tuple[str, Value]]:
+        registered = module_state(module).registered
         return [
             (key, module.attributes[key])
             for key, kind in registered.items()
@@ -274,8 +289,8 @@ class ModuleRegistry(ModulesFloor):
         ]
 
     def modules_in(
-        self, module: Any, prefix: str = "", seen: set[int] | None = None
-    ) -> list[tuple[str, Any]]:
+        self, module: Module, prefix: str = "", seen: set[int] | None = None
+    ) -> list[tuple[str, Module]]:
         seen = seen if seen is not None else set()
         if id(module) in seen:
             return []
@@ -286,19 +301,19 @@ class ModuleRegistry(ModulesFloor):
                 found += self.modules_in(child, f"{prefix}.{key}" if prefix else key, seen)
         return found
 
-    def tensors_of(self, module: Any, kind: str) -> list[tuple[str, Tensor]]:
+    def tensors_of(self, module: Module, kind: str) -> list[tuple[str, Tensor]]:
         """Registered parameters or buffers, each once, with dotted names."""
         found: list[tuple[str, Tensor]] = []
         seen: set[int] = set()
         for prefix, inner in self.modules_in(module):
-            for key, what in inner.module.registered.items():
+            for key, what in module_state(inner).registered.items():
                 value = inner.attributes.get(key)
                 if what == kind and isinstance(value, Tensor) and id(value) not in seen:
                     seen.add(id(value))
                     found.append((f"{prefix}.{key}" if prefix else key, value))
         return found
 
-    def is_fully_known(self, module: Any) -> bool:
+    def is_fully_known(self, module: Module) -> bool:
         """Whether every part of the module is known, so that its list of parameters is complete."""
         for _, inner in self.modules_in(module):
             if isinstance(inner, Instance) and inner.open and not inner.cls.has_unknown_base():
@@ -310,7 +325,7 @@ class ModuleRegistry(ModulesFloor):
                     return False
         return True
 
-    def may_hold_parameters(self, owner: Any, name: str) -> bool:
+    def may_hold_parameters(self, owner: Value, name: str) -> bool:
         """Whether an attribute that is not known can be a module: a size of one of torch's layers is none.
 
         One of an object's own is a module if its class applies it, and has a stand-in then.
@@ -318,7 +333,7 @@ class ModuleRegistry(ModulesFloor):
         return isinstance(owner, Layer) and name.isdigit() and owner.name != "nn.Sequential"
 
 
-def kind_of(value: Any) -> str:
+def kind_of(value: Value) -> str:
     """How a module registers a value."""
     return "parameter" if isinstance(value, Tensor) else "module"
 

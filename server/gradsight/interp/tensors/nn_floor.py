@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from typing import Any, Protocol
+from contextlib import AbstractContextManager
+from typing import Any, Literal, Protocol
 
 from gradsight.interp.path_state import PathState
 from gradsight.interp.python.builtins import Builtins
 from gradsight.interp.python.contexts import Contexts
 from gradsight.interp.tensors.fact_selection import CaseSelection
 from gradsight.interp.tensors.tensor_api import TensorApi
+from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Syntax
 from gradsight.model.tensors import Tensor
-from gradsight.model.values import Instance, Layer, Opaque, Unknown
+from gradsight.model.values import Instance, Layer, Module, Unknown, Value
 
 
 class EntryAboveModules(Protocol):
     """What modules and optimizers need of entries."""
 
     stand_ins: dict[int, Any]
+    in_coats: list[Any]
+    making: Literal["", "whole", "part"]
 
-    def are_all_plain(self, values: list[Any]) -> bool: ...
+    def purse(self, amount: int) -> AbstractContextManager[None]: ...
+
+    def are_all_plain(self, values: list[Value]) -> bool: ...
 
     def assumed_tensor(self, value: Unknown) -> Tensor | None: ...
 
@@ -28,23 +34,23 @@ class EntryAboveModules(Protocol):
         self, result: Unknown, tensors: list[Tensor], name: str, node: Syntax, premise: str
     ) -> None: ...
 
-    def graphs_in(self, args: list[Any], kwargs: dict[str, Any]) -> list[Tensor]: ...
+    def graphs_in(self, args: list[Value], kwargs: dict[str, Value]) -> list[Tensor]: ...
 
     def is_applied(self, owner: Instance, name: str, value: Unknown) -> bool: ...
 
-    def meet_arguments(self, args: list[Any], kwargs: dict[str, Any], node: Syntax | None) -> None: ...
+    def meet_arguments(self, args: list[Value], kwargs: dict[str, Value], node: Syntax | None) -> None: ...
 
-    def optimizer_among(self, values: list[Any]) -> Opaque | None: ...
+    def optimizer_among(self, values: list[Value]) -> Optimizer | None: ...
 
-    def parameters_given(self, values: list[Any]) -> list[Any]: ...
+    def parameters_given(self, values: list[Value]) -> list[Value]: ...
 
     def result_of_module(
-        self, layer: Layer, args: list[Any], kwargs: dict[str, Any], node: Syntax
+        self, layer: Layer, args: list[Value], kwargs: dict[str, Value], node: Syntax
     ) -> Unknown: ...
 
     def unknown_module(self, key: str, node: Syntax, is_part: bool = False) -> Layer: ...
 
-    def unwrapped(self, module: Any, callee: str, args: list[Any], node: Syntax | None) -> Any: ...
+    def unwrapped(self, module: Module, callee: str, args: list[Value], node: Syntax | None) -> Value: ...
 
 
 class ModulesFloor(metaclass=ABCMeta):
@@ -62,9 +68,11 @@ class ModulesFloor(metaclass=ABCMeta):
     # What a room needs of one that stands above it on the same floor.
 
     @abstractmethod
-    def call_layer(self, layer: Layer, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any: ...
+    def call_layer(
+        self, layer: Layer, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value: ...
 
     @abstractmethod
     def unknown_result(
-        self, reason: str, args: list[Any], kwargs: dict[str, Any], node: Syntax | None = None
-    ) -> Unknown: ...
+        self, reason: str, args: list[Value], kwargs: dict[str, Value], node: Syntax | None = None
+    ) -> Value: ...

@@ -1,43 +1,45 @@
 """Which part of a memory a view shows, as far as its index tells, and whether two parts meet.
 
-A *region* is None (unknown, or all of it), `("index", intervals)` for a basic index, or `("part", n)` for one of several
-views made at once.
+Parts of a basic index are compared interval by interval, and parts that were made at once by their number.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeGuard
 
 from gradsight.interp.tensors.fact_selection import parts_of
-from gradsight.model.values import Seq, Slice
+from gradsight.model.tensors import Indexed, Interval, PartOf, Region, Shape
+from gradsight.model.values import Seq, Slice, Value
 
 
-def region_of(index: Any, shape: Any = None) -> Any:
+def region_of(index: Value, shape: Shape = None) -> Region:
     """A comparable description of a fully known basic index: per dimension an interval, or None for all of it."""
-    parts: list[Any] = []
+    intervals: list[Interval | None] = []
     for position, part in enumerate(parts_of(index)):
-        size = (
-            shape[position] if shape is not None and position < len(shape) and Ellipsis not in parts else None
-        )
+        size = shape[position] if shape is not None and position < len(shape) else None
         if isinstance(size, int):
             part = counted(part, size)
         if isinstance(part, int) and not isinstance(part, bool):
-            parts.append((part, part + 1) if part >= 0 else ("end", part))
+            intervals.append(Interval(part, part + 1) if part >= 0 else Interval(part, None, from_end=True))
         elif isinstance(part, Slice) and part.step is None:
-            if part.start is None and part.stop is None:
-                parts.append(None)
-            elif all(
-                bound is None or (isinstance(bound, int) and bound >= 0) for bound in (part.start, part.stop)
-            ):
-                parts.append((part.start or 0, part.stop))
+            start, stop = part.start, part.stop
+            if start is None and stop is None:
+                intervals.append(None)
+            elif is_bound(start) and is_bound(stop):
+                intervals.append(Interval(start or 0, stop))
             else:
                 return None
         else:
             return None
-    return ("index", tuple(parts))
+    return Indexed(tuple(intervals))
 
 
-def index_meant(op: str, bound: dict[str, Any]) -> Any:
+def is_bound(value: Value) -> TypeGuard[int | None]:
+    """A bound of a slice that is counted from the start, or left out."""
+    return value is None or (isinstance(value, int) and value >= 0)
+
+
+def index_meant(op: str, bound: dict[str, Value]) -> Value:
     """The index that says the same as `select` or `narrow`, where all of it is known."""
     names = {"select": ("dim", "index"), "narrow": ("dim", "start", "length")}.get(op, ())
     values = [value for name in names if type(value := bound.get(name)) is int and value >= 0]
@@ -48,7 +50,7 @@ def index_meant(op: str, bound: dict[str, Any]) -> Any:
     return Seq("tuple", [*(Slice(None, None, None) for _ in range(dim)), part])
 
 
-def counted(part: Any, size: int) -> Any:
+def counted(part: Value, size: int) -> Value:
     """An index entry with negative bounds counted from the start."""
     if isinstance(part, int) and not isinstance(part, bool) and part < 0:
         return part + size
@@ -60,43 +62,37 @@ def counted(part: Any, size: int) -> Any:
     return part
 
 
-def overlaps(write_region: Any, read_region: Any) -> bool:
+def overlaps(written: Region, read: Region) -> bool:
     """Whether two regions of a storage may share elements; unknown regions do."""
-    if write_region is None or read_region is None or write_region == read_region:
+    if written is None or read is None or written == read:
         return True
-    if write_region[0] != read_region[0]:
-        return True
-    if write_region[0] == "part":
-        return bool(write_region[1] == read_region[1])
-    return not any(apart(first, second) for first, second in zip(write_region[1], read_region[1]))
+    if isinstance(written, Indexed) and isinstance(read, Indexed):
+        return not any(apart(first, second) for first, second in zip(written.intervals, read.intervals))
+    return not (isinstance(written, PartOf) and isinstance(read, PartOf))
 
 
-def surely_overlap(write_region: Any, read_region: Any) -> bool:
+def surely_overlap(written: Region, read: Region) -> bool:
     """Whether two known regions certainly share elements."""
-    if write_region is None or read_region is None or write_region[0] != read_region[0]:
-        return False
-    if write_region == read_region:
-        return True
-    return write_region[0] == "index" and all(
-        meet(first, second) for first, second in zip(write_region[1], read_region[1])
-    )
+    if isinstance(written, Indexed) and isinstance(read, Indexed):
+        return written == read or all(
+            meet(first, second) for first, second in zip(written.intervals, read.intervals)
+        )
+    return isinstance(written, PartOf) and written == read
 
 
-def apart(first: Any, second: Any) -> bool:
+def apart(first: Interval | None, second: Interval | None) -> bool:
     """Two intervals of one dimension without a common index."""
     if first is None or second is None or first == second:
         return False
-    if first[0] == "end" or second[0] == "end":
-        return bool(first[0] == second[0])
-    return (first[1] is not None and first[1] <= second[0]) or (
-        second[1] is not None and second[1] <= first[0]
+    if first.from_end or second.from_end:
+        return first.from_end and second.from_end
+    return (first.stop is not None and first.stop <= second.start) or (
+        second.stop is not None and second.stop <= first.start
     )
 
 
-def meet(first: Any, second: Any) -> bool:
+def meet(first: Interval | None, second: Interval | None) -> bool:
     """Two intervals of one dimension with a common index for certain."""
     if first is None or second is None or first == second:
         return True
-    if first[0] == "end" or second[0] == "end":
-        return False
-    return not apart(first, second)
+    return not (first.from_end or second.from_end) and not apart(first, second)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
-from gradsight.model.tensors import Tensor
-from gradsight.model.values import Seq, Slice
+from gradsight.interp.tensors.sizes import broadcast, index_shape, shape_of, sizes, whole
+from gradsight.model.tensors import Shape, Tensor
+from gradsight.model.values import Seq, Unknown, Value
 from gradsight.ops.fact import Output
 
-Shape = Any
+Operands = list[tuple[str, Tensor]]
+Rule = Callable[[Shape, dict[str, Value], Operands], Shape]
 MATRIX_PRODUCTS = {"matmul", "mm", "bmm"}
 SHAPE_OPS = {"view", "reshape"}
 
 
-def infer_shape(op: str, output: Output, bound: dict[str, Any], operands: list[tuple[str, Tensor]]) -> Shape:
+def infer_shape(
+    op: str, output: Output, bound: dict[str, Value], operands: list[tuple[str, Tensor]]
+) -> Shape:
     """The shape of a result: by the operator's own rule where it has one, else by its measured shape fact."""
     rule = RULES.get(op)
     values = list(bound.values())
@@ -38,22 +42,7 @@ def infer_shape(op: str, output: Output, bound: dict[str, Any], operands: list[t
     return None
 
 
-def broadcast(shapes: list[Shape]) -> Shape:
-    """The shape of an element-wise result."""
-    if any(shape is None for shape in shapes):
-        return None
-    result: list[int | None] = []
-    for shape in shapes:
-        for index in range(1, len(shape) + 1):
-            size = shape[-index]
-            if index > len(result):
-                result.insert(0, size)
-            elif result[-index] == 1 or (result[-index] is None and size not in (1, None)):
-                result[-index] = size
-    return tuple(result)
-
-
-def reduced(shape: Shape, bound: dict[str, Any]) -> Shape:
+def reduced(shape: Shape, bound: dict[str, Value]) -> Shape:
     """The shape after a reduction over `dim`."""
     dim = bound.get("dim", bound.get("axis"))
     if dim is None:
@@ -62,7 +51,7 @@ def reduced(shape: Shape, bound: dict[str, Any]) -> Shape:
     keep = bound.get("keepdim", False)
     if shape is None or not all(isinstance(axis, int) for axis in dims) or not isinstance(keep, bool):
         return None
-    axes = {axis % len(shape) for axis in dims} if shape else set()
+    axes = {axis % len(shape) for axis in dims if isinstance(axis, int)} if shape else set()
     if keep:
         return tuple(1 if index in axes else size for index, size in enumerate(shape))
     return tuple(size for index, size in enumerate(shape) if index not in axes)
@@ -91,7 +80,7 @@ def certainly_not_scalar(shape: Shape) -> bool:
     return any(size > 1 for size in known) and 0 not in known
 
 
-def sizes_of(values: list[Any]) -> Shape:
+def sizes_of(values: list[Value]) -> Shape:
     """Sizes given one by one or as one sequence."""
     if len(values) == 1 and isinstance(values[0], Seq):
         values = values[0].items if values[0].exact else []
@@ -100,105 +89,24 @@ def sizes_of(values: list[Any]) -> Shape:
     return tuple(value if isinstance(value, int) else None for value in values)
 
 
-def index_shape(shape: Shape, index: Any) -> Shape:
-    """The shape of `tensor[index]` for basic and simple advanced indices."""
-    parts = index.items if isinstance(index, Seq) and index.kind == "tuple" else [index]
-    result: list[Any] = []
-    advanced: list[Shape] = []
-    position: int | None = None
-    rest = list(shape) if shape is not None else None
-    consumed = sum(dimensions_taken(part) for part in parts)
-    mixed = any(isinstance(part, (Tensor, Seq, range)) for part in parts)
-    """Beside an advanced index a number is an advanced index as well."""
-    for part in parts:
-        if part is None:
-            result.append(1)
-            continue
-        if rest is None:
-            return None
-        if part is Ellipsis:
-            skip = len(rest) - (consumed - 0)
-            taken = max(0, skip)
-            result.extend(rest[:taken])
-            rest = rest[taken:]
-            continue
-        if not rest:
-            return None
-        taken = dimensions_taken(part)
-        size = rest[0]
-        rest = rest[taken:]
-        consumed -= taken
-        if isinstance(part, Slice):
-            result.append(_slice_size(size, part))
-        elif isinstance(part, int) and not mixed:
-            continue
-        else:
-            spread = () if isinstance(part, int) else picked(part)
-            if spread is None:
-                return None
-            if position is None:
-                position = len(result)
-            elif len(result) != position:
-                # Indices with a slice between them: their dimensions come first.
-                position = 0
-            advanced.append(spread)
-    if rest is None:
+def _view(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
+    wanted = sizes_of(list(bound.values())[1:])
+    if wanted is None:
         return None
-    if advanced:
-        spread = broadcast(advanced)
-        if spread is None:
-            return None
-        result[position:position] = list(spread)
-    return tuple(result + rest)
-
-
-def dimensions_taken(part: Any) -> int:
-    """How many dimensions an entry of an index stands for; a mask stands for its own."""
-    if part is None or part is Ellipsis:
-        return 0
-    return len(part.shape) if isinstance(part, Tensor) and part.dtype == "bool" and part.shape else 1
-
-
-def picked(part: Any) -> Shape:
-    """The dimensions that an advanced index brings."""
-    if isinstance(part, Tensor):
-        if part.dtype == "bool":
-            return (None,) if part.shape else None
-        return part.shape
-    if isinstance(part, range):
-        return (len(part),)
-    return (len(part.items),) if isinstance(part, Seq) and part.exact else None
-
-
-def _slice_size(size: Any, part: Slice) -> Any:
-    if part.start is None and part.stop is None and part.step is None:
-        return size
-    if not isinstance(size, int):
-        return None
-    if all(value is None or isinstance(value, int) for value in (part.start, part.stop, part.step)):
-        # A size that options of a layer do not allow may come out below nothing.
-        return len(range(*slice(part.start, part.stop, part.step).indices(max(size, 0))))
-    return None
-
-
-def _view(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
-    sizes = sizes_of(list(bound.values())[1:])
-    if sizes is None:
-        return None
-    if -1 in sizes:
+    if -1 in wanted:
         total = numel(shape)
         known = 1
-        for size in sizes:
+        for size in wanted:
             if size is None:
-                return tuple(None if entry in (-1, None) else entry for entry in sizes)
+                return tuple(None if entry in (-1, None) else entry for entry in wanted)
             if size != -1:
                 known *= size
         fill = total // known if total is not None and known else None
-        return tuple(fill if size == -1 else size for size in sizes)
-    return sizes
+        return tuple(fill if size == -1 else size for size in wanted)
+    return wanted
 
 
-def _matmul(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _matmul(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     tensors = [value for value in bound.values() if isinstance(value, Tensor)]
     left, right = tensors[0].shape, tensors[1].shape
     return product(left, right)
@@ -218,46 +126,47 @@ def product(left: Shape, right: Shape) -> Shape:
     return None if batch is None else (*batch, left[-2], right[-1])
 
 
-def _rmatmul(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _rmatmul(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     return None
 
 
-def _transpose_last(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _transpose_last(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     return None if shape is None else tuple(reversed(shape)) if len(shape) <= 2 else None
 
 
-def _transpose(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
-    first, second = list(bound.values())[1:3]
-    result = list(shape)
+def _transpose(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
+    first, second = map(whole, list(bound.values())[1:3])
+    result = list(sizes(shape))
     result[first], result[second] = result[second], result[first]
     return tuple(result)
 
 
-def _permute(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _permute(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     order = sizes_of(list(bound.values())[1:])
-    return tuple(shape[axis] for axis in order)
+    return tuple(sizes(shape)[whole(axis)] for axis in sizes(order))
 
 
-def _unfold(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _unfold(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     """Windows of a dimension: their number takes its place, and their size comes last."""
     if shape is None:
         return None
     dim, size, step = bound["dimension"], bound["size"], bound["step"]
-    if not all(isinstance(each, int) for each in (dim, size, step)):
+    if not isinstance(dim, int) or not isinstance(size, int) or not isinstance(step, int):
         return None
     windows = [*shape]
-    windows[dim] = (shape[dim] - size) // step + 1 if isinstance(shape[dim], int) else None
+    length = shape[dim]
+    windows[dim] = (length - size) // step + 1 if length is not None else None
     return (*windows, size)
 
 
-def _unsqueeze(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
-    dim = bound.get("dim", list(bound.values())[-1])
-    result = list(shape)
-    result.insert(dim if dim >= 0 else len(shape) + 1 + dim, 1)
+def _unsqueeze(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
+    dim = whole(bound.get("dim", list(bound.values())[-1]))
+    result = list(sizes(shape))
+    result.insert(dim if dim >= 0 else len(result) + 1 + dim, 1)
     return tuple(result)
 
 
-def _squeeze(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _squeeze(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     dims = list(bound.values())[1:]
     if not dims:
         return None if shape is None or None in shape else tuple(size for size in shape if size != 1)
@@ -270,99 +179,100 @@ def _squeeze(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
     return shape[:axis] + shape[axis + 1 :] if shape[axis] == 1 else shape
 
 
-def _flatten(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _flatten(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     if shape is None:
         return None
-    start = bound.get("start_dim", 0)
-    end = bound.get("end_dim", -1) % max(1, len(shape))
+    start = whole(bound.get("start_dim", 0))
+    end = whole(bound.get("end_dim", -1)) % max(1, len(shape))
     return (*shape[:start], numel(shape[start : end + 1]), *shape[end + 1 :])
 
 
-def _expand(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
-    sizes = sizes_of(list(bound.values())[1:])
-    offset = len(sizes) - len(shape) if shape is not None else 0
+def _expand(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
+    wanted = sizes(sizes_of(list(bound.values())[1:]))
+    offset = len(wanted) - len(shape) if shape is not None else 0
     return tuple(
         (shape[index - offset] if shape is not None and index >= offset else None) if size == -1 else size
-        for index, size in enumerate(sizes)
+        for index, size in enumerate(wanted)
     )
 
 
-def _expand_as(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _expand_as(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     other = list(bound.values())[1]
     return other.shape if isinstance(other, Tensor) else None
 
 
-def _sequence(bound: dict[str, Any]) -> Seq:
+def _sequence(bound: dict[str, Value]) -> Seq:
     return next((value for value in bound.values() if isinstance(value, Seq)), Seq("list", [], False))
 
 
-def _stack(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _stack(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     items = _sequence(bound)
     shapes = [item.shape for item in items.items if isinstance(item, Tensor)]
     if not shapes or shapes[0] is None:
         return None
-    dim = bound.get("dim", 0)
+    dim = whole(bound.get("dim", 0))
     result = list(shapes[0])
     result.insert(dim if dim >= 0 else len(result) + 1 + dim, len(items.items) if items.exact else None)
     return tuple(result)
 
 
-def _cat(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _cat(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     items = _sequence(bound)
-    shapes = [item.shape for item in items.items if isinstance(item, Tensor)]
-    if not shapes or any(entry is None for entry in shapes):
+    shapes = [sizes(item.shape) for item in items.items if isinstance(item, Tensor)]
+    if not shapes:
         return None
-    dim = bound.get("dim", bound.get("axis", 0)) % len(shapes[0])
-    sizes = [entry[dim] for entry in shapes]
-    total = sum(sizes) if items.exact and all(isinstance(size, int) for size in sizes) else None
+    dim = whole(bound.get("dim", bound.get("axis", 0))) % len(shapes[0])
+    lengths = [entry[dim] for entry in shapes]
+    known = [length for length in lengths if length is not None]
+    total = sum(known) if items.exact and len(known) == len(lengths) else None
     return tuple(total if index == dim else size for index, size in enumerate(shapes[0]))
 
 
-def _linear(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _linear(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     weight = bound.get("weight")
     if shape is None or not isinstance(weight, Tensor) or weight.shape is None:
         return None
     return (*shape[:-1], weight.shape[0])
 
 
-def _embedding(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _embedding(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     weight = bound.get("weight")
     if shape is None or not isinstance(weight, Tensor) or weight.shape is None:
         return None
     return (*shape, weight.shape[1])
 
 
-def _loss(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _loss(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     reduction = bound.get("reduction", "mean")
     if reduction in ("mean", "sum", "batchmean"):
         return ()
     return None
 
 
-def _class_loss(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _class_loss(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     if bound.get("reduction", "mean") == "none" and "reduce" not in bound:
         return by_class(bound.get("target"))
     return _loss(shape, bound, operands)
 
 
-def by_class(target: Any) -> Shape:
+def by_class(target: Value) -> Shape:
     """The shape of a loss without reduction that is told the right classes: one number for each of them."""
     return target.shape if isinstance(target, Tensor) and target.dtype == "int" else None
 
 
-def _cosine_similarity(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _cosine_similarity(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     joined = broadcast([tensor.shape for _, tensor in operands])
     return None if joined is None else reduced(joined, {"dim": bound.get("dim", 1)})
 
 
-def _einsum(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _einsum(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     equation = next((value for value in bound.values() if isinstance(value, str)), "")
-    shapes = [tensor.shape for _, tensor in operands]
+    shapes = [sizes(tensor.shape) for _, tensor in operands]
     inputs, arrow, output = equation.replace(" ", "").partition("->")
     terms = inputs.split(",")
-    if not arrow or len(terms) != len(shapes) or any(known is None for known in shapes):
+    if not arrow or len(terms) != len(shapes):
         return None
-    sizes: dict[str, Any] = {}
+    lengths: dict[str, int | None] = {}
     unnamed: list[Shape] = []
     for term, known in zip(terms, shapes):
         # The dots stand for the dimensions that have no letter.
@@ -373,31 +283,31 @@ def _einsum(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
         start = len(before)
         unnamed.append(known[start : start + count])
         named = zip(before + after, known[:start] + known[start + count :])
-        sizes.update({letter: size for letter, size in named if size is not None})
+        lengths.update({letter: size for letter, size in named if size is not None})
     before, dots, after = output.partition("...")
-    middle = broadcast(unnamed) if dots else ()
-    return (*(sizes.get(each) for each in before), *middle, *(sizes.get(each) for each in after))
+    middle = sizes(broadcast(unnamed)) if dots else ()
+    return (*(lengths.get(each) for each in before), *middle, *(lengths.get(each) for each in after))
 
 
-def _pool(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _pool(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     """Pooling and convolution keep the batch; what becomes of the rest is not worth telling."""
     return None if shape is None or len(shape) < 3 else (shape[0], *([None] * (len(shape) - 1)))
 
 
-def _topk(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _topk(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     count, dim = bound.get("k"), bound.get("dim", -1)
-    axis = dim % len(shape)
+    axis = whole(dim) % len(sizes(shape))
     kept = count if isinstance(count, int) else None
-    return tuple(kept if index == axis else size for index, size in enumerate(shape))
+    return tuple(kept if index == axis else size for index, size in enumerate(sizes(shape)))
 
 
-def _elementwise_loss(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _elementwise_loss(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     if bound.get("reduction", "mean") == "none":
         return broadcast([tensor.shape for _, tensor in operands])
     return _loss(shape, bound, operands)
 
 
-def _reduce(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _reduce(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     arguments = dict(bound)
     values = list(bound.items())
     if (
@@ -409,15 +319,15 @@ def _reduce(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
     return reduced(shape, arguments)
 
 
-def _norm(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _norm(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     return reduced(shape, bound)
 
 
-def _index(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _index(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     return index_shape(shape, list(bound.values())[1])
 
 
-def _chunk(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _chunk(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     chunks = bound.get("chunks")
     dim = bound.get("dim", 0)
     if shape is None or not isinstance(chunks, int) or not isinstance(dim, int):
@@ -430,135 +340,144 @@ def _chunk(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
     )
 
 
-def _split(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _split(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     if shape is None:
         return None
-    axis = bound.get("dim", 0) % len(shape)
+    axis = whole(bound.get("dim", 0)) % len(shape)
     return tuple(None if index == axis else entry for index, entry in enumerate(shape))
 
 
-def _unbind(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _unbind(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     if shape is None:
         return None
-    axis = bound.get("dim", 0) % len(shape)
+    axis = whole(bound.get("dim", 0)) % len(shape)
     return tuple(entry for index, entry in enumerate(shape) if index != axis)
 
 
-def _gather(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _gather(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     index = bound.get("index")
     return index.shape if isinstance(index, Tensor) else None
 
 
-def _diagonal(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _diagonal(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     if shape is None or len(shape) != 2 or len(bound) > 1:
         return None
-    return (min(shape),) if None not in shape else (None,)
+    known = [size for size in shape if size is not None]
+    return (min(known),) if len(known) == 2 else (None,)
 
 
-def _narrow(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _narrow(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     length = bound.get("length", list(bound.values())[-1])
     axis = bound.get("dim", list(bound.values())[1])
     return tuple(
-        (length if isinstance(length, int) else None) if i == axis % len(shape) else size
-        for i, size in enumerate(shape)
+        (length if isinstance(length, int) else None) if i == whole(axis) % len(sizes(shape)) else size
+        for i, size in enumerate(sizes(shape))
     )
 
 
-def _take_along(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _take_along(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     """Along the dimension as many as there are indices, elsewhere both stretched to each other; else one long row."""
-    index = bound["indices"].shape
+    index = shape_of(bound["indices"])
     if bound.get("dim") is None:
         return (numel(index),)
-    axis = bound["dim"] % len(shape)
-    sizes = list(broadcast([shape, index]))
-    sizes[axis] = index[axis]
-    return tuple(sizes)
+    axis = whole(bound["dim"]) % len(sizes(shape))
+    result = list(sizes(broadcast([shape, index])))
+    result[axis] = sizes(index)[axis]
+    return tuple(result)
 
 
-def _halved(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _halved(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     """Half as many along the dimension."""
-    axis = bound.get("dim", -1) % len(shape)
+    axis = whole(bound.get("dim", -1)) % len(sizes(shape))
     return tuple(
-        size // 2 if index == axis and isinstance(size, int) else size for index, size in enumerate(shape)
+        size // 2 if index == axis and isinstance(size, int) else size
+        for index, size in enumerate(sizes(shape))
     )
 
 
-def _same(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _same(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     return shape
 
 
-def _outer(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
-    tensors = [tensor.shape for _, tensor in operands]
+def _outer(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
+    tensors = [sizes(tensor.shape) for _, tensor in operands[:2]]
     return (tensors[0][0], tensors[1][0])
 
 
-def _repeat_interleave(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _repeat_interleave(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     """Each element several times, along a dimension or in one long row."""
     times, dim = bound.get("repeats"), bound.get("dim")
     if times is None:
         return None
-    sizes = [numel(shape)] if dim is None else list(shape)
-    place = 0 if dim is None else int(dim)
-    size = sizes[place]
-    sizes[place] = size * times if isinstance(size, int) and type(times) is int else None
-    return tuple(sizes)
+    result = [numel(shape)] if dim is None else list(sizes(shape))
+    place = 0 if dim is None else whole(dim)
+    size = result[place]
+    result[place] = size * times if isinstance(size, int) and type(times) is int else None
+    return tuple(result)
 
 
-def _repeat(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _repeat(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     """Copies side by side; dimensions are added in front where more counts than dimensions are given."""
     times = _numbers(bound.get("repeats", bound.get("dims")))
-    sizes = [1] * (len(times) - len(shape)) + list(shape)
-    times = [1] * (len(sizes) - len(times)) + times
+    result = [1] * (len(times) - len(sizes(shape))) + list(sizes(shape))
+    times = [*([1] * (len(result) - len(times))), *times]
     return tuple(
         size * count if isinstance(size, int) and isinstance(count, int) else None
-        for size, count in zip(sizes, times)
+        for size, count in zip(result, times)
     )
 
 
-def _numbers(given: Any) -> list[Any]:
+def _numbers(given: Value) -> list[Value]:
     """Several numbers, given one by one or in a sequence."""
-    values = list(given.items) if isinstance(given, Seq) else [given]
-    return list(values[0].items) if len(values) == 1 and isinstance(values[0], Seq) else values
+    if isinstance(given, Seq) and len(given.items) == 1 and isinstance(given.items[0], Seq):
+        given = given.items[0]
+    return list(given.items) if isinstance(given, Seq) else [given]
 
 
-def _add_product(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _add_product(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     """A product of matrices, or of a matrix and a vector, with something added that is stretched to it."""
     left, right = list(bound.values())[1:3]
-    return _matmul(left.shape, {"self": left, "other": right}, [("self", left), ("other", right)])
+    return product(shape_of(left), shape_of(right))
 
 
-def _index_select(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _index_select(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     index = bound["index"]
     count = numel(index.shape) if isinstance(index, Tensor) else None
-    sizes = list(shape)
-    sizes[int(bound["dim"])] = count
-    return tuple(sizes)
+    result = list(sizes(shape))
+    result[whole(bound["dim"])] = count
+    return tuple(result)
 
 
-def _pad(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _pad(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     """Elements added before and behind, told from the last dimension forwards."""
     counts = _numbers(bound.get("pad"))
-    sizes = list(shape)
+    result = list(sizes(shape))
     for place, (before, behind) in enumerate(zip(counts[::2], counts[1::2]), start=1):
-        size = sizes[-place]
-        known = all(isinstance(part, int) for part in (size, before, behind))
-        sizes[-place] = size + before + behind if known else None
-    return tuple(sizes)
+        size = result[-place]
+        if isinstance(size, int) and isinstance(before, int) and isinstance(behind, int):
+            result[-place] = size + before + behind
+        else:
+            result[-place] = None
+    return tuple(result)
 
 
-def _attention(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
+def _attention(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     """As many rows as queries, each as wide as the values."""
-    value = bound["value"].shape
+    value = shape_of(bound["value"])
     return None if shape is None or not value else (*shape[:-1], value[-1])
 
 
-def _elementwise(shape: Shape, bound: dict[str, Any], operands: Any) -> Shape:
-    if any(type(value).__name__ == "Unknown" and not value.hint for value in bound.values()):
+def _elementwise(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
+    unknown = [value for value in bound.values() if isinstance(value, Unknown) and not value.hint]
+    if any(value.plain or value.graph is not None or value.argument for value in unknown):
         return None
+    if unknown and any(tensor.shape != () for _, tensor in operands):
+        return None
+    # What is not known and scales one number (`config.weight * loss`) is a number.
     return broadcast([tensor.shape for _, tensor in operands])
 
 
-RULES: dict[str, Any] = {
+RULES: dict[str, Rule] = {
     **dict.fromkeys(("view", "reshape"), _view),
     **dict.fromkeys(("matmul", "mm", "bmm", "mv"), _matmul),
     "T": _transpose_last, "t": _transpose_last, "H": _transpose_last,

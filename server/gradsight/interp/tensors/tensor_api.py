@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gradsight.interp.syntax import written_name
 from gradsight.interp.tensors.fact_selection import bind, dtype_name, short_name
 from gradsight.interp.tensors.indexing import Indexing
@@ -17,6 +15,7 @@ from gradsight.model.values import (
     Number,
     Seq,
     Unknown,
+    Value,
     tensors_in,
 )
 from gradsight.ops.fact import Output
@@ -39,13 +38,14 @@ class TensorApi(Indexing):
     """Everything that is called on a tensor."""
 
     def tensor_method(
-        self, tensor: Tensor, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
-    ) -> Any:
+        self, tensor: Tensor, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         special = getattr(self, f"method_{name}", None)
         if special is None and name.startswith("new_"):
             special = self.libraries.new_method(name)
         if special is not None:
-            return special(tensor, args, kwargs, node)
+            result: Value = special(tensor, args, kwargs, node)
+            return result
         if tensor.attributes is not None and name in tensor.attributes:
             return self.language.call(tensor.attributes[name], args, kwargs, node)
         if name in NUMBER_METHODS:
@@ -59,7 +59,7 @@ class TensorApi(Indexing):
         case, certain = self.facts.select_case(fact, bound)
         return self.record(short_name(name), case, bound, node, certain)
 
-    def converted(self, tensor: Tensor, dtype: str, name: str, node: Syntax) -> Any:
+    def converted(self, tensor: Tensor, dtype: str, name: str, node: Syntax) -> Value:
         """A conversion: the same object where nothing changes, else a copy in the graph (or out of it, for integers)."""
         if tensor.dtype == dtype:
             return tensor
@@ -83,7 +83,7 @@ class TensorApi(Indexing):
                 result.cuts = result.cuts | self.mode_cut(name, [("self", tensor)], site)
         return result
 
-    def method_to(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def method_to(self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """`.to(...)`: a dtype may make a copy; a device named CUDA does; an unknown one is taken to change nothing."""
         for value in [*args, *kwargs.values()]:
             if isinstance(value, External) and value.path.startswith("torch."):
@@ -98,7 +98,7 @@ class TensorApi(Indexing):
             return self.tensor_method(tensor, "clone", [], {}, node)
         return tensor
 
-    def moved(self, tensor: Tensor, name: str, node: Syntax) -> Any:
+    def moved(self, tensor: Tensor, name: str, node: Syntax) -> Value:
         """A copy on another device."""
         site = self.path.site(node)
         result = Tensor(site, dtype=tensor.dtype, shape=tensor.shape)
@@ -110,24 +110,28 @@ class TensorApi(Indexing):
             result.node = Node(name, site, [edge] if edge is not None else [], flag, self.path.tick)
         return result
 
-    def method_cuda(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def method_cuda(self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         return self.moved(tensor, "cuda", node)
 
-    def method_cpu(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def method_cpu(self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         return tensor
 
-    def method_type(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def method_type(self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         return self.method_to(tensor, args, kwargs, node) if args else Unknown("type of a tensor", "text")
 
-    def method_type_as(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def method_type_as(
+        self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         return self.method_to(tensor, args, kwargs, node)
 
-    def method_contiguous(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def method_contiguous(
+        self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         if tensor.dense:
             return tensor
         return self.unsure_item(tensor, node)
 
-    def method_size(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def method_size(self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         dim = args[0] if args else kwargs.get("dim")
         if dim is None:
             return self.shape_value(tensor)
@@ -140,43 +144,49 @@ class TensorApi(Indexing):
             return size if size is not None else Number()
         return Number()
 
-    def method_dim(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def method_dim(self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         return len(tensor.shape) if tensor.shape is not None else Number()
 
-    def method_numel(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def method_numel(
+        self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         count = numel(tensor.shape)
         return count if count is not None else Number()
 
     method_nelement = method_numel
 
     def method_is_floating_point(
-        self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax
-    ) -> Any:
+        self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         return (
             tensor.dtype not in INTEGRAL if tensor.dtype != "?" else Unknown("whether it is floating", "bool")
         )
 
-    def method_backward(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def method_backward(
+        self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         self.backward_call(tensor, args, kwargs, node)
         return None
 
     def method_requires_grad_(
-        self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax
-    ) -> Any:
+        self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         self.set_requires_grad(
             tensor, args[0] if args else kwargs.get("requires_grad", True), self.path.site(node)
         )
         return tensor
 
     def method_retain_grad(
-        self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax
-    ) -> Any:
+        self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         if tensor.node is not None:
             tensor.retains_grad = True
             self.retaining.append(tensor)
         return None
 
-    def method_detach_(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def method_detach_(
+        self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         if tensor.needs_grad() is not False:
             tensor.cuts = tensor.cuts | {
                 Cut("detach", "detach_", self.path.site(node), tensor, self.path.tick)
@@ -186,7 +196,9 @@ class TensorApi(Indexing):
         tensor.base = None
         return tensor
 
-    def method_detach(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def method_detach(
+        self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         return self.cut_alias(tensor, "detach", node)
 
     def cut_alias(self, tensor: Tensor, op: str, node: Syntax) -> Tensor:
@@ -206,12 +218,14 @@ class TensorApi(Indexing):
         return result
 
     def method_register_hook(
-        self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax
-    ) -> Any:
+        self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         self.path.tell(Hooked(tensor, args[0] if args else None, node))
         return Unknown("handle of a hook")
 
-    def method_numpy(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def method_numpy(
+        self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Array:
         """Shares memory with the tensor; the graph stays behind."""
         if tensor.snapshot:
             self.path.tell(Read(tensor, node))
@@ -234,7 +248,7 @@ class TensorApi(Indexing):
         )
         return Array(tensor, cuts, None)
 
-    def made_an_array(self, name: str, args: list[Any], node: Syntax) -> frozenset[Cut]:
+    def made_an_array(self, name: str, args: list[Value], node: Syntax) -> frozenset[Cut]:
         """A function of NumPy makes arrays of tensors, and of lists of tensors, that it is given: their cuts."""
         cuts = NO_CUTS
         for arg in args:
@@ -244,7 +258,7 @@ class TensorApi(Indexing):
                     cuts |= self.method_numpy(tensor, [], {"force": forced}, node).cuts
         return cuts
 
-    def number_from(self, tensor: Tensor, name: str, node: Syntax) -> Any:
+    def number_from(self, tensor: Tensor, name: str, node: Syntax) -> Value:
         """A Python number read from a tensor."""
         self.path.tell(Read(tensor, node))
         cuts = tensor.cuts
@@ -281,8 +295,8 @@ class TensorApi(Indexing):
             )
 
     def array_method(
-        self, array: Array, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
-    ) -> Any:
+        self, array: Array, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         if name in ("sort", "fill", "put", "itemset", "partition"):
             self.write_array(array, node, name)
             return None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from gradsight.interp.tensors.backward import Backward
+from gradsight.interp.tensors.backward import BackwardEngine
 from gradsight.model.sites import Site, Syntax
 from gradsight.model.tensors import IGNORANT, NO_CUTS, Cut, Maybe, Tensor
 from gradsight.model.trace import AttributeInvented, DataAssigned, Declared, GradAssigned, GradRead
@@ -16,14 +14,15 @@ from gradsight.model.values import (
     Number,
     Seq,
     Unknown,
+    Value,
     Version,
 )
 
 
-class TensorAttributes(Backward):
+class TensorAttributes(BackwardEngine):
     """Reading and setting attributes."""
 
-    def tensor_attribute(self, tensor: Tensor, name: str, node: Syntax) -> Any:
+    def tensor_attribute(self, tensor: Tensor, name: str, node: Syntax) -> Value:
         if name == "grad":
             return self.read_grad(tensor, node)
         if name == "requires_grad":
@@ -70,15 +69,16 @@ class TensorAttributes(Backward):
         if name == "_version":
             return Version((tensor.counter,), tensor.counter.version)
         if tensor.attributes is not None and name in tensor.attributes:
-            return tensor.attributes[name]
+            kept: Value = tensor.attributes[name]
+            return kept
         return Bound(tensor, name)
 
-    def shape_value(self, tensor: Tensor) -> Any:
+    def shape_value(self, tensor: Tensor) -> Value:
         if tensor.shape is None:
             return Unknown("shape of a tensor")
         return Seq("tuple", [size if size is not None else Number() for size in tensor.shape])
 
-    def read_grad(self, tensor: Tensor, node: Syntax) -> Any:
+    def read_grad(self, tensor: Tensor, node: Syntax) -> Value:
         value = self.grad_of_tensor(tensor, node)
         if isinstance(value, Tensor) and value.source is not None:
             value.cuts = value.source.cuts
@@ -86,11 +86,11 @@ class TensorAttributes(Backward):
             return Unknown("gradient of a tensor that unknown code was given")
         return value
 
-    def grad_of_tensor(self, tensor: Tensor, node: Syntax) -> Any:
+    def grad_of_tensor(self, tensor: Tensor, node: Syntax) -> Value:
         """`.grad` is an object of its own; each read gives a new name for it."""
         site = self.path.site(node)
         thread = tensor.thread
-        racing = thread is not None and not thread.state.get("joined") and self.thread is None
+        racing = thread is not None and not thread.joined and self.thread is None
         self.path.tell(GradRead(tensor, site, thread if racing else None))
         grad = tensor.grad
         if isinstance(grad, Tensor):
@@ -120,7 +120,7 @@ class TensorAttributes(Backward):
         return AbsentGrad(tensor, site, cause)
 
     def set_tensor_attribute(
-        self, tensor: Tensor, name: str, value: Any, node: Syntax, augmented: bool
+        self, tensor: Tensor, name: str, value: Value, node: Syntax, augmented: bool
     ) -> None:
         if name == "grad":
             self.assign_grad(tensor, value, augmented)
@@ -140,7 +140,7 @@ class TensorAttributes(Backward):
             tensor.attributes[name] = value
             self.path.tell(AttributeInvented(tensor, name, site))
 
-    def assign_grad(self, tensor: Tensor, value: Any, augmented: bool) -> None:
+    def assign_grad(self, tensor: Tensor, value: Value, augmented: bool) -> None:
         if not augmented or not isinstance(tensor.grad, Tensor):
             if value is None or isinstance(value, AbsentGrad):
                 tensor.grad = None
@@ -154,7 +154,7 @@ class TensorAttributes(Backward):
                 self.path.gradient_ticks[tensor] = self.path.tick
                 self.path.live_gradient_ticks[tensor] = self.path.tick
 
-    def assign_data(self, tensor: Tensor, value: Any, site: Site) -> None:
+    def assign_data(self, tensor: Tensor, value: Value, site: Site) -> None:
         """`tensor.data = value`: other memory, same counter; autograd is not told, and other views keep the old memory."""
         if tensor.base is None:
             self.write_tensor(tensor, "data assignment", site, [], False, NO_CUTS, mode="silent", bumps=False)
@@ -164,7 +164,7 @@ class TensorAttributes(Backward):
             if value.needs_grad() is not False:
                 tensor.cuts = tensor.cuts | {Cut("data", "data", site, value, self.path.tick)}
 
-    def set_requires_grad(self, tensor: Tensor, value: Any, site: Site) -> None:
+    def set_requires_grad(self, tensor: Tensor, value: Value, site: Site) -> None:
         if value is True:
             if tensor.is_leaf and tensor.requires_grad is not True:
                 tensor.requires_grad = True

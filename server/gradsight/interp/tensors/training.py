@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from gradsight.interp.path_state import PathState
 from gradsight.interp.syntax import names_read
 from gradsight.interp.tensors.modes import Modes
+from gradsight.model.library_objects import GradientScaler, Optimizer, Scheduler
+from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.sites import Site, Syntax
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import (
     Backward,
+    BackwardRun,
     GaveUp,
     NonLeafOptimized,
     Scaled,
@@ -25,16 +29,17 @@ from gradsight.model.values import (
     Layer,
     Mapping,
     Method,
+    Module,
     Number,
     Opaque,
     Seq,
     Stream,
     Unknown,
-    cuts_of,
+    Value,
     tensors_in,
 )
 
-STEP_HOOKS = {"register_step_pre_hook": "pre hooks", "register_step_post_hook": "post hooks"}
+STEP_HOOKS = {"register_step_pre_hook": "pre_hooks", "register_step_post_hook": "post_hooks"}
 
 
 class Action:
@@ -42,7 +47,9 @@ class Action:
 
     __slots__ = ("leaves", "loops", "site", "subject", "tick", "verb")
 
-    def __init__(self, verb: str, subject: Any, site: Site, tick: int, leaves: Any = None) -> None:
+    def __init__(
+        self, verb: str, subject: Value | BackwardRun, site: Site, tick: int, leaves: Collection[Value] = ()
+    ) -> None:
         self.verb = verb
         self.subject = subject
         self.site = site
@@ -61,32 +68,29 @@ class Training(Modes):
 
     # -- optimizers --------------------------------------------------------------------------------------------------
 
-    def make_optimizer(self, path: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def make_optimizer(
+        self, path: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Optimizer:
         site = self.path.site(node)
         self.path.tick += 1
-        optimizer = Opaque("optimizer", path, site)
         source = args[0] if args else kwargs.get("params")
         if isinstance(source, (Seq, Stream)) and source.spent is not None:
             self.objects.iterator_used_up(source, node, refused=True)
         groups, exact = self.parameter_groups(source)
         options = options_of_groups(source, len(groups))
-        made = [group_of(members, own) for members, own in zip(groups, options)]
-        optimizer.state["param_groups"] = Seq("list", made, exact)
-        optimizer.state["options"] = dict(kwargs)
-        optimizer.state["fused"] = kwargs.get("fused") is True
-        optimizer.state["closure calls"] = closure_calls(path, args, kwargs)
-        optimizer.state["stepped"] = 0
-        optimizer.state["was held"] = set()
-        optimizer.state["pre hooks"] = []
-        optimizer.state["post hooks"] = []
-        optimizer.state["created"] = self.path.tick
+        made: list[Value] = [group_of(members, own) for members, own in zip(groups, options)]
+        optimizer = Optimizer(path, site, Seq("list", made, exact))
+        optimizer.options = dict(kwargs)
+        optimizer.fused = kwargs.get("fused") is True
+        optimizer.closure_calls = closure_calls(path, args, kwargs)
+        optimizer.created = self.path.tick
         self.path.optimizers.append(optimizer)
-        for tensor in self.parameters_of(optimizer):
+        for tensor in optimizer.parameters():
             if not tensor.is_leaf and tensor.needs_grad() is True:
                 self.path.refuse(NonLeafOptimized(tensor, site))
         return optimizer
 
-    def parameter_groups(self, source: Any) -> tuple[list[list[Tensor]], bool]:
+    def parameter_groups(self, source: Value) -> tuple[list[list[Tensor]], bool]:
         if isinstance(source, Tensor):
             return [[source]], True
         if isinstance(source, Unknown) or source is None:
@@ -115,61 +119,34 @@ class Training(Modes):
             groups.insert(0, plain)
         return groups, exact
 
-    def parameters_of(self, optimizer: Opaque) -> list[Tensor]:
-        return [tensor for group in self.groups_of(optimizer) for tensor in members_of(group)]
-
-    def groups_of(self, optimizer: Opaque) -> list[Mapping]:
-        """The groups as they are now: programs clear, extend and replace the list and the dicts in it."""
-        listed = optimizer.state["param_groups"]
-        return (
-            [group for group in listed.items if isinstance(group, Mapping)] if isinstance(listed, Seq) else []
-        )
-
-    def ever_held_by(self, optimizer: Opaque) -> set[Tensor]:
-        """What is in the groups, and what was in them at a step before."""
-        held: set[Tensor] = {*self.parameters_of(optimizer), *optimizer.state["was held"]}
-        return held
-
-    def knows_all_parameters(self, optimizer: Opaque) -> bool:
-        """Whether every group is known, with all of its members."""
-        groups = optimizer.state["param_groups"]
-        return (
-            isinstance(groups, Seq)
-            and groups.exact
-            and all(
-                isinstance(group, Mapping)
-                and isinstance(members := group.items.get("params"), (Seq, Tensor))
-                and (isinstance(members, Tensor) or members.exact)
-                for group in groups.items
-            )
-        )
-
-    def is_lent(self, optimizer: Opaque) -> bool:
+    def is_lent(self, optimizer: Optimizer) -> bool:
         """Whether the optimizer belongs to a module of which this entry works on a copy."""
         return self.path.isolated and not any(optimizer is own for own in self.path.optimizers)
 
     def optimizer_method(
-        self, optimizer: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
-    ) -> Any:
+        self, optimizer: Optimizer, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         site = self.path.site(node)
         if name == "zero_grad":
             keep = kwargs.get("set_to_none", args[0] if args else True) is False
-            self.clear_gradients(self.parameters_of(optimizer), keep, site)
+            self.clear_gradients(optimizer.parameters(), keep, site)
             self.act("zero", optimizer, site)
             return None
         if name == "step":
-            self.run_step_hooks(optimizer, "pre hooks", args, kwargs, node)
+            self.run_step_hooks(optimizer, optimizer.pre_hooks, args, kwargs, node)
             closure = args[0] if args else kwargs.get("closure")
             result = None
             if isinstance(closure, (Function, Method)):
-                for _ in range(optimizer.state["closure calls"]):
+                for _ in range(optimizer.closure_calls):
                     result = self.language.call(closure, [], {}, node)
                     self.step_parameters(optimizer, site)
             else:
                 self.step_parameters(optimizer, site)
             self.act("step", optimizer, site)
-            self.run_step_hooks(optimizer, "post hooks", args, kwargs, node)
+            self.run_step_hooks(optimizer, optimizer.post_hooks, args, kwargs, node)
             return result
+        if name == "add_param_group":
+            optimizer.extended = True
         if name == "add_param_group" and args and isinstance(args[0], Mapping):
             groups, exact = self.parameter_groups(Seq("list", [args[0]]))
             listed = self.optimizer_attribute(optimizer, "param_groups")
@@ -180,30 +157,35 @@ class Training(Modes):
         if name in ("state_dict", "load_state_dict"):
             return Mapping({}, False)
         if name in STEP_HOOKS and args:
-            return self.module_hooked(optimizer.state[STEP_HOOKS[name]], args[0], kwargs, node)
+            return self.module_hooked(getattr(optimizer, STEP_HOOKS[name]), args[0], kwargs, node)
         if name.startswith("register_"):
             return Unknown("handle of a hook")
         return Unknown(f"{name} of an optimizer")
 
     def run_step_hooks(
-        self, optimizer: Opaque, when: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
+        self,
+        optimizer: Optimizer,
+        hooks: list[Value],
+        args: list[Value],
+        kwargs: dict[str, Value],
+        node: Syntax,
     ) -> None:
         """A hook is given the optimizer and the arguments of the step."""
-        for hook in list(optimizer.state[when]):
+        for hook in list(hooks):
             self.language.call(hook, [optimizer, Seq("tuple", list(args)), Mapping(dict(kwargs))], {}, node)
 
-    def step_parameters(self, optimizer: Opaque, site: Site) -> None:
+    def step_parameters(self, optimizer: Optimizer, site: Site) -> None:
         self.path.tell(Stepping(optimizer, site))
         self.move_parameters(optimizer, site)
         self.path.tell(Stepped(optimizer, site))
 
-    def move_parameters(self, optimizer: Opaque, site: Site) -> None:
+    def move_parameters(self, optimizer: Optimizer, site: Site) -> None:
         """Every parameter that has a gradient is written; fused optimizers do not bump the version."""
         self.path.tick += 1
-        optimizer.state["stepped"] += 1
-        optimizer.state["was held"].update(self.parameters_of(optimizer))
-        fused = optimizer.state["fused"]
-        for tensor in self.parameters_of(optimizer):
+        optimizer.stepped += 1
+        optimizer.was_held.update(optimizer.parameters())
+        fused = optimizer.fused
+        for tensor in optimizer.parameters():
             if tensor.grad is not None and not isinstance(tensor.grad, Unknown):
                 self.autograd.write_tensor(
                     tensor,
@@ -215,13 +197,13 @@ class Training(Modes):
                     bumps=not fused,
                 )
 
-    def optimizer_attribute(self, optimizer: Opaque, name: str) -> Any:
+    def optimizer_attribute(self, optimizer: Optimizer, name: str) -> Value:
         if name == "param_groups":
-            groups = optimizer.state["param_groups"]
+            groups = optimizer.param_groups
             if self.is_lent(optimizer) and isinstance(groups, Seq):
                 return Seq(
                     "list",
-                    [Mapping(dict(group.items), False) for group in self.groups_of(optimizer)],
+                    [Mapping(dict(group.items), False) for group in optimizer.groups()],
                     groups.exact,
                 )
             return groups
@@ -231,10 +213,12 @@ class Training(Modes):
 
     # -- the protocol ------------------------------------------------------------------------------------------------
 
-    def act(self, verb: str, subject: Any, site: Site, leaves: Any = None) -> None:
+    def act(
+        self, verb: str, subject: Value | BackwardRun, site: Site, leaves: Collection[Value] = ()
+    ) -> None:
         self.path.log.append(Action(verb, subject, site, self.path.tick, leaves))
 
-    def backward_done(self, run: Any, given: dict[str, Any]) -> None:
+    def backward_done(self, run: BackwardRun, given: dict[str, Value]) -> None:
         """A backward call is over."""
         self.act("backward", run, run.site, run.leaves)
         retain = given.get("retain_graph")
@@ -242,24 +226,21 @@ class Training(Modes):
             run.loss.attributes = {**(run.loss.attributes or {}), "<retained>": True}
         self.path.tell(Backward(run))
 
-    def module_cleared(self, module: Any, site: Site) -> None:
+    def module_cleared(self, module: Value, site: Site) -> None:
         self.act("zero", module, site)
 
-    def mode_switched(self, module: Any, training: Any, site: Site) -> None:
+    def mode_switched(self, module: Module, training: Value, site: Site) -> None:
         if isinstance(training, bool):
             self.act("train" if training else "eval", module, site)
 
     # -- schedulers and scalers --------------------------------------------------------------------------------------
 
-    def make_scheduler(self, path: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
-        scheduler = Opaque("scheduler", path, self.path.site(node))
-        optimizer = args[0] if args else kwargs.get("optimizer")
-        scheduler.state["optimizer"] = optimizer
-        return scheduler
+    def make_scheduler(self, path: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
+        return Scheduler(path, self.path.site(node), args[0] if args else kwargs.get("optimizer"))
 
     def scheduler_method(
-        self, scheduler: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
-    ) -> Any:
+        self, scheduler: Scheduler, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         if name == "step":
             self.act("scheduler", scheduler, self.path.site(node), [*args, *kwargs.values()])
             return None
@@ -267,38 +248,35 @@ class Training(Modes):
             return Seq("list", [Number()], True)
         return Unknown(f"{name} of a scheduler")
 
-    def make_scaler(self, path: str, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def make_scaler(self, path: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """`enabled` comes last; only the scaler of `torch.amp` takes a device in front.
 
         Where there is no CUDA, a scaler for it switches itself off.
         """
-        scaler = Opaque("scaler", path, self.path.site(node))
         takes_device = path.startswith("torch.amp.")
         last = 5 if takes_device else 4
         enabled = kwargs.get("enabled", args[last] if len(args) > last else True)
         device = kwargs.get("device", args[0] if args else "") if takes_device else path.split(".")[1]
         if enabled is True and device != "cpu":
             enabled = Unknown("whether a gradient scaler finds its device", "bool")
-        scaler.state["enabled"] = enabled
-        return scaler
+        return GradientScaler(path, self.path.site(node), enabled)
 
     def scaler_method(
-        self, scaler: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
-    ) -> Any:
+        self, scaler: GradientScaler, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         result = self.scaler_result(scaler, name, args, kwargs, node)
         self.path.tell(Scaled(scaler, name, args, result))
         return result
 
     def scaler_result(
-        self, scaler: Opaque, name: str, args: list[Any], kwargs: dict[str, Any], node: Syntax
-    ) -> Any:
+        self, scaler: GradientScaler, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
         site = self.path.site(node)
         if name == "is_enabled":
-            return scaler.state["enabled"]
+            return scaler.enabled
         if name == "scale" and args:
-            if isinstance(args[0], Tensor) and self.path.truth(scaler.state["enabled"]) is not False:
+            if isinstance(args[0], Tensor) and self.path.truth(scaler.enabled) is not False:
                 result = self.facts.apply_operator("Tensor.__mul__", [args[0], Number()], {}, node)
-                scaler.state["scaled"] = True
                 if isinstance(result, Tensor):
                     result.attributes = {**(result.attributes or {}), "<scaled>": True}
                 return result
@@ -308,7 +286,7 @@ class Training(Modes):
             return None
         if name == "step" and args:
             optimizer = args[0]
-            if isinstance(optimizer, Opaque) and optimizer.kind == "optimizer":
+            if isinstance(optimizer, Optimizer):
                 self.path.tell(ScalerStepping(scaler, optimizer, site))
                 self.optimizer_method(optimizer, "step", args[1:], kwargs, node)
             return None
@@ -319,8 +297,8 @@ class Training(Modes):
     # -- escape ------------------------------------------------------------------------------------------------------
 
     def unknown_result(
-        self, reason: str, args: list[Any], kwargs: dict[str, Any], node: Syntax | None = None
-    ) -> Unknown:
+        self, reason: str, args: list[Value], kwargs: dict[str, Value], node: Syntax | None = None
+    ) -> Value:
         """What code that is not known returns: it may carry the graph of whatever it was given."""
         self.path.tell(GaveUp(reason, [*args, *kwargs.values()]))
         self.escape(args, kwargs)
@@ -331,7 +309,7 @@ class Training(Modes):
                 result.carries = True
         return result
 
-    def escape(self, args: list[Any], kwargs: dict[str, Any]) -> None:
+    def escape(self, args: list[Value], kwargs: dict[str, Value]) -> None:
         """Values handed to code that is not known: it may do anything with them."""
         todo = [*args, *kwargs.values()]
         depth = 0
@@ -346,7 +324,7 @@ class Training(Modes):
                             inner for inner in value.attributes.values() if not isinstance(inner, Tensor)
                         )
             elif isinstance(value, Opaque):
-                value.state["escaped"] = True
+                value.escaped = True
             elif isinstance(value, Seq):
                 todo.extend(value.items[:16])
             elif isinstance(value, Mapping):
@@ -355,7 +333,7 @@ class Training(Modes):
                 todo.append(value.receiver)
         self.note_escape([*args, *kwargs.values()])
 
-    def note_escape(self, given: list[Any]) -> None:
+    def note_escape(self, given: list[Value]) -> None:
         reached: set[int] = set()
         todo = list(given)
         for value in todo:
@@ -396,7 +374,7 @@ class Training(Modes):
         return any(start <= tick <= end and reached & wanted for tick, reached in self.escapes)
 
 
-def carries_graph(value: Any, depth: int = 0) -> bool:
+def carries_graph(value: Value, depth: int = 0) -> bool:
     """Whether a value can bring a graph along: a tensor that needs grad, a module.
 
     Code that got only functions and other objects (an environment, a logger) does not return graphs.
@@ -414,33 +392,24 @@ def carries_graph(value: Any, depth: int = 0) -> bool:
     return isinstance(value, Layer) or (isinstance(value, Instance) and value.module is not None)
 
 
-def group_of(members: list[Tensor], options: dict[Any, Any]) -> Mapping:
+def group_of(members: list[Tensor], options: dict[Value, Value]) -> Mapping:
     """A parameter group as the optimizer keeps it: it has defaults for what it was not told."""
     return Mapping({"lr": Number(), **options, "params": Seq("list", list(members))}, False)
 
 
-def members_of(group: Mapping) -> list[Tensor]:
-    members = group.items.get("params")
-    return (
-        [member for member in members.items if isinstance(member, Tensor)]
-        if isinstance(members, Seq)
-        else tensors_in(members)
-    )
-
-
-def options_of(group: Mapping) -> dict[Any, Any]:
+def options_of(group: Mapping) -> dict[Value, Value]:
     """What a parameter group says besides its members."""
     return {key: value for key, value in group.items.items() if key != "params"}
 
 
-def options_of_groups(source: Any, count: int) -> list[dict[Any, Any]]:
+def options_of_groups(source: Value, count: int) -> list[dict[Value, Value]]:
     """The options of each of an optimizer's groups; plain parameters are the first group, and have none."""
     items = source.items if isinstance(source, Seq) else []
     options = [options_of(item) for item in items if isinstance(item, Mapping)]
     return [{} for _ in range(count - len(options))] + options
 
 
-def closure_calls(path: str, args: list[Any], kwargs: dict[str, Any]) -> int:
+def closure_calls(path: str, args: list[Value], kwargs: dict[str, Value]) -> int:
     """How often a step calls its closure, at least, and no more than twice.
 
     LBFGS calls it again for every further iteration, and while it searches along a line.

@@ -7,6 +7,7 @@ from typing import Any
 
 from gradsight.interp.syntax import CLASS_DEFINITION, DEFINITIONS, short_text, written_target
 from gradsight.interp.tensors.autograd import Recorder, holds_of
+from gradsight.interp.tensors.changes import change_of, content_written, same_window, shows_all
 from gradsight.interp.tensors.regions import surely_overlap
 from gradsight.interp.tensors.shapes import numel
 from gradsight.model.events import Step
@@ -15,15 +16,17 @@ from gradsight.model.tensors import (
     INTEGRAL,
     NO_CUTS,
     Cut,
+    Indexed,
     Maybe,
     Node,
+    Region,
     RequiresGrad,
     Tensor,
     Write,
     any_requires_grad,
 )
 from gradsight.model.trace import WriteRefused, Wrote
-from gradsight.model.values import External, Partial
+from gradsight.model.values import External, Partial, Value
 from gradsight.ops.fact import Case
 from gradsight.ops.traits import having
 
@@ -34,7 +37,7 @@ class Writer(Recorder):
     write_place: Any = None
     """Where a layer or a partial call that writes in place is made: the place to change when its write does harm."""
 
-    def call_partial(self, made: Partial, args: list[Any], kwargs: dict[str, Any], node: Syntax) -> Any:
+    def call_partial(self, made: Partial, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         inner = made.function
         if not isinstance(inner, External) or not WRITING_FUNCTION.fullmatch(inner.path):
             return self.language.call(inner, args, kwargs, node)
@@ -48,7 +51,7 @@ class Writer(Recorder):
         self,
         op: str,
         case: Case,
-        bound: dict[str, Any],
+        bound: dict[str, Value],
         targets: list[Tensor],
         operands: list[tuple[str, Tensor]],
         flags: dict[str, RequiresGrad],
@@ -56,16 +59,20 @@ class Writer(Recorder):
         cuts: frozenset[Cut],
         site: Site,
         certain: bool,
-    ) -> Any:
+    ) -> Value:
         """An operator that writes into its arguments."""
-        result: Any = targets[0]
         made_at = self.layer_place(site)
         for target in targets:
             others = [tensor for _, tensor in operands if tensor is not target]
             mode = "no_grad" if case.no_grad else ""
-            if op in PLACES and len(operands) - len(others) > 1:
+            reads_itself = len(operands) - len(others) > 1
+            reads_twice = len(operands) - len(others) > 1 + ("out" in bound)
+            if op in PLACES and reads_itself:
                 self.overlaps_operand(target, target, op, site)
-            node = self.write_tensor(target, op, site, others, False if mode else recording, cuts, mode)
+            change = "" if reads_twice else change_of(op, bound, target, others)
+            node = self.write_tensor(
+                target, op, site, others, False if mode else recording, cuts, mode, change=change
+            )
             if made_at is not None:
                 target.storage.writes[-1].site = made_at
             if node is not None:
@@ -79,7 +86,7 @@ class Writer(Recorder):
                     ):
                         saved.version -= 1
                         saved.epoch -= 1
-        return result
+        return targets[0]
 
     def layer_place(self, call: Site) -> Site | None:
         """Where the in-place layer, or the partial call, that is being applied was made, if one is."""
@@ -98,21 +105,14 @@ class Writer(Recorder):
         recording: RequiresGrad,
         cuts: frozenset[Cut] = NO_CUTS,
         mode: str = "",
-        region: Any = None,
+        region: Region = None,
         bumps: bool = True,
         overlaps: bool = True,
+        change: str = "",
     ) -> Node | None:
         """Change the content of a tensor; with grad mode on, its history too.  Returns the new node, if any."""
         if not mode:
-            if target.overlapping and overlaps and op not in UNCHECKED:
-                self.overlap_written(target, op, site)
-            for other in others if op not in COPIES else ():
-                if other.storage is target.storage and (
-                    clash(target, other) or (op in PLACES and same_window(target, other))
-                ):
-                    self.overlaps_operand(target, other, op, site)
-        if not mode and (recording is not False or target.inference_site is not None):
-            self.check_writable(target, op, site, recording)
+            self.check_written(target, op, site, others, recording, overlaps)
         if (
             self.path.grad_mode
             and not mode
@@ -122,15 +122,18 @@ class Writer(Recorder):
         ):
             recording = True
         storage = target.storage
-        unchanged = storage.zero and op in KEEPS_ZERO
-        storage.zero = unchanged
-        storage.epoch += not unchanged
+        unchanged = change == "none" or (storage.zero and op in KEEPS_ZERO)
+        storage.zero = storage.zero and unchanged
+        if not unchanged:
+            storage.content = content_written(target, op, others)
+            storage.epoch += 1
         if bumps:
             target.counter.version += 1
         kind = mode or ("graph" if recording is not False else "no_grad")
         if not bumps:
             kind = "silent"
-        write = Write(site, op, target, kind, target.counter, region if region is not None else target.region)
+        window = region if region is not None else target.region
+        write = Write(site, op, target, kind, target.counter, window, change)
         write.tick = self.path.tick
         storage.writes.append(write)
         if cuts:
@@ -143,6 +146,32 @@ class Writer(Recorder):
             if recording is False and not mode and others:
                 self.cut_by_write(target, op, site, others)
             return None
+        return self.record_history(target, op, site, others, recording)
+
+    def check_written(
+        self,
+        target: Tensor,
+        op: str,
+        site: Site,
+        others: list[Tensor],
+        recording: RequiresGrad,
+        overlaps: bool,
+    ) -> None:
+        """What torch refuses to write."""
+        if target.overlapping and overlaps and op not in UNCHECKED:
+            self.overlap_written(target, op, site)
+        for other in others if op not in COPIES else ():
+            if other.storage is target.storage and (
+                clash(target, other) or (op in PLACES and same_window(target, other))
+            ):
+                self.overlaps_operand(target, other, op, site)
+        if recording is not False or target.inference_site is not None:
+            self.check_writable(target, op, site, recording)
+
+    def record_history(
+        self, target: Tensor, op: str, site: Site, others: list[Tensor], recording: RequiresGrad
+    ) -> Node:
+        """The node of a write, and what it makes of the history of the target and of its base."""
         node = Node(op, site, [], recording, self.path.tick)
         node.operands = [target, *others]
         edge = target.edge() if not (target.is_leaf and target.requires_grad is not False) else None
@@ -237,15 +266,32 @@ class Writer(Recorder):
 
     def call_steps(self, site: Site) -> list[Step]:
         """The calls that led to a place inside a function; one that is tried by itself was entered at its definition."""
+        callers = site.callers()
         return [
-            Step("call", caller, HOW_CALLED.get(type(caller.node), "called from here"))
-            for caller in site.callers()[:3]
+            Step(
+                "call",
+                caller,
+                HOW_CALLED.get(type(caller.node))
+                or called_from(caller, len(callers) - 3 if number == 2 else 0),
+            )
+            for number, caller in enumerate(callers[:3])
         ]
 
     def text_of_target(self, site: Site) -> str:
         """The source text of what is being written, short enough to speak of."""
         node = site.node if site.call is None else site.call.node
         return short_text(written_target(node, site.call is not None, bool(site.library), site.frame.scope))
+
+
+def called_from(caller: Site, more: int) -> str:
+    """Who calls, by name; and how many callers of that one are not listed."""
+    frame = caller.frame
+    owner = getattr(frame.owner, "name", "")
+    name = f"{owner}.{frame.name}" if owner else frame.name
+    who = {"<module>": "called from the top level", "<lambda>": "called from a lambda"}.get(
+        name, f"called from `{name}`"
+    )
+    return f"{who}, and from {more} more call{'s' if more > 1 else ''} above it" if more > 0 else who
 
 
 def leaf_behind(target: Tensor) -> Tensor | None:
@@ -274,25 +320,6 @@ def has_own_counter(view: Tensor) -> bool:
     return view.snapshot in DATA and source is not None and source.counter is not view.counter
 
 
-def same_window(target: Tensor, other: Tensor) -> bool:
-    """Two tensors that certainly show the same memory in the same way."""
-    return target is other or (
-        target.twist == other.twist and target.region is None and shows_all(target) and shows_all(other)
-    )
-
-
-def shows_all(tensor: Tensor) -> bool:
-    """Whether it is a whole memory, or a view of all of it."""
-    owner = tensor
-    while owner.source is not None:
-        if owner.overlapping or owner.twist:
-            return False
-        owner = owner.source
-    return owner is tensor or (
-        tensor.shape is not None and numel(tensor.shape) == numel(owner.shape) is not None
-    )
-
-
 def clash(target: Tensor, other: Tensor) -> bool:
     """Two windows on one memory that certainly overlap without being the same window."""
     if target is other:
@@ -312,22 +339,18 @@ def clash(target: Tensor, other: Tensor) -> bool:
         if (part.region is not None or part.source is whole) and shows_all(whole):
             inside, all_of_it = numel(part.shape), numel(whole.shape)
             return inside is not None and all_of_it is not None and inside < all_of_it
-    if target.region is None or other.region is None:
+    if not isinstance(target.region, Indexed) or not isinstance(other.region, Indexed):
         return False
-    if (
-        target.region[0] != "index"
-        or other.region[0] != "index"
-        or len(target.region[1]) != len(other.region[1])
-    ):
+    if len(target.region.intervals) != len(other.region.intervals):
         return False
     # Torch looks no further where a window has gaps.
     return target.dense and other.dense and surely_overlap(target.region, other.region)
 
 
 WRITING_FUNCTION = re.compile(r"torch\.(Tensor\.|nn\.functional\.)?[a-z]\w*[a-z0-9]_")
-ENTERED = "taken to be called from elsewhere"
+ENTERED = "no caller found: assumed to be called during training"
 HOW_CALLED: dict[type, str] = {
-    CLASS_DEFINITION: "nothing in this file starts it: it is run as its library runs it",
+    CLASS_DEFINITION: "no caller found: assumed to be called by its library",
     **dict.fromkeys(DEFINITIONS, ENTERED),
 }
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from gradsight.model.trace.gradients import (
     AbsentGradUsed,
     Backward,
+    BackwardRun,
     CheckpointedWithoutGrad,
     Cleared,
     Clearing,
@@ -45,6 +46,7 @@ from gradsight.model.trace.language import (
     ItemRead,
     ItemStoring,
     Iterated,
+    MethodReturned,
     NameRead,
     Stored,
 )
@@ -81,6 +83,7 @@ from gradsight.model.trace.training import (
     ChildrenChanging,
     Copied,
     ForwardCalled,
+    InputShown,
     LayerMade,
     StateLoaded,
     StateLoading,
@@ -96,7 +99,8 @@ Fact = (
     | CheckpointedWithoutGrad | IteratorExhausted | Transformed | TransformApplied
     | Stepping | Stepped | LayerMade | AttributeSet | AttributeInvented | ChildrenChanging | ChildrenChanged | Copied
     | StateLoading | StateLoaded | Assigning | Assigned | ContainerMade | Stored | ItemStoring | ItemRead | Iterated
-    | ClassTensorRead | NameRead | CallReturned | GaveUp | ForwardReturned | ForwardCalled | ScalerStepping
+    | ClassTensorRead | NameRead | CallReturned | GaveUp | ForwardReturned | ForwardCalled | InputShown | ScalerStepping
+    | MethodReturned
 )  # fmt: skip
 
 Handler = Callable[[Any], None]
@@ -121,6 +125,7 @@ __all__ = [
     "AttributeSet",
     "Augmented",
     "Backward",
+    "BackwardRun",
     "BeforeInit",
     "CallReturned",
     "CheckpointedWithoutGrad",
@@ -149,12 +154,14 @@ __all__ = [
     "Hooked",
     "Identified",
     "InferenceSaved",
+    "InputShown",
     "ItemRead",
     "ItemStoring",
     "Iterated",
     "IteratorExhausted",
     "LayerMade",
     "Listener",
+    "MethodReturned",
     "NameRead",
     "NoGraph",
     "NonLeafCopied",

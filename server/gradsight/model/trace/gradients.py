@@ -7,15 +7,34 @@ from collections.abc import Mapping as Given
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from gradsight.model.library_objects import BackgroundThread, GradientScaler, Optimizer
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Cut, Node, RequiresGrad, Saved, Storage, Tensor, Write
 from gradsight.model.values import (
     AbsentGrad,
     ClassValue,
-    Opaque,
     Seq,
     Stream,
 )
+
+
+class BackwardRun:
+    """One backward call: what it reached and which cuts lay in its data."""
+
+    __slots__ = ("cuts", "leaves", "loops", "loss", "open", "site", "tick", "zero_leaves")
+
+    def __init__(
+        self, site: Site, loss: Tensor, leaves: set[Tensor], cuts: frozenset[Cut], tick: int
+    ) -> None:
+        self.site = site
+        self.loss = loss
+        self.leaves = leaves
+        self.cuts = cuts
+        self.tick = tick
+        self.loops = site.loops
+        self.zero_leaves: set[Tensor] = set()
+        self.open = False
+        """The graph has parts that are not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +59,7 @@ class Wrapped:
 class Backward:
     """A backward call came through."""
 
-    run: Any
+    run: BackwardRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +111,7 @@ class Cleared:
 class Scaled:
     """A method of a gradient scaler was called."""
 
-    scaler: Opaque
+    scaler: GradientScaler
     method: str
     arguments: list[Any]
     result: Any
@@ -103,8 +122,8 @@ class ScalerStepping:
     """`scaler.step(optimizer)` is about to let the optimizer step."""
 
     announced: ClassVar = True
-    scaler: Opaque
-    optimizer: Opaque
+    scaler: GradientScaler
+    optimizer: Optimizer
     site: Site
 
 
@@ -143,7 +162,7 @@ class GradRead:
 
     tensor: Tensor
     site: Site
-    racing: Opaque | None
+    racing: BackgroundThread | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,11 @@ import ast
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
 from gradsight.model.values import (
+    ClassValue,
     Function,
     Instance,
     Mapping,
@@ -117,6 +119,20 @@ class GaveUp:
 
     reason: str
     values: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class MethodReturned:
+    """A method that trains, executed by itself, returned: `optimizers` are those that outlive the call.
+
+    `may_be_cleared_outside` says that a function of the file which calls a method of this name clears gradients.
+    """
+
+    name: str
+    owner: ClassValue
+    started: int
+    optimizers: list[Optimizer]
+    may_be_cleared_outside: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from gradsight.model.sites import Site
-from gradsight.model.tensors import Tensor, Write
+from gradsight.model.tensors import Region, Tensor, Write
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Wrote:
     op: str
     site: Site
     others: list[Tensor]
-    region: Any
+    region: Region
     write: Write
 
 

@@ -6,10 +6,11 @@ import ast
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Site
+from gradsight.model.tensors import Tensor
 from gradsight.model.values import (
     Layer,
-    Opaque,
 )
 
 
@@ -18,7 +19,7 @@ class Stepping:
     """An optimizer is about to move its parameters."""
 
     announced: ClassVar = True
-    optimizer: Opaque
+    optimizer: Optimizer
     site: Site
 
 
@@ -26,7 +27,7 @@ class Stepping:
 class Stepped:
     """An optimizer moved its parameters."""
 
-    optimizer: Opaque
+    optimizer: Optimizer
     site: Site
 
 
@@ -105,3 +106,11 @@ class ForwardCalled:
     announced: ClassVar = True
     module: Any
     node: ast.AST
+
+
+@dataclass(frozen=True, slots=True)
+class InputShown:
+    """Hooks saw what a module had been given, or may have seen anything in it (None), written or not since `started`."""
+
+    tensors: list[Tensor] | None
+    started: int

@@ -49,6 +49,7 @@ class Pretrained(PreTrainedModel):
         super().__init__()
         self.embeddings = nn.Embedding(30522, 768)
         self.encoder = nn.Linear(768, 768)
+        self.dropout = nn.Dropout(0.1)
         self.classifier = nn.Linear(768, 2)
 
     def get_input_embeddings(self):
@@ -66,7 +67,7 @@ class Pretrained(PreTrainedModel):
         **options,
     ):
         embedded = inputs_embeds if inputs_embeds is not None else self.embeddings(input_ids)
-        hidden = self.encoder(embedded)
+        hidden = self.dropout(self.encoder(embedded))
         logits = self.classifier(hidden)
         loss = None
         if labels is not None:

@@ -3,6 +3,7 @@
 import argparse
 
 import torch
+from accelerate import Accelerator
 from torch import nn
 from torch.utils.data import DataLoader
 
@@ -10,24 +11,6 @@ from transformers.models import Pretrained
 from transformers.optimization import get_linear_schedule_with_warmup
 from transformers.trainer_callback import TrainerCallback
 from transformers.training_args import TrainingArguments
-
-
-class Accelerator:
-    """What the Trainer has of an accelerator."""
-
-    def __init__(self):
-        self.device = torch.device("cpu")
-        self.is_main_process = True
-        self.sync_gradients = True
-
-    def backward(self, loss, **options):
-        loss.backward(**options)
-
-    def unwrap_model(self, model, **options):
-        return model
-
-    def clip_grad_norm_(self, parameters, max_norm, norm_type=2):
-        return nn.utils.clip_grad_norm_(parameters, max_norm)
 
 
 class Trainer:

@@ -128,14 +128,28 @@ class Trainer:
         self._notify("on_train_batch_end", outputs, batch, batch_idx)
         model.on_train_batch_end(outputs, batch, batch_idx)
 
+    def _optimize_each(self, model, batch, batch_idx):
+        """As releases before 2.0 do it: one training step for each optimizer, which is told whose turn it is."""
+        output = None
+        for optimizer_idx, optimizer in enumerate(self.optimizers):
+            output = model.training_step(batch, batch_idx, optimizer_idx)
+            if output is not None:
+                loss = output["loss"] if isinstance(output, dict) else output
+                optimizer.zero_grad()
+                model.backward(loss)
+                optimizer.step()
+        return output
+
     def _optimize(self, model, batch, batch_idx):
+        if len(self.optimizers) > 1:
+            return self._optimize_each(model, batch, batch_idx)
         rounds = self.accumulate_grad_batches
         output = None
 
         def closure():
             nonlocal output
             output = model.training_step(batch, batch_idx)
-            if self._starts_anew:
+            if rounds == 1 or self._starts_anew:
                 self._starts_anew = False
                 for optimizer in self.optimizers:
                     self._notify("on_before_zero_grad", optimizer)

@@ -1,0 +1,66 @@
+"""Calls out of the analysed file into other files of the workspace: one that costs too much, or fails, ends itself only.
+
+*Distant call*: from the analysed file into another.  It may spend a part of what its path has left; what it would have
+returned is not known beyond that, and whatever it was given is in unknown hands.  The same holds where it raises on the
+arms that were chosen for conditions nobody knows: another arm would have returned.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.path_state import PathEnded, PathState, RaisedError
+from gradsight.interp.paths.unknown_graphs import UnknownGraphsLanguage
+from gradsight.model.values import Function, Instance, Layer, Unknown
+
+SHARE = 2
+"""A distant call may spend one part in so many of what is left."""
+LEFT_AS_IT_WAS = ("frame", "node", "grad_mode", "inference", "autocast", "mode_site", "ended_early")
+
+
+class DistantCalls(UnknownGraphsLanguage):
+    """A language whose calls into other files are bounded."""
+
+    def __init__(self, path: PathState) -> None:
+        super().__init__(path)
+        self.is_far = False
+
+    def execute_function(
+        self, function: Function, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        path = self.path
+        caller, home = path.frame.unit.path, path.module.path
+        target = function.defined().unit
+        if self.is_far or caller != home or target.path == home or target.library:
+            return super().execute_function(function, args, kwargs, node)
+        state = {name: getattr(path, name) for name in LEFT_AS_IT_WAS}
+        own, decided, done = path.budget, len(path.decisions), len(path.log)
+        path.budget = given = own // SHARE
+        self.is_far = True
+        reason = ""
+        try:
+            return super().execute_function(function, args, kwargs, node)
+        except PathEnded:
+            if path.budget >= 0:
+                raise
+            reason = f"{function.name} costs too much to follow"
+        except RaisedError:
+            if path.tries or len(path.decisions) == decided:
+                raise
+            reason = f"{function.name} raises on the way that was taken through it"
+        finally:
+            self.is_far = False
+            path.budget = own - (given - max(0, path.budget))
+        for name, value in state.items():
+            setattr(path, name, value)
+        path.log[done:] = [action for action in path.log[done:] if action.verb not in ("train", "eval")]
+        for value in [*args, *kwargs.values()]:
+            if isinstance(value, (Instance, Layer)) and value.module is not None:
+                # Whether it would have been left in training mode is not known.
+                for _, inner in self.nn.modules_in(value):
+                    if inner.module is not None:
+                        inner.module.training = Unknown("mode of a module in other hands", "bool")
+        if function.name == "__init__" and args and isinstance(args[0], Instance):
+            args[0].open = True
+        return self.nn.unknown_result(reason, args, kwargs, node)

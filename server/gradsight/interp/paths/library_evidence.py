@@ -1,0 +1,103 @@
+"""What unknown functions and methods of libraries are, by what they are called with and how."""
+
+from __future__ import annotations
+
+import ast
+
+from gradsight.interp.libraries.transforms import Transforms
+from gradsight.interp.paths.roles import (
+    OF_LEAVES,
+    is_source_name,
+    key_of,
+)
+from gradsight.model.values import (
+    Layer,
+    Number,
+    Unknown,
+    Value,
+)
+
+
+class EvidenceLibraries(Transforms):
+    """What Evidence adds to libraries."""
+
+    def copy_deep(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+        if args and type(args[0]) is Unknown and isinstance(node, ast.Call) and node.args:
+            self.entry.stand_in_for(args[0], node.args[0])
+        return super().copy_deep(args, kwargs, node)
+
+    def deep_copy(self, value: Value, node: ast.AST, memo: dict[int, Value]) -> Value:
+        if type(value) is not Unknown or value.hint or id(value) in memo or value.tensor or value.graph:
+            return super().deep_copy(value, node, memo)
+        stand_in = self.entry.stand_in_for(value, None)
+        copy: Value
+        if isinstance(stand_in, Layer):
+            copy = super().deep_copy(stand_in, node, memo)
+            if isinstance(copy, Layer):
+                copy.options = {"stand in": stand_in.options["stand in"]}
+        else:
+            # Whatever it is: what is done to the copy is not done to it.
+            copy = unknown = Unknown("copy of an unknown value")
+            unknown.carries, unknown.plain, unknown.cuts = value.carries, value.plain, value.cuts
+        memo[id(value)] = copy
+        return copy
+
+    def call_torch(self, path: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+        if kwargs.get("inplace") is True and "dropout" in path:
+            # With a probability of 0, which one that is not known may be, nothing is written.
+            probability = args[1] if len(args) > 1 else kwargs.get("p", 0.5)
+            if isinstance(probability, (Unknown, Number)):
+                kwargs = {**kwargs, "inplace": False}
+        return super().call_torch(path, args, kwargs, node)
+
+    def call_unknown(
+        self, function: Unknown, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        stand_in = self.entry.stand_in_for(function, getattr(node, "func", None))
+        if isinstance(stand_in, Layer):
+            return self.nn.call_layer(stand_in, args, kwargs, node)
+        result = super().call_unknown(function, args, kwargs, node)
+        if not isinstance(result, Unknown):
+            return result
+        if function.part_of is not None and result.graph is None:
+            parameters = [tensor for _, tensor in self.nn.tensors_of(function.part_of, "parameter")]
+            self.entry.give_graph(
+                result, [*parameters, *self.entry.graphs_in(args, kwargs)], function.part_of.name, node, ""
+            )
+        return result
+
+    def unknown_method(
+        self, receiver: Unknown, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        if receiver.tensor is None or name in OF_LEAVES:
+            expression = getattr(getattr(node, "func", None), "value", None)
+            stand_in = self.entry.stand_in_for(receiver, expression, name)
+            if stand_in is not None:
+                return self.objects.call_method(stand_in, name, args, kwargs, node)
+            if receiver.graph is not None and name in OF_LEAVES:
+                self.entry.note_handed_out(args)
+                return receiver if name.endswith("_") else Unknown(f"{name} of a value of unknown code")
+        if name == "backward" and receiver.tensor is None:
+            if receiver.graph is None and not args:
+                self.entry.prove_graph(receiver, node)
+            if receiver.graph is not None:
+                self.autograd.backward_call(self.entry.tensor_of(receiver), args, kwargs, node)
+                return None
+            if (
+                receiver.plain
+                and receiver.cuts
+                and (tensor := self.entry.assumed_tensor(receiver)) is not None
+            ):
+                self.autograd.backward_call(tensor, args, kwargs, node)
+                return None
+            loss = self.entry.as_graph_tensor(args[0]) if args else None
+            if loss is not None and loss.needs_grad() is True:
+                # `engine.backward(loss)`: whatever else it does, it differentiates what it is given.
+                self.autograd.backward_call(loss, args[1:], {}, node)
+                return None
+        result = super().unknown_method(receiver, name, args, kwargs, node)
+        if type(result) is Unknown and result is not receiver and result.graph is None and not result.cuts:
+            key = key_of(getattr(getattr(node, "func", None), "value", None))
+            if receiver.plain or (key and is_source_name(key)):
+                result.plain = not result.hint
+        return result

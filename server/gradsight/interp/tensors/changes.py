@@ -1,0 +1,101 @@
+"""What a write in place is known to make of the numbers it finds: the same, scaled, shifted, or those of another tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradsight.interp.tensors.shapes import numel
+from gradsight.model.passed_cuts import cuts_of
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import Number, Unknown, tensors_in
+
+SHIFTS = {"add_", "sub_", "subtract_", "__iadd__", "__isub__"}
+SCALES = {
+    "mul_", "multiply_", "div_", "divide_", "true_divide_", "__imul__", "__itruediv__", "__idiv__", "pow_", "float_power_", "__ipow__",
+}  # fmt: skip
+POWERS = {"pow_", "float_power_", "__ipow__"}
+FIRST = ("self", "input")
+
+
+def change_of(op: str, bound: dict[str, Any], target: Tensor, others: list[Tensor]) -> str:
+    """How the numbers that an operator leaves in `target` differ from those it found, as `Write.change` says it.
+
+    `add_` of numbers that nothing learns through leaves the gradient of the old value exact:
+
+        h = x * 2
+        with torch.no_grad():
+            h.add_(noise)
+        h.pow(2).sum().backward()
+    """
+    given = [value for name, value in bound.items() if name not in (*FIRST, "out") and value is not None]
+    if "out" in bound:
+        # `torch.add(h, 1, out=h)` is `h.add_(1)`.
+        op = f"{op}_" if bound.get("self", bound.get("input")) is target else ""
+    if op in SHIFTS:
+        if all(is_number(value) for value in given) and bound.get("other") == 0:
+            return "none"
+        return "shifted" if all(is_constant(value) for value in given) else ""
+    if op in SCALES:
+        factor = next((value for value in given if is_number(value)), None)
+        if len(given) != 1 or factor is None:
+            return ""
+        return "none" if factor == 1 else "scaled" if op not in POWERS and factor > 0 else ""
+    if op in COPIES and len(others) == 1 and content_written(target, op, others) == target.storage.content:
+        return "none"
+    return ""
+
+
+COPIES = {"copy_", "index_put_"}
+
+
+def content_written(target: Tensor, op: str, others: list[Tensor]) -> tuple[int, int]:
+    """The name of what the memory of `target` holds after a write: that of another memory if all of it was copied."""
+    storage = target.storage
+    if op in COPIES and len(others) == 1 and target.region is None and not target.twist:
+        source = others[0]
+        if source.region is None and is_copy_of_all(source, target):
+            return source.storage.content
+    return (storage.serial, storage.epoch + 1)
+
+
+def is_copy_of_all(source: Tensor, target: Tensor) -> bool:
+    """Whether two windows show all of their memories, in the same way and in the same numbers."""
+    return (
+        source.twist == target.twist
+        and source.dtype == target.dtype
+        and source.shape == target.shape is not None
+        and shows_all(source)
+        and shows_all(target)
+    )
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def is_constant(value: Any) -> bool:
+    """Whether nothing that requires grad had a part in a value, as far as it is known."""
+    if isinstance(value, Tensor):
+        return value.needs_grad() is False and not value.cuts
+    if isinstance(value, (Number, Unknown)):
+        return not cuts_of(value)
+    return all(is_constant(tensor) for tensor in tensors_in(value))
+
+
+def same_window(target: Tensor, other: Tensor) -> bool:
+    """Two tensors that certainly show the same memory in the same way."""
+    return target is other or (
+        target.twist == other.twist and target.region is None and shows_all(target) and shows_all(other)
+    )
+
+
+def shows_all(tensor: Tensor) -> bool:
+    """Whether it is a whole memory, or a view of all of it."""
+    owner = tensor
+    while owner.source is not None:
+        if owner.overlapping or owner.twist:
+            return False
+        owner = owner.source
+    return owner is tensor or (
+        tensor.shape is not None and numel(tensor.shape) == numel(owner.shape) is not None
+    )

@@ -1,0 +1,3 @@
+"""Schedules of the learning rate, the same as those of transformers."""
+
+from transformers.optimization import *
