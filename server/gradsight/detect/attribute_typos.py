@@ -6,8 +6,9 @@ from difflib import SequenceMatcher
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
-from gradsight.model.trace import AttributeInvented
-from gradsight.model.values import Opaque
+from gradsight.model.library_objects import Optimizer
+from gradsight.model.trace import AttributeInvented, AttributeSet
+from gradsight.model.values import MISSING, Instance
 
 TYPOS = {
     "require_grad": "requires_grad", "requires_grads": "requires_grad", "require_grads": "requires_grad", "required_grad": "requires_grad",
@@ -22,9 +23,24 @@ class AttributeTypos:
         self.path = path
         self.claims = claims
 
+    def on_attribute_set(self, fact: AttributeSet) -> None:
+        """`module.requires_grad = False`: only parameters have the flag, unless the class of the module defines one."""
+        if fact.name != "requires_grad" or not isinstance(fact.value, bool):
+            return
+        if self.path.frame.receiver is fact.owner:
+            # A flag of its own, that the module reads itself.
+            return
+        if isinstance(fact.owner, Instance) and fact.owner.cls.find("requires_grad")[0] is not MISSING:
+            return
+        site = self.path.site(fact.node)
+        self.claims.add(
+            "attribute-typo", site, [], name="requires_grad", meant="requires_grad_()",
+            target=self.path.text_of_target(site), of_module=True,
+        )  # fmt: skip
+
     def on_attribute_invented(self, fact: AttributeInvented) -> None:
         name, site = fact.name, fact.site
-        if isinstance(fact.owner, Opaque):
+        if isinstance(fact.owner, Optimizer):
             meant = f'param_groups[i]["{name}"]'
             self.claims.add("attribute-typo", site, [], name=name, meant=meant, target="the optimizer")
             return

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradsight.detect.missing_claims import ABSENCES, ClaimKey
+from gradsight.detect.missing_claims import ABSENCES, GRANTED_ONLY, ClaimKey
 from gradsight.detect.path import Path
+from gradsight.detect.wording import code_at
 from gradsight.interp.library_places import steps_for_user
 from gradsight.interp.path_state import Arm
 from gradsight.interp.syntax import remembered
@@ -66,8 +67,8 @@ class Claims:
         if identity in self.reported:
             return
         self.reported.add(identity)
-        if kind in ABSENCES:
-            self.doubts[kind, site.key] = frozenset(self.path.waiting)
+        if kind in ABSENCES - GRANTED_ONLY:
+            self.doubts[kind, names.get("granted_at", site.key)] = frozenset(self.path.waiting)
         if assumption and kind == "saved-overwritten" and self.is_asked_in_place():
             # Whoever sets such a flag answers for backward: it is for inference.
             return
@@ -81,6 +82,7 @@ class Claims:
             nested = max(nested, len(others))
             guards |= others
         alternatives = max(0, len(guards) - nested)
+        names.setdefault("here", code_at(site))
         context = "evidence" if is_evident else path.context
         self.events.append(Event(kind, site, trail, names, assumption, alternatives, context))
 

@@ -39,7 +39,7 @@ class CustomFunctionFaults:
                 self.claims.add(
                     "dirty-not-marked",
                     write.site,
-                    [Step("call", fact.site, "applied here")],
+                    [Step("call", fact.site, "the function is applied here")],
                     target=tensor.label,
                     cls=fact.cls.name,
                 )
@@ -48,12 +48,16 @@ class CustomFunctionFaults:
         backward = fact.backward
         if not isinstance(backward, Function) or isinstance(backward.node, ast.Lambda):
             return
+        call = fact.site.node
+        if isinstance(call, ast.Call) and any(isinstance(argument, ast.Starred) for argument in call.args):
+            # How many arguments these are need not be known.
+            return
         returned = count_returned(backward.node, fact.arguments)
         if returned is not None and returned[0] != fact.arguments and fact.requires is not False:
             self.claims.add(
                 "gradient-count",
                 self.path.place_in(backward, returned[1]),
-                [Step("call", fact.site, f"applied to {fact.arguments} arguments here")],
+                [Step("call", fact.site, f"the function is applied to {fact.arguments} arguments here")],
                 cls=fact.cls.name,
                 returned=returned[0],
                 wanted=fact.arguments,
@@ -72,7 +76,7 @@ class CustomFunctionFaults:
                     self.claims.add(
                         "tensor-on-ctx",
                         place,
-                        [Step("call", fact.site, "applied here")],
+                        [Step("call", fact.site, "the function is applied here")],
                         name=name,
                         cls=fact.cls.name,
                         output=made,

@@ -9,16 +9,17 @@ from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_flow import LINEAR, GradientFlow, nodes_behind
 from gradsight.detect.path import Path
 from gradsight.model.events import Step
+from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Cut, Edge, Node, Tensor, leaves_of
 from gradsight.model.trace import Augmented, Backward, Combined
-from gradsight.model.values import Number, cuts_of
+from gradsight.model.values import Number, Unknown
 
 MEASURES = {"norm", "vector_norm", "matrix_norm", "sum"}
 """What a tensor is divided by to make it of unit size: its gradient depends on the divisor's."""
 SCALING = {"__mul__", "__rmul__", "__truediv__"}
 COPYING = {"copy", "number", "numpy"}
-TERM_KINDS = {"number", "numpy", "detach", "data", "copy", "grad", "no_grad", "inference"}
+TERM_KINDS = {"number", "numpy", "detach", "data", "copy", "grad", "no_grad", "inference", "op"}
 
 
 class CutTerms:
@@ -31,6 +32,8 @@ class CutTerms:
         self.terms: list[tuple[Node, Cut, Site, Tensor]] = []
         self.derivatives: list[tuple[Node, Cut, Site]] = []
         """Sums of a derivative with a graph and one without."""
+        self.scaled: set[Tensor] = set()
+        """Single numbers without a graph, scaled by something that is not known: a weight of the configuration."""
         self.normalised: list[tuple[Node, Cut, Site]] = []
         """Tensors divided by a number that measures themselves, or scaled by what `math` made of a parameter."""
 
@@ -45,7 +48,9 @@ class CutTerms:
         for with_graph, without in ((left, right), (right, left)):
             if not isinstance(with_graph, Tensor) or with_graph.needs_grad() is not True:
                 continue
-            if isinstance(without, Tensor):
+            if isinstance(without, Tensor) and without in self.scaled:
+                pass
+            elif isinstance(without, Tensor):
                 if without.shape != () or (
                     without.needs_grad() is not False and not self.only_hides(without)
                 ):
@@ -82,6 +87,10 @@ class CutTerms:
 
     def factor_applied(self, fact: Combined) -> None:
         name, tensor, other, result = fact.operator, fact.left, fact.right, fact.result
+        if isinstance(other, Unknown) and name in SCALING and isinstance(result, Tensor):
+            constant = isinstance(tensor, Tensor) and tensor.needs_grad() is False
+            if constant and result.shape == ():
+                self.scaled.add(result)
         if type(other) is Number and other.cuts and name in SCALING and isinstance(result, Tensor):
             for cut in sorted(other.cuts, key=order_of):
                 wanted = measures(cut, tensor) if name == "__truediv__" else computes_on_parameter(cut)
@@ -106,8 +115,8 @@ class CutTerms:
         for node, cut, site in self.derivatives:
             if node.walked is ended and self.trains(self.flow.leaves_behind(cut), run):
                 steps = [
-                    Step("read", site, "used beside a derivative that has a graph"),
-                    Step("needed", ended, "this backward takes it for a constant"),
+                    Step("read", site, "used here together with a gradient that has a graph"),
+                    Step("needed", ended, "this `backward()` treats it as a constant"),
                     *self.path.call_steps(cut.site),
                 ]
                 self.claims.add(
@@ -119,7 +128,7 @@ class CutTerms:
             ):
                 steps = [
                     Step("read", site, "used as a factor here"),
-                    Step("needed", ended, "this backward takes it for a constant"),
+                    Step("needed", ended, "this `backward()` treats it as a constant"),
                     *self.path.call_steps(cut.site),
                 ]
                 self.claims.add("term-cut", cut.site, steps, cut=cut.kind, op=cut.op, source=cut.source.label)
@@ -146,7 +155,7 @@ class CutTerms:
             kind = "penalty-without-graph" if cut.kind == "grad" else "term-cut"
             steps = [
                 Step("read", site, "added to the loss here"),
-                Step("needed", run.site, "this backward does not see the term"),
+                Step("needed", run.site, "this `backward()` does not see the term"),
                 *self.path.call_steps(cut.site),
             ]
             self.claims.add(kind, cut.site, steps, cut=cut.kind, op=cut.op, source=cut.source.label)

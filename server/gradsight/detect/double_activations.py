@@ -38,7 +38,7 @@ class DoubleActivations:
             grad_node = source if isinstance(source, Node) else None
         if grad_node is not None and grad_node.op in TAKES_LOGITS[loss]:
             steps = [
-                Step("made", grad_node.site, f"{grad_node.op} is applied here"),
+                Step("made", grad_node.site, f"`{grad_node.op}` is applied here"),
                 *self.path.call_steps(self.path.site(node)),
             ]
             self.claims.add("softmax-before-loss", self.path.site(node), steps, op=grad_node.op, loss=loss)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from gradsight.detect.claims import Claims
 from gradsight.detect.grad_mode_leaks import INFERENCE_NAMES
 from gradsight.detect.path import Path
+from gradsight.detect.wording import code_at, how_called, operator_of
 from gradsight.interp.path_state import assumption_of
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
@@ -54,11 +55,11 @@ class FailedBackwards:
             # A layer wrote what the layer before it in a sequence made: no name was ever given to it.
             name = written = f"the result of {node.op}"
         steps = [
-            Step("saved", node.site, f"{node.op} keeps its {kept} for backward here"),
-            *(Step("written", other.site, f"written again by {other.op} here") for other in writes[1:3] if other.site.key != write.site.key),
+            Step("saved", node.site, saved_here(node, kept)),
+            *(Step("written", other.site, f"`{code_at(other.site) or other.op}` overwrites it again here") for other in writes[1:3] if other.site.key != write.site.key),
         ]  # fmt: skip
         if how != "assumed":
-            steps.append(Step("needed", site, f"this {how} needs the old value"))
+            steps.append(Step("needed", site, f"this `{how_called(how)}` needs the old value"))
         steps += list(self.path.call_steps(write.site))
         self.claims.add(
             "saved-overwritten",
@@ -66,6 +67,7 @@ class FailedBackwards:
             steps,
             premise,
             op=node.op,
+            saver=operator_of(node),
             write=write.op,
             target=name,
             what=kept,
@@ -90,9 +92,9 @@ class FailedBackwards:
         write = writes[0]
         name = saved.label or saved.tensor.label
         kept = "result" if saved.role.startswith("result") else "input"
-        steps = [Step("saved", node.site, f"{node.op} keeps its {kept} for backward here")]
+        steps = [Step("saved", node.site, saved_here(node, kept))]
         if how != "assumed":
-            steps.append(Step("needed", site, f"this {how} uses the changed value"))
+            steps.append(Step("needed", site, f"this `{how_called(how)}` uses the changed value"))
         steps += list(self.path.call_steps(write.site))
         self.claims.add(
             "saved-changed-silently",
@@ -100,6 +102,7 @@ class FailedBackwards:
             steps,
             premise,
             op=node.op,
+            saver=operator_of(node),
             write=write.op,
             target=name,
             written=self.path.text_of_target(write.site),
@@ -111,7 +114,7 @@ class FailedBackwards:
     def on_inference_saved(self, fact: InferenceSaved) -> None:
         tensor, node = fact.tensor, fact.node
         if tensor.inference_site is not None:
-            steps = [Step("saved", node.site, f"{node.op} would have to keep it for backward here")]
+            steps = [Step("saved", node.site, f"`{operator_of(node)}` must save it for `backward()` here")]
             self.claims.add(
                 "backward-without-graph",
                 tensor.inference_site,
@@ -130,13 +133,13 @@ class FailedBackwards:
         if first is None:
             return
         steps = [
-            Step("needed", first, "the first backward frees the graph here"),
-            Step("saved", node.site, f"{node.op} of the shared part is recorded here"),
+            Step("needed", first, "this `backward()` frees the graph"),
+            Step("saved", node.site, f"both backward passes go through `{operator_of(node)}`"),
         ]
         if first.key == site.key and self.path.from_earlier_round(node, site):
             place = self.carry_site(loss, site) or site
             if place.key != site.key:
-                steps.append(Step("needed", site, "this backward goes through it again in the next round"))
+                steps.append(Step("needed", site, "this `backward()` needs it again in the next step"))
             self.claims.add(
                 "state-carried",
                 place,
@@ -159,7 +162,7 @@ class FailedBackwards:
 
     def on_walked(self, fact: Walked) -> None:
         if fact.again is not None:
-            steps = [Step("saved", fact.again.site, "recorded in an earlier round here")]
+            steps = [Step("saved", fact.again.site, "recorded here in an earlier step")]
             self.claims.add("graph-grows", fact.site, steps)
 
     def carry_site(self, loss: Tensor, site: Site) -> Site | None:
@@ -208,11 +211,11 @@ class FailedBackwards:
         self.claims.add(
             "non-scalar-backward",
             fact.site,
-            [Step("made", loss.site, "made here, with more than one element")],
+            [Step("made", loss.site, "computed here, with more than one element")],
             assumption_of(loss.needs_grad()),
             target=self.path.text_of_target(fact.site),
             how=fact.how,
-            shape=str(list(loss.shape)),
+            shape=str(list(loss.shape or ())),
         )
 
     def on_no_graph(self, fact: NoGraph) -> None:
@@ -225,8 +228,8 @@ class FailedBackwards:
             cut = max(certain, key=lambda cut: (cut.tick, cut.serial))
             place = self.place_of_cut(cut, site)
             steps = [
-                Step("made", cut.source.site, "the value with a graph is made here"),
-                Step("needed", site, f"this {how} finds no graph"),
+                Step("made", cut.source.site, "still in the graph here"),
+                Step("needed", site, f"this `{how_called(how)}` finds no graph"),
                 *self.path.call_steps(cut.site),
             ]
             self.claims.add(
@@ -243,7 +246,7 @@ class FailedBackwards:
             self.claims.add(
                 "backward-without-graph",
                 site,
-                [Step("made", loss.site, "made here")],
+                [Step("made", loss.site, "created here, without `requires_grad`")],
                 self.if_untouched(),
                 cut="leaf",
                 op="",
@@ -254,7 +257,7 @@ class FailedBackwards:
             self.claims.add(
                 "backward-without-graph",
                 site,
-                [Step("made", loss.site, "made here, from tensors that need no gradient")],
+                [Step("made", loss.site, "computed here, from tensors that do not require grad")],
                 self.if_untouched(),
                 cut="none",
                 op="",
@@ -293,6 +296,11 @@ class FailedBackwards:
 
     def known_without_graph(self, loss: Tensor) -> bool:
         return loss.requires_grad is False and loss.dtype not in ("?",)
+
+
+def saved_here(node: Node, kept: str) -> str:
+    """What an operator saves: its output, or an input."""
+    return f"`{operator_of(node)}` saves {'its output' if kept == 'result' else 'an input'} here"
 
 
 def leads_to_freed(start: Node, is_passed: Callable[[Node], bool] = lambda node: True) -> bool:

@@ -8,12 +8,12 @@ from typing import Any
 from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_ledger import GradientLedger, GradientRecord
 from gradsight.detect.path import Path
-from gradsight.interp.tensors.training import members_of
 from gradsight.model.events import Step
+from gradsight.model.library_objects import Optimizer, members_of
 from gradsight.model.sites import Site
-from gradsight.model.tensors import Tensor
+from gradsight.model.tensors import Region, Tensor
 from gradsight.model.trace import Stepping
-from gradsight.model.values import Number, Opaque, Unknown
+from gradsight.model.values import Number, Unknown
 from gradsight.ops.traits import having
 
 ADAMS = having("remembers-gradients")
@@ -60,7 +60,7 @@ class FrozenParameters:
         record = self.ledger.records.get(parameter)
         return record is not None and record.pending and record.state in ("filled", "assigned")
 
-    def check_frozen(self, optimizer: Opaque, parameter: Tensor, site: Site) -> None:
+    def check_frozen(self, optimizer: Optimizer, parameter: Tensor, site: Site) -> None:
         """requires_grad is off, and an old gradient is still there."""
         place = parameter.frozen_at
         stale = not self.ledger.was_cleared(parameter, 0, self.path.tick)
@@ -70,11 +70,17 @@ class FrozenParameters:
             self.claims.add(
                 "frozen-still-moves",
                 place,
-                [Step("written", site, "this step still moves it")],
+                [
+                    Step(
+                        "written",
+                        site,
+                        "this step still moves it (momentum, weight decay or an old gradient)",
+                    )
+                ],
                 parameter=parameter.label,
             )
 
-    def check_zeroed(self, optimizer: Opaque, parameter: Tensor, record: Any, site: Site) -> None:
+    def check_zeroed(self, optimizer: Optimizer, parameter: Tensor, record: Any, site: Site) -> None:
         """A gradient that was zeroed by hand still lets weight decay and running averages move the parameter."""
         if not record.pending or set(record.site.guards) - set(site.guards):
             return
@@ -92,7 +98,7 @@ class FrozenParameters:
         """Says nothing about who moves."""
 
     def gradient_written(
-        self, leaf: Tensor, target: Tensor, op: str, site: Site, others: list[Tensor], region: Any
+        self, leaf: Tensor, target: Tensor, op: str, site: Site, others: list[Tensor], region: Region
     ) -> None:
         """The record says what it made of the gradient."""
 
@@ -102,7 +108,11 @@ class FrozenParameters:
                 "frozen-still-moves",
                 place,
                 [
-                    Step("written", site, "this step still moves it"),
+                    Step(
+                        "written",
+                        site,
+                        "this step still moves it (momentum, weight decay or an old gradient)",
+                    ),
                     *self.path.call_steps(place),
                 ],
                 parameter=parameter.label,
@@ -112,12 +122,12 @@ class FrozenParameters:
 
     # -- what an optimizer does with a gradient of zero --------------------------------------------------------------
 
-    def remembers(self, optimizer: Opaque, parameter: Tensor) -> bool:
+    def remembers(self, optimizer: Optimizer, parameter: Tensor) -> bool:
         """Whether earlier gradients go on moving the parameter."""
         name = optimizer.path.rpartition(".")[2]
         return name in ADAMS or self.is_on(self.option_of(optimizer, parameter, "momentum", 0))
 
-    def decays(self, optimizer: Opaque, parameter: Tensor) -> bool:
+    def decays(self, optimizer: Optimizer, parameter: Tensor) -> bool:
         fact = self.path.table.find("optim." + optimizer.path.rpartition(".")[2])
         default = float(fact.option_defaults.get("weight_decay", 0)) if fact is not None else 0
         return self.is_on(self.option_of(optimizer, parameter, "weight_decay", default))
@@ -125,8 +135,8 @@ class FrozenParameters:
     def is_on(self, value: Any) -> bool:
         return isinstance(value, (int, float)) and value != 0 and not isinstance(value, (Number, Unknown))
 
-    def option_of(self, optimizer: Opaque, parameter: Tensor, name: str, default: Any) -> Any:
+    def option_of(self, optimizer: Optimizer, parameter: Tensor, name: str, default: Any) -> Any:
         """An option of the parameter's group, or of the optimizer."""
-        default = optimizer.state["options"].get(name, default)
+        default = optimizer.options.get(name, default)
         own = [group.items for group in self.path.groups_of(optimizer) if parameter in members_of(group)]
         return own[0].get(name, default) if own else default

@@ -45,7 +45,10 @@ class GradModeLeaks:
             return
         if any(call is not place.node and not switches_off(call) for call in calls):
             self.mode_stays_off(
-                place, Step("call", self.path.site(node), "this call leaves before it is switched on again")
+                place,
+                Step(
+                    "call", self.path.site(node), "this call can leave before grad mode is switched on again"
+                ),
             )
         elif INFERENCE_NAMES.search(function.name) and len(list(own_statements(function.node.body))) > 1:
             self.left_off = place
@@ -54,7 +57,7 @@ class GradModeLeaks:
         if self.left_off is not None and self.left_off is self.path.mode_site:
             switches = [action for action in self.path.log if action.verb in ("eval", "train")]
             if not switches or switches[-1].verb == "train":
-                self.mode_stays_off(self.left_off, Step("needed", fact.site, "computed without a graph here"))
+                self.mode_stays_off(self.left_off, Step("needed", fact.site, "computed here without a graph"))
 
     def mode_stays_off(self, place: Site, step: Step) -> None:
         self.claims.add("grad-mode-left-off", place, [step, *self.path.call_steps(place)])

@@ -10,6 +10,7 @@ from gradsight.detect.path import Path
 from gradsight.detect.phases import belongs_to_an_early_phase
 from gradsight.detect.replaced_parameters import ReplacedParameters
 from gradsight.model.events import Step
+from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Cut, Edge, Node, Tensor, leaves_of
 from gradsight.model.trace import (
@@ -46,20 +47,21 @@ class GradientFlow:
         self.starved_since: dict[tuple[Any, Tensor], int] = {}
         self.cut_leaves: dict[Cut, set[Tensor]] = {}
         self.declared: dict[Tensor, Site] = {}
+        self.last_steps: dict[Optimizer, int] = {}
 
     # -- starving parameters -----------------------------------------------------------------------------------------
 
     def on_stepping(self, fact: Stepping) -> None:
         optimizer, site = fact.optimizer, fact.site
-        since = optimizer.state.get("last_step", optimizer.state["created"])
+        since = self.last_steps.get(optimizer, optimizer.created)
         runs = [run for run in self.path.backwards if run.tick > since]
-        if runs and not self.path.gradients_unknown and not optimizer.state.get("escaped"):
+        if runs and not self.path.gradients_unknown and not optimizer.escaped:
             for parameter in self.path.parameters_of(optimizer):
                 if parameter.requires_grad is True and parameter.is_leaf:
                     self.check_starved(parameter, runs, since, site)
 
     def on_stepped(self, fact: Stepped) -> None:
-        fact.optimizer.state["last_step"] = self.path.tick
+        self.last_steps[fact.optimizer] = self.path.tick
 
     def check_starved(self, parameter: Tensor, runs: list[Any], since: int, site: Site) -> None:
         """A parameter is stepped, data of it reached a loss, and no gradient came back."""
@@ -71,7 +73,7 @@ class GradientFlow:
         causes = [cut for run in runs for cut in run.cuts if parameter in self.leaves_behind(cut)]
         if forgotten is not None and causes:
             if not any(forgotten.node in nodes_behind(cut.source.edge()) for cut in causes):
-                steps = [Step("made", forgotten.site, f"nobody calls backward on {forgotten.label}")]
+                steps = [Step("made", forgotten.site, f"`backward()` is never called on `{forgotten.label}`")]
                 self.claims.add("step-without-backward", site, steps, loss=forgotten.label)
                 return
         self.starved.append((parameter, runs, site))
@@ -129,16 +131,16 @@ class GradientFlow:
 
     def report_cut(self, cut: Cut, parameter: Tensor, run: Any) -> None:
         hidden = next((leaf for leaf in run.leaves if cut in leaf.cuts and leaf in self.declared), None)
-        steps = [Step("made", cut.source.site, "the value with a graph is made here")]
+        steps = [Step("made", cut.source.site, "still in the graph here")]
         if hidden is not None:
             steps.append(
                 Step(
                     "made",
                     self.declared[hidden],
-                    "requires_grad is switched on again here, which hides the cut",
+                    "`requires_grad` is set again here, which hides the cut",
                 )
             )
-        steps.append(Step("needed", run.site, "this backward ends at the cut"))
+        steps.append(Step("needed", run.site, "this `backward()` stops at the cut"))
         steps += self.path.call_steps(cut.site)
         self.claims.add(
             "path-cut",
@@ -170,7 +172,7 @@ class GradientFlow:
                     "path-cut",
                     current.site,
                     [
-                        Step("needed", run.site, "this backward brings back zeros only"),
+                        Step("needed", run.site, "this `backward()` gives only zeros"),
                         *self.path.call_steps(current.site),
                     ],
                     cut="zero",
@@ -189,7 +191,7 @@ class GradientFlow:
                 "grad-of-non-leaf",
                 absent.site,
                 [
-                    Step("made", absent.owner.site, "made by an operation here"),
+                    Step("made", absent.owner.site, "computed here, so it is not a leaf"),
                     *self.path.call_steps(absent.site),
                 ],
                 target=absent.owner.label,
@@ -236,14 +238,17 @@ class GradientFlow:
                 "grad-of-non-leaf",
                 absent.site,
                 [
-                    Step("made", absent.owner.site, "made by an operation here"),
-                    Step("needed", site, "used here, while it is None"),
+                    Step("made", absent.owner.site, "computed here, so it is not a leaf"),
+                    Step("needed", site, "used here while it is None"),
                     *self.path.call_steps(absent.site),
                 ],
                 target=absent.owner.label,
                 used=True,
             )
-        elif absent.cause == "never" and self.path.backward_passed_by():
+        elif absent.cause == "never" and (
+            self.path.backward_passed_by() or (self.path.backwards and self.path.context != "script")
+        ):
+            # What a function was given may stand between its loss and a parameter.
             return
         elif absent.cause in ("never", "cleared", "needs-none"):
             if absent.site.key == site.key:
@@ -275,7 +280,7 @@ class GradientFlow:
             self.claims.add(
                 "path-cut",
                 site,
-                [Step("made", value.site, "the value with a graph is made here")],
+                [Step("made", value.site, "still in the graph here")],
                 cut="parameter",
                 op="nn.Parameter",
                 source=value.label,

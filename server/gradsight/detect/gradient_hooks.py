@@ -85,7 +85,9 @@ class GradientHooks:
         if not parameters:
             return
         gradients = set(parameters if how == "backward" else parameters[:1])
-        called = Step("call", site, "registered here" if how == "hook" else "applied here")
+        called = Step(
+            "call", site, "the hook is registered here" if how == "hook" else "the function is applied here"
+        )
         if isinstance(syntax, ast.Lambda):
             if edits and edited_name(syntax.body, gradients):
                 self.claims.add(

@@ -15,7 +15,7 @@ from gradsight.detect.path import Path
 from gradsight.interp.syntax import names_read, statement_around
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
-from gradsight.model.tensors import Tensor, is_mask
+from gradsight.model.tensors import Region, Tensor, is_mask
 from gradsight.model.trace import Backward, Cleared, GaveUp, GradAssigned, Used, Wrote
 from gradsight.model.values import (
     Function,
@@ -56,7 +56,7 @@ class GradientWatcher(Protocol):
         """An operator got a gradient."""
 
     def gradient_written(
-        self, leaf: Tensor, target: Tensor, op: str, site: Site, others: list[Tensor], region: Any
+        self, leaf: Tensor, target: Tensor, op: str, site: Site, others: list[Tensor], region: Region
     ) -> None:
         """A gradient was written by hand."""
 
@@ -150,7 +150,7 @@ class GradientLedger:
             record.state, record.site = effect, site
             record.read = record.read and effect not in ("zeroed", "dropped")
 
-    def effect_of(self, op: str, target: Tensor, site: Site, others: list[Tensor], region: Any) -> str:
+    def effect_of(self, op: str, target: Tensor, site: Site, others: list[Tensor], region: Region) -> str:
         """What a write by hand makes of a gradient; empty where it merely scales or clips it."""
         whole = target.region is None and region is None and target.base is None
         if op == "zero_" or (op in ("fill_", "mul_") and not others and self.writes_zero(site)):
@@ -238,8 +238,8 @@ class GradientLedger:
             "cleared-before-step",
             place,
             [
-                Step("made", filled, "the gradient is computed here"),
-                Step("needed", needed, "there is nothing to apply here"),
+                Step("made", filled, "the gradients are computed here"),
+                Step("needed", needed, "this step has nothing to apply"),
                 *self.path.call_steps(place),
             ],
         )

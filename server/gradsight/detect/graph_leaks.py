@@ -14,9 +14,12 @@ from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Edge, Node, Tensor
 from gradsight.model.trace import Assigned, Augmented, Stored
-from gradsight.model.values import Instance
+from gradsight.model.values import Instance, Seq, tensors_in
 
 SCALES = {"mul", "div", "neg"}
+SUMS = {"add", "sub"}
+MOST_TERMS = 32
+"""How many terms of a loss are told apart."""
 
 
 class GraphLeaks:
@@ -54,6 +57,8 @@ class GraphLeaks:
                 value = value_of_target(self.path, node.targets[0])
                 if adds_graph(value):
                     self.note_total(node, value, value)
+                elif isinstance(value, Seq) and value.items:
+                    self.note_longer_list(value.items[-1], node)
 
     def note_total(self, node: ast.AugAssign | ast.Assign, operand: Tensor, total: Any) -> None:
         known = isinstance(total, Tensor)
@@ -65,9 +70,14 @@ class GraphLeaks:
         """A running total of losses whose backward has already run."""
         losses = self.differentiated()
         counts: dict[ast.AST, int] = {}
+        used = {
+            node
+            for node, _, made, known in self.totals
+            if known and made.walked is not None and made not in losses
+        }
         for node, site, made, known in self.totals:
-            if known and made in losses:
-                # The total is what is differentiated.
+            if known and (made in losses or node in used):
+                # The total, or something made of it, is what is differentiated.
                 continue
             dead = dead_graphs(made, losses)
             if dead:
@@ -89,6 +99,11 @@ class GraphLeaks:
         if tensor.requires_grad is True and tensor.node is not None and site.loops:
             self.stored_graphs.append((tensor, site, self.path.tick))
 
+    def note_longer_list(self, last: Any, node: ast.Assign) -> None:
+        """`losses = losses + [loss]` keeps what `losses.append(loss)` keeps."""
+        for tensor in tensors_in(last, 3):
+            self.on_stored(Stored(tensor, self.path.site(node)))
+
     def conclude_stored(self) -> None:
         """Tensors put into a list after their backward has run: each keeps its dead graph alive."""
         losses = self.differentiated()
@@ -100,7 +115,8 @@ class GraphLeaks:
             after = freed is not None and any(
                 run.site is freed and run.tick < tick for run in self.path.backwards
             )
-            if after or dead_graphs(edge, losses):
+            dead = [loss.node.freed for loss in dead_graphs(edge, losses) if loss.node is not None]
+            if any(is_round_of(site, end) for end in [*dead, *([freed] if after else [])]):
                 rounds.setdefault(site.key, set()).add(site.loops[-1][1])
                 walked[site.key] = walked.get(site.key, 0) + 1
                 if len(rounds[site.key]) == 2 and walked[site.key] == 2 and not self.is_emptied(site):
@@ -111,15 +127,24 @@ class GraphLeaks:
         node = site.node
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             return is_let_go(node.func.value, site)
+        if isinstance(node, ast.AugAssign | ast.Assign):
+            return is_let_go(node.target if isinstance(node, ast.AugAssign) else node.targets[0], site)
         return False
 
     def differentiated(self) -> dict[Edge | None, Tensor]:
-        """The losses whose backward ran, by their nodes; of `(loss / 4).backward()` `loss` is one too."""
-        return {edge: run.loss for run in self.path.backwards for edge in multiples(run.loss.edge())}
+        """The losses whose backward ran, by their nodes; of `(loss / 4 + penalty).backward()` both terms are, too."""
+        return {
+            edge: run.loss for run in self.path.backwards[::-1] for edge in multiples(run.loss.edge())[::-1]
+        }
 
     def kept_alive_by(self, site: Site, loss: Tensor, target: str) -> None:
-        steps = [Step("made", loss.site, "made here"), *self.path.call_steps(site)]
+        steps = [Step("made", loss.site, "computed here, with its graph"), *self.path.call_steps(site)]
         self.claims.add("graph-kept-alive", site, steps, target=target, loss=loss.label)
+
+
+def is_round_of(site: Site, freed: Site | None) -> bool:
+    """Whether the loop that stores is one that goes on to further backwards: its rounds add up."""
+    return freed is not None and any(run is site.loops[-1][0] for run, _ in freed.loops)
 
 
 def adds_graph(value: Any) -> bool:
@@ -133,11 +158,14 @@ def adds_graph(value: Any) -> bool:
 
 
 def multiples(edge: Edge | None) -> list[Edge | None]:
-    """The node of a value, and of what it is a plain multiple of."""
-    found = [edge]
-    while isinstance(edge, Node) and edge.op in SCALES and len(edge.inputs) == 1:
-        edge = edge.inputs[0]
-        found.append(edge)
+    """The node of a value, and of what it is a plain sum or multiple of."""
+    found: list[Edge | None] = []
+    todo = [edge]
+    while todo and len(found) < MOST_TERMS:
+        current = todo.pop(0)
+        found.append(current)
+        if isinstance(current, Node) and current.op in (SUMS if len(current.inputs) > 1 else SCALES | SUMS):
+            todo.extend(current.inputs)
     return found
 
 
@@ -169,8 +197,20 @@ def adds_to_target(node: ast.Assign) -> bool:
         # `totals[name] = totals.get(name, 0.0) + loss`
         kinds = (ast.Subscript, ast.Call)
         wanted.add(f"{ast.unparse(place.value)}.get({ast.unparse(place.slice)}")
+    if isinstance(place, ast.Attribute):
+        # `self.total = getattr(self, "total", 0) + loss`
+        kinds = (*kinds, ast.Call)
+        wanted |= {f"getattr({ast.unparse(place.value)}, {place.attr!r}"}
     reads = (inner for inner in ast.walk(node.value) if isinstance(inner, kinds))
-    adds = any(
-        isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Add) for inner in ast.walk(node.value)
-    )
-    return adds and any(ast.unparse(inner).split(",")[0].rstrip(")") in wanted for inner in reads)
+    return adds_something(node.value) and any(start_of(inner) in wanted for inner in reads)
+
+
+def start_of(node: ast.AST) -> str:
+    """A call up to its default: `totals.get(name`, `getattr(self, 'total'`; anything else as it is."""
+    parts = ast.unparse(node).split(",")
+    is_getattr = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "getattr"
+    return ",".join(parts[: 2 if is_getattr else 1]).rstrip(")")
+
+
+def adds_something(value: ast.expr) -> bool:
+    return any(isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Add) for inner in ast.walk(value))

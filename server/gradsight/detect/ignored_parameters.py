@@ -53,13 +53,13 @@ class IgnoredParameters:
                 Step(
                     "made",
                     self.path.place_in(function, syntax),
-                    f"{chosen[0]} is never used in this function",
+                    f"`{chosen[0]}` is never used in this function",
                 ),
             )
             if instead is None
             else (
                 self.path.place_in(function, instead),
-                Step("call", self.path.site(node), f"{name} differentiates by {chosen[0]} here"),
+                Step("call", self.path.site(node), f"`{name}` differentiates by `{chosen[0]}` here"),
             )
         )
         self.claims.add(

@@ -11,6 +11,7 @@ from gradsight.detect.attribute_typos import AttributeTypos
 from gradsight.detect.claims import Claims
 from gradsight.detect.custom_functions import CustomFunctionFaults
 from gradsight.detect.cut_terms import CutTerms
+from gradsight.detect.dead_terms import DeadTerms
 from gradsight.detect.direct_forwards import DirectForwards
 from gradsight.detect.double_activations import DoubleActivations
 from gradsight.detect.failed_backwards import FailedBackwards
@@ -20,16 +21,20 @@ from gradsight.detect.gradient_flow import GradientFlow
 from gradsight.detect.gradient_hooks import GradientHooks
 from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.graph_leaks import GraphLeaks
+from gradsight.detect.idle_optimizers import IdleOptimizers
 from gradsight.detect.ignored_parameters import IgnoredParameters
 from gradsight.detect.ignored_results import IgnoredResults
 from gradsight.detect.layers_in_forward import LayersInForward
+from gradsight.detect.misplaced_clipping import MisplacedClipping
 from gradsight.detect.misused_leaves import MisusedLeaves
+from gradsight.detect.module_aliases import ModuleAliases
 from gradsight.detect.moving_targets import MovingTargets
 from gradsight.detect.path import Path
 from gradsight.detect.reads_after_write import ReadsAfterWrite
 from gradsight.detect.recorded_writes import RecordedWrites
 from gradsight.detect.refused_writes import RefusedWrites
 from gradsight.detect.registration import Registration
+from gradsight.detect.repeated_steps import RepeatedSteps
 from gradsight.detect.replaced_parameters import ReplacedParameters
 from gradsight.detect.returned_values import ReturnedValues
 from gradsight.detect.scaled_gradients import ScaledGradients
@@ -37,6 +42,7 @@ from gradsight.detect.second_names import SecondNames
 from gradsight.detect.shared_memory import SharedMemory
 from gradsight.detect.snapshot_aliases import SnapshotAliases
 from gradsight.detect.training_protocol import TrainingProtocol
+from gradsight.detect.untrained_parameters import UntrainedParameters
 from gradsight.detect.unused_inputs import UnusedInputs
 from gradsight.interp.path_state import PathEnded, RaisedError, Unwanted
 from gradsight.model.trace import Fact, Handler
@@ -76,9 +82,11 @@ class Detectors:
             GradModeLeaks(path, claims),
             flow,
             CutTerms(path, claims, flow),
+            DeadTerms(path, claims, flow),
             SharedMemory(path, claims),
             SecondNames(path, claims),
             SnapshotAliases(path, claims, reads),
+            ModuleAliases(path, claims),
             GraphLeaks(path, claims),
             MovingTargets(path, claims),
             DoubleActivations(path, claims),
@@ -90,8 +98,12 @@ class Detectors:
             ledger,
             ScaledGradients(path, claims, ledger),
             FrozenParameters(path, claims, ledger),
+            MisplacedClipping(path, claims, ledger),
             GradientHooks(path, claims),
+            UntrainedParameters(path, claims, ledger, replaced),
+            IdleOptimizers(path, claims),
             TrainingProtocol(path, claims, ledger, replaced),
+            RepeatedSteps(path, claims, ledger),
         )
         self.handlers: dict[type[Fact], tuple[Handler, ...]] = {}
 
@@ -133,11 +145,12 @@ class Detectors:
         log.exception("the detector %s failed", name)
         self.listed = tuple(other for other in self.listed if other is not detector)
         self.handlers.clear()
-        self.path.gap(f"internal error in the detector {name}")
+        self.path.gap(f"internal error in the detector {name}", kind="detector")
 
 
 FINISHING = (
-    LayersInForward, GradientFlow, FrozenParameters, TrainingProtocol, GradientHooks, GraphLeaks, Registration, RecordedWrites,
+    LayersInForward, GradientFlow, DeadTerms, MovingTargets, FrozenParameters, MisplacedClipping, TrainingProtocol, GradientHooks, ModuleAliases, GraphLeaks, Registration, UntrainedParameters, IdleOptimizers,
+    RecordedWrites,
 )  # fmt: skip
 """Who looks back first: a step without a backward is not worth a word where something else was found."""
 

@@ -13,14 +13,22 @@ from typing import Any
 from gradsight.interp.path_state import Arm
 from gradsight.model.events import Event
 
-ABSENCES = frozenset({"backward-without-graph", "grad-of-unused", "grad-is-none", "step-without-backward"})
+ABSENCES = frozenset({
+    "backward-without-graph", "grad-of-unused", "grad-is-none", "step-without-backward", "parameters-not-optimized",
+    "optimizer-never-stepped", "gradients-left-by-step", "model-not-copied",
+})  # fmt: skip
+GRANTED_ONLY = frozenset({"parameters-not-optimized", "model-not-copied"})
+"""Absences that no further round of a loop can lift: who holds what is settled before the loop."""
 ClaimKey = tuple[str, Any]
 
 
 def claim_of(event: Event) -> ClaimKey | None:
-    """The kind and place of an event that says that something is missing; a cut that was seen is no absence."""
+    """The kind and place of an event that says that something is missing; a cut that was seen is no absence.
+
+    `granted_at` names the place where another path would have it, if that is not the place of the event.
+    """
     if event.kind in ABSENCES and event.names.get("cut", "none") in ("none", "leaf"):
-        return event.kind, event.place.key  # type: ignore[attr-defined]
+        return event.kind, event.names.get("granted_at", event.place.key)  # type: ignore[attr-defined]
     return None
 
 

@@ -28,24 +28,24 @@ class MisusedLeaves:
 
     def on_grad_read(self, fact: GradRead) -> None:
         if fact.racing is not None and fact.racing.site is not None:
-            steps = [Step("call", fact.racing.site, "the thread that runs backward is started here")]
+            steps = [Step("call", fact.racing.site, "the thread that runs `backward()` is started here")]
             self.claims.add("grad-read-in-race", fact.site, steps, target=fact.tensor.label)
         if fact.tensor.grad is not None:
             self.claims.granted.add(("grad-is-none", fact.site.key))
 
     def on_non_leaf_copied(self, fact: NonLeafCopied) -> None:
-        steps = [Step("made", fact.tensor.site, "the non-leaf is made here")]
+        steps = [Step("made", fact.tensor.site, "computed here, so it is not a leaf")]
         self.claims.add("non-leaf-copied", fact.site, steps, target=fact.tensor.label)
 
     def on_non_leaf_optimized(self, fact: NonLeafOptimized) -> None:
         tensor, made = fact.tensor, fact.tensor.node
         place = made.site if made is not None else tensor.site
-        steps = [Step("needed", fact.site, "the optimizer takes leaves only"), *self.path.call_steps(place)]
+        steps = [Step("needed", fact.site, "this optimizer only takes leaves"), *self.path.call_steps(place)]
         op = made.op if made is not None else ""
         self.claims.add("non-leaf-optimized", place, steps, target=tensor.label, op=op)
 
     def on_numpy_refused(self, fact: NumpyRefused) -> None:
-        steps = [Step("made", fact.tensor.site, "made here, with a graph")]
+        steps = [Step("made", fact.tensor.site, "computed here, with a graph")]
         self.claims.add("numpy-refused", fact.site, steps, cut="numpy", op="numpy", source=fact.tensor.label)
 
     def on_before_init(self, fact: BeforeInit) -> None:
@@ -58,9 +58,9 @@ class MisusedLeaves:
     def on_iterator_exhausted(self, fact: IteratorExhausted) -> None:
         source, node = fact.source, fact.node
         read = node.iter if isinstance(node, (ast.For, ast.AsyncFor)) else node
-        steps = [Step("made", source.site, "made here")] if source.site is not None else []
+        steps = [Step("made", source.site, "the iterator is created here")] if source.site is not None else []
         if source.spent is not None:
-            steps.append(Step("read", source.spent, "gone through to its end here"))
+            steps.append(Step("read", source.spent, "used up here"))
         self.claims.add(
             "iterator-used-up", self.path.site(read), steps, target=name_of_source(read), refused=fact.refused
         )

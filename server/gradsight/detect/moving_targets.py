@@ -12,11 +12,24 @@ from gradsight.detect.path import Path
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Node, Tensor, leaves_of
-from gradsight.model.trace import Applied, Backward, Combined
+from gradsight.model.trace import Applied, Backward, Combined, Stepped
 
-TARGET_NAMES = re.compile(r"target|teacher|bootstrap|bellman|expected|goal", re.IGNORECASE)
+TARGET_NAMES = re.compile(r"target|teacher|bootstrap|bellman|expected|goal|(^|_)returns?$", re.IGNORECASE)
 WEIGHT_NAMES = re.compile(r"adv|td_error|delta|return|reward|baseline", re.IGNORECASE)
 """Names that say: this is meant to be a number for the optimizer, not something to learn."""
+
+
+class MovingTarget:
+    """A target that a backward went into; `stepped` is a step that then moves what computes it."""
+
+    __slots__ = ("backward", "leaves", "site", "stepped", "target")
+
+    def __init__(self, site: Site, target: Tensor, backward: Site, leaves: set[Tensor]) -> None:
+        self.site = site
+        self.target = target
+        self.backward = backward
+        self.leaves = leaves
+        self.stepped: Site | None = None
 
 
 class MovingTargets:
@@ -26,6 +39,7 @@ class MovingTargets:
         self.path = path
         self.claims = claims
         self.meetings: list[tuple[Node, Site, Tensor]] = []
+        self.found: dict[Any, MovingTarget] = {}
 
     def on_applied(self, fact: Applied) -> None:
         if fact.name in COMPARING:
@@ -69,18 +83,58 @@ class MovingTargets:
             return
         reached = nodes_behind(run.loss.edge())
         for node, site, target in self.meetings:
-            if node in reached:
-                steps = [
-                    Step("made", target.site, "computed here, by what the loss trains"),
-                    Step("needed", run.site, "this backward goes into it as well"),
-                    *self.path.call_steps(site),
-                ]
-                self.claims.add("target-not-constant", site, steps, target=target.label)
+            if node in reached and site.key not in self.found:
+                behind = leaves_of([target.node]) if target.node is not None else set()
+                self.found[site.key] = MovingTarget(site, target, run.site, behind)
         self.meetings.clear()
+
+    def on_stepped(self, fact: Stepped) -> None:
+        moved = set(self.path.parameters_of(fact.optimizer)) if self.found else set()
+        for found in self.found.values():
+            if found.stepped is None and moved & found.leaves:
+                found.stepped = fact.site
+
+    def finish(self) -> None:
+        for found in self.found.values():
+            steps = [
+                Step("made", found.target.site, "computed here, by the network that is trained on it"),
+                Step("needed", found.backward, "this `backward()` also flows into it"),
+                *self.path.call_steps(found.site),
+            ]
+            self.claims.add(
+                "target-not-constant",
+                found.site,
+                steps,
+                target=found.target.label,
+                is_trained=found.stepped is not None,
+            )
 
 
 def is_log_probability(value: Any) -> bool:
-    return isinstance(value, Tensor) and (
-        (value.node is not None and value.node.op == "log_prob")
-        or re.search(r"log_?p", value.label) is not None
-    )
+    """A value that is named so, or was computed by a logarithm and picked, summed or reshaped since."""
+    if not isinstance(value, Tensor):
+        return False
+    if re.search(r"log_?p", value.label) is not None:
+        return True
+    edge: Any = value.node
+    for _ in range(6):
+        if not isinstance(edge, Node) or edge.op in LOGARITHMS:
+            break
+        edge = edge.inputs[0] if edge.op in PASSING and edge.inputs else None
+    return isinstance(edge, Node) and edge.op in LOGARITHMS
+
+
+LOGARITHMS = {"log", "log_prob", "log_softmax"}
+PASSING = {
+    "neg",
+    "gather",
+    "reshape",
+    "view",
+    "squeeze",
+    "unsqueeze",
+    "sum",
+    "flatten",
+    "index",
+    "select",
+    "getitem",
+}

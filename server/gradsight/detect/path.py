@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from gradsight.model.events import Step
+from gradsight.model.library_objects import Optimizer
+from gradsight.model.report import GapKind
 from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import Node, Tensor
 from gradsight.model.trace import Fact
-from gradsight.model.values import Mapping, Opaque, Unknown
+from gradsight.model.values import Mapping, Unknown
 from gradsight.ops.table import Table
 
 
@@ -37,7 +39,7 @@ class Path(Protocol):
     decisions: list[Any]
     log: list[Any]
     backwards: list[Any]
-    optimizers: list[Opaque]
+    optimizers: list[Optimizer]
     modules_made: list[Any]
     named_methods: list[tuple[str, Site]]
     kept_alive: list[Any]
@@ -50,7 +52,7 @@ class Path(Protocol):
 
     def tell(self, fact: Fact) -> None: ...
 
-    def gap(self, reason: str, node: ast.AST | None = None) -> Unknown: ...
+    def gap(self, reason: str, node: ast.AST | None = None, kind: GapKind = "unknown") -> Unknown: ...
 
     def site(self, node: ast.AST | None = None) -> Site: ...
 
@@ -62,13 +64,13 @@ class Path(Protocol):
 
     def outermost(self, inner: Site, outer: Site) -> Site: ...
 
-    def parameters_of(self, optimizer: Opaque) -> list[Tensor]: ...
+    def parameters_of(self, optimizer: Optimizer) -> list[Tensor]: ...
 
-    def ever_held_by(self, optimizer: Opaque) -> set[Tensor]: ...
+    def ever_held_by(self, optimizer: Optimizer) -> set[Tensor]: ...
 
-    def groups_of(self, optimizer: Opaque) -> list[Mapping]: ...
+    def groups_of(self, optimizer: Optimizer) -> list[Mapping]: ...
 
-    def knows_all_parameters(self, optimizer: Opaque) -> bool: ...
+    def knows_all_parameters(self, optimizer: Optimizer) -> bool: ...
 
     def tensors_of(self, module: Any, kind: str) -> Iterable[tuple[str, Tensor]]: ...
 

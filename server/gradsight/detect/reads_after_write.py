@@ -8,6 +8,7 @@ from typing import Any
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
+from gradsight.detect.wording import quoted_write
 from gradsight.interp.syntax import mentions_attribute, statement_around
 from gradsight.interp.tensors.regions import overlaps, surely_overlap
 from gradsight.model.events import Step
@@ -116,13 +117,13 @@ class ReadsAfterWrite:
             if writes and tensor.grad_of is not None:
                 write = writes[0]
                 verb = (
-                    "backward adds into it here"
+                    "`backward()` adds to it here"
                     if write.mode == "accumulate"
-                    else f"{write.op} overwrites it here"
+                    else f"{quoted_write(write)} overwrites it here"
                 )
                 steps = [
                     Step("written", write.site, verb),
-                    Step("read", site, "the kept gradient is read here"),
+                    Step("read", site, "read here, with the new value"),
                 ]
                 self.claims.add(
                     "grad-alias-overwritten",
@@ -144,8 +145,8 @@ class ReadsAfterWrite:
             if statement is not None and mentions_attribute(statement, "grad"):
                 # A kept gradient beside a fresh one: the two are taken for before and after.
                 steps = [
-                    Step("written", clips[0].site, f"{clips[0].op} changes it here"),
-                    Step("read", self.path.site(node), "held against the gradient itself here"),
+                    Step("written", clips[0].site, f"`{clips[0].op}` changes it here"),
+                    Step("read", self.path.site(node), "compared with the gradient itself here"),
                 ]
                 self.claims.add(
                     "grad-alias-overwritten",
@@ -179,7 +180,7 @@ class ReadsAfterWrite:
         other = (
             Step("made", tensor.site, f"{KIND_WORDS[kind]} shares memory with its source")
             if by_hand
-            else Step("written", write.site, f"{write.op} writes the source here")
+            else Step("written", write.site, f"{quoted_write(write)} changes the source here")
         )
         steps = [other, Step("read", site, "read here, with the new value"), *self.path.call_steps(place)]
         self.claims.add(
@@ -288,11 +289,7 @@ class ReadsAfterWrite:
     def entries_are_one(self, tensor: Tensor, write: Any, stored: Site, node: ast.AST) -> None:
         # What a generator yields again and again is to be copied in the generator.
         function = write.site.frame.function
-        if (
-            function is not None
-            and (function.attributes or {}).get("yields")
-            and function is not stored.frame.function
-        ):
+        if function is not None and function.yields and function is not stored.frame.function:
             stored = write.site
         by_hand = write.mode != "optimizer" and write.op not in ("load_state_dict", "optimizer step")
         collected = is_collected(stored.node)
@@ -301,11 +298,11 @@ class ReadsAfterWrite:
         other = (
             Step("made", stored, "the same tensor is stored here each time")
             if here
-            else Step("written", write.site, f"{write.op} changes it here")
+            else Step("written", write.site, f"{quoted_write(write)} changes it here")
         )
         steps = [
             other,
-            Step("read", self.path.site(node), "all entries are read here and hold the last value"),
+            Step("read", self.path.site(node), "all entries hold the last value here"),
         ]
         self.claims.add(
             "alias-read-after-write",

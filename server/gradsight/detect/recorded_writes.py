@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
+from gradsight.interp.syntax import statement_around
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
-from gradsight.model.tensors import Maybe, Node, Tensor, Write
-from gradsight.model.trace import Walked, Wrote
+from gradsight.model.tensors import Maybe, Node, Storage, Tensor, Write
+from gradsight.model.trace import ContainerMade, InputShown, Walked, Wrote
+from gradsight.model.values import tensors_in
 
 REPLACING = {
     "round_",
@@ -31,13 +35,30 @@ class RecordedWrites:
     def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
         self.claims = claims
-        self.recorded: list[tuple[Site, str]] = []
+        self.recorded: list[tuple[Site, str, Write]] = []
         self.unrecorded: list[tuple[Tensor, Write]] = []
         """Tensors of the graph that were written behind autograd's back."""
+        self.held: set[Storage] = set()
+        """Memory of tensors in a display that was given a name."""
 
     def finish(self) -> None:
-        for site, op in self.recorded:
+        for site, op, _ in self.recorded:
             self.claims.add("inplace-recorded", site, [], op=op, target=self.path.text_of_target(site))
+
+    def on_input_shown(self, fact: InputShown) -> None:
+        """A hook that is called after the module holds an input that the module has overwritten."""
+        shown = None if fact.tensors is None else {tensor.storage for tensor in fact.tensors}
+        self.recorded = [
+            entry
+            for entry in self.recorded
+            if entry[2].tick < fact.started or not (shown is None or entry[2].writer.storage in shown)
+        ]
+
+    def on_container_made(self, fact: ContainerMade) -> None:
+        if fact.how in ("display", "dict") and is_given_a_name(
+            fact.node, statement_around(fact.node, self.path.frame)
+        ):
+            self.held.update(tensor.storage for tensor in tensors_in(fact.container))
 
     def on_walked(self, fact: Walked) -> None:
         if self.unrecorded:
@@ -57,9 +78,9 @@ class RecordedWrites:
                         Step(
                             "made",
                             target.node.site if target.node is not None else target.site,
-                            "recorded here",
+                            "recorded in the graph here",
                         ),
-                        Step("needed", site, "this backward uses the gradient of the old value"),
+                        Step("needed", site, "this `backward()` uses the gradient of the old value"),
                         *self.path.call_steps(write.site),
                     ]
                     self.claims.add(
@@ -76,7 +97,7 @@ class RecordedWrites:
             self.note_rescaled(target, write)
         if write.mode != "graph" and not (write.mode == "no_grad" and not self.path.grad_mode):
             return
-        if write.mode == "no_grad" and op not in REPLACING:
+        if write.mode == "no_grad" and op not in REPLACING and write.change not in ("none", "shifted"):
             source = target.source if target.snapshot == "data" else target
             if source is target and source.node is None and source.view_made_without_grad:
                 source = source.root()
@@ -85,15 +106,51 @@ class RecordedWrites:
                     self.unrecorded.append((source, write))
         if write.mode == "graph" and target.node is not None and target.requires_grad is True:
             kept = write.counter.kept
-            if kept is None or kept >= write.version:
-                self.recorded.append((site, op))
+            if (kept is None or kept >= write.version) and not self.is_held(target, write):
+                self.recorded.append((site, op, write))
 
     def note_rescaled(self, target: Tensor, write: Write) -> None:
         """A value that is taken to carry a graph was rescaled behind autograd's back."""
         by_data = target.snapshot == "data" and self.path.grad_mode
         source = target.source if target.snapshot == "data" else target
-        if write.mode != "no_grad" or source is None or source.node is None:
+        if write.mode != "no_grad" or source is None or source.node is None or is_argument(source.node):
             return
         flag = source.requires_grad
         if (flag is True and by_data) or (isinstance(flag, Maybe) and not flag.weak):
             self.unrecorded.append((source, write))
+
+    def is_held(self, target: Tensor, write: Write) -> bool:
+        """Whether an attribute or a container has held the memory since before the write: whoever reads it there sees the change."""
+        root = target.root()
+        return (
+            target.kept_at is not None
+            or root.kept_at is not None
+            or target.storage in self.held
+            or any(
+                epoch < write.epoch and not isinstance(site.node, ast.List)
+                for _, epoch, site in target.storage.stores or ()
+            )
+        )
+
+
+def is_given_a_name(display: ast.AST, statement: ast.AST | None) -> bool:
+    """Whether a statement assigns a display, or one that it is part of, to a single target."""
+    if not isinstance(statement, ast.Assign) or isinstance(statement.targets[0], ast.Tuple):
+        return False
+    todo: list[ast.AST | None] = [statement.value]
+    while todo:
+        part = todo.pop()
+        if part is display:
+            return True
+        if isinstance(part, (ast.List, ast.Tuple, ast.Set)):
+            todo.extend(part.elts)
+        elif isinstance(part, ast.Dict):
+            todo.extend(part.values)
+    return False
+
+
+def is_argument(node: Node) -> bool:
+    """Whether a value is an argument itself, written or not: whoever gave it wants it written, as `init.normal_` does."""
+    while node.op.endswith("_") and node.inputs and isinstance(node.inputs[0], Node):
+        node = node.inputs[0]
+    return node.op == "argument"

@@ -23,7 +23,7 @@ class RefusedWrites:
         view, write = fact.view, fact.write
         steps = [
             Step("made", view.site, views_made_by(view)),
-            Step("written", write.site, "the memory behind them is written here"),
+            Step("written", write.site, "the tensor behind them is written here"),
         ]
         self.claims.add(
             "shared-view-written",
@@ -58,7 +58,7 @@ class RefusedWrites:
                 view=is_view,
             )
             return
-        steps = [Step("made", leaf.site, "the leaf that requires grad is made here")]
+        steps = [Step("made", leaf.site, "the leaf is created here")]
         steps += self.path.call_steps(fact.site)
         self.claims.add(
             "leaf-written",
@@ -72,7 +72,7 @@ class RefusedWrites:
 
     def inference_tensor_written(self, fact: WriteRefused) -> None:
         made, text = fact.tensor.inference_site, self.path.text_of_target(fact.site)
-        steps = [Step("made", made, "inference mode is on here")] if made is not None else []
+        steps = [Step("made", made, "created here in inference mode")] if made is not None else []
         self.claims.add(
             "backward-without-graph", fact.site, steps, cut="inference", op=fact.op, loss=text, source=text
         )
@@ -86,10 +86,10 @@ class RefusedWrites:
             if view.startswith("register_"):
                 text = target.label or "the result"
         elif fact.reason == "operands":
-            told = "the overlapping value is made here"
+            told = "the overlapping tensor is made here"
         elif fact.reason == "overlap":
             view = target.overlapping
-            told = f"{view} makes several elements share one memory location here"
+            told = f"`{view}` makes several elements share memory here"
         self.claims.add(
             "shared-view-written",
             fact.site,

@@ -21,6 +21,9 @@ from gradsight.model.values import (
     Seq,
 )
 
+CONVERTING = {"to", "_to_copy", "double", "half", "float", "bfloat16", "type", "cuda", "cpu"}
+"""What makes another tensor of a parameter where the type or the device is another one."""
+
 
 class Registration:
     """Modules and parameters that a module does not know of."""
@@ -57,7 +60,10 @@ class Registration:
                 continue
             found = self.hidden_in(value, registered, module)
             if found is None or (
-                found is value and not self.is_computed_with(found) and is_only_handed_on(module, name)
+                found is value
+                and isinstance(found, Tensor)
+                and not self.is_computed_with(found)
+                and is_only_handed_on(module, name)
             ):
                 continue
             place = self.attribute_sites.get((id(module), name))
@@ -77,12 +83,14 @@ class Registration:
                 name=name,
                 container=container_word(value),
                 what=word_for(found, value),
+                mixed=is_mixed(found, value),
             )
 
     def hidden_in(self, value: Any, registered: set[int], owner: Instance) -> Any:
         """A module or parameter made by the owner itself, inside a plain container."""
         if isinstance(value, Tensor):
-            return value if not value.is_parameter and self.is_own_leaf(value, owner) else None
+            hides = self.is_own_leaf(value, owner) or self.is_converted_parameter(value, owner)
+            return value if not value.is_parameter and hides else None
         if isinstance(value, Instance) and value.module is None:
             return self.trained_inside(value, registered, owner)
         items: list[Any] = []
@@ -109,6 +117,19 @@ class Registration:
                 if found is not None and not isinstance(found, Tensor):
                     return found
         return None
+
+    def is_converted_parameter(self, tensor: Tensor, owner: Instance) -> bool:
+        """`self.scale = nn.Parameter(t).to(dtype)`: the result is computed from a parameter, and is none itself."""
+        node = tensor.node
+        if node is None or node.op not in CONVERTING or len(node.inputs) != 1:
+            return False
+        source = node.inputs[0]
+        return (
+            isinstance(source, Tensor)
+            and source.is_parameter
+            and source not in self.replaced.made_at
+            and self.made_by(source.site, owner, "__init__")
+        )
 
     def is_own_leaf(self, tensor: Tensor, owner: Instance) -> bool:
         """A leaf to be learned, made by a method of the owner and not as part of a layer."""
@@ -157,6 +178,16 @@ def word_for(found: Any, container: Any) -> str:
     listed = items.values() if isinstance(items, dict) else items
     is_inside = any(isinstance(item, Instance) and item.module is None for item in listed)
     return "object" if is_inside else "module"
+
+
+def is_mixed(found: Any, container: Any) -> bool:
+    """Whether a container holds, or may hold, something else than what is hidden in it: lists, strings, None."""
+    if not isinstance(container, (Seq, Mapping)):
+        return False
+    items = container.items if isinstance(container, Seq) else [*container.items.values(), *container.rest]
+    if isinstance(found, Tensor):
+        return any(not isinstance(item, Tensor) for item in items)
+    return any(not isinstance(item, (Layer, Instance)) or item.module is None for item in items)
 
 
 def container_word(value: Any) -> str:

@@ -9,10 +9,11 @@ from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.interp.syntax import statement_around
 from gradsight.model.events import Step
+from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import AttributeSet, ChildrenChanged, ChildrenChanging, Copied, LayerMade, Stepping
-from gradsight.model.values import MISSING, Instance, Layer, Opaque, tensors_in
+from gradsight.model.values import MISSING, Instance, Layer, tensors_in
 
 
 class ReplacedParameters:
@@ -21,7 +22,7 @@ class ReplacedParameters:
     def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
         self.claims = claims
-        self.replacements: list[tuple[Opaque, Site, list[Tensor], str, bool]] = []
+        self.replacements: list[tuple[Optimizer, Site, list[Tensor], str, bool]] = []
         self.retired: set[Tensor] = set()
         """Parameters that gave their place in a module to others."""
         self.made_at: dict[Tensor, tuple[int, Site]] = {}
@@ -97,13 +98,15 @@ class ReplacedParameters:
                     continue
                 self.parameters_not_held(optimizer, place, site, name, lazy)
 
-    def parameters_not_held(self, optimizer: Opaque, place: Site, step: Site, name: str, lazy: bool) -> None:
+    def parameters_not_held(
+        self, optimizer: Optimizer, place: Site, step: Site, name: str, lazy: bool
+    ) -> None:
         self.claims.add(
             "parameters-replaced",
             place,
             [
-                Step("made", optimizer.site or place, "the optimizer took the parameters that were there"),
-                Step("needed", step, "this step does not move the new ones"),
+                Step("made", optimizer.site or place, "the optimizer takes the parameters that exist here"),
+                Step("needed", step, "this step does not train the new ones"),
                 *self.path.call_steps(place),
             ],
             name=name,
@@ -121,7 +124,7 @@ class ReplacedParameters:
         for tensor in self.parameters_in(fact.result):
             self.made_at[tensor] = (self.path.tick, self.path.site(fact.node))
 
-    def trained_instead(self, optimizer: Opaque) -> Site | None:
+    def trained_instead(self, optimizer: Optimizer) -> Site | None:
         """Where the parameters were made that the backwards reach, if all of them came after the optimizer."""
         places: list[tuple[int, Site]] = []
         held = {tensor for other in self.path.optimizers for tensor in self.path.ever_held_by(other)}
@@ -130,13 +133,26 @@ class ReplacedParameters:
                 if not leaf.is_parameter:
                     continue
                 tick, place = self.made_at.get(leaf, (-1, None))
-                if leaf in held or place is None or tick < optimizer.state["created"]:
+                if leaf in held or place is None or tick < optimizer.created:
                     return None
                 places.append((tick, place))
-        return min(places, key=lambda made: (made[0], made[1].line))[1] if places else None
+        if not places:
+            return None
+        return where_it_is_kept(min(places, key=lambda made: (made[0], made[1].line))[1])
 
     def name_bound_at(self, site: Site) -> str:
         """The name that the statement around a place binds."""
         statement = statement_around(site.node, site.frame)
         target = statement.targets[0] if isinstance(statement, ast.Assign) else None
         return ast.unparse(target) if target is not None else "the model"
+
+
+def where_it_is_kept(place: Site) -> Site:
+    """Out of the constructor that a layer is made in, and of functions that return what they make."""
+    while place.frame.call_site is not None:
+        function = place.frame.function
+        makes = function is not None and function.name == "__init__"
+        if not makes and not isinstance(statement_around(place.node, place.frame), ast.Return):
+            break
+        place = place.frame.call_site
+    return place

@@ -19,9 +19,11 @@ from gradsight.model.values import Unknown, tensors_in
 
 ASSUMED = "backward is called on the result"
 HARDLY_MEANT = {"copy", "numpy", "number"}
+SIZES = {"tolist", "int"}
+"""What sizes and places are made of; a value is taken out as one number."""
 OTHER_ENDS = re.compile(
     r"predict|generat|infer|sampl|eval|visual|plot|export|log|metric|decode|save|load|summary|post_?process|quant|round|sort"
-    r"|assign|match|index|stat|mask|init|reset|get_|calib|prune|resize|interpolat"
+    r"|assign|match|index|stat|mask|init|reset|get_|calib|prune|resize|interpolat|compress|beam|search|array|nms"
 )
 """Names of functions that lead out of training, or that compute what no gradient is wanted for."""
 
@@ -50,14 +52,14 @@ class ReturnedValues:
         reached = ends_behind([edge for tensor in returned if (edge := tensor.edge()) is not None])
         for cut in sorted(cuts, key=lambda cut: (cut.tick, cut.serial)):
             lost = ends_behind(list(cut.edges)) - reached
-            if not lost or is_bare_argument(cut):
+            if not lost or is_bare_argument(cut) or is_own_value(cut) or cut.op in SIZES:
                 continue
             parameter = next((end for end in lost if isinstance(end, Tensor)), None)
             self.claims.add(
                 "path-cut",
                 cut.site,
                 [
-                    Step("made", cut.source.site, "the value with a graph is made here"),
+                    Step("made", cut.source.site, "still in the graph here"),
                     *self.path.call_steps(cut.site),
                 ],
                 ASSUMED,
@@ -80,7 +82,7 @@ class ReturnedValues:
                     self.claims.add(
                         "graph-written-without-grad",
                         write.site,
-                        [Step("made", made, "recorded here"), *self.path.call_steps(write.site)],
+                        [Step("made", made, "recorded in the graph here"), *self.path.call_steps(write.site)],
                         ASSUMED,
                         op=write.op,
                         target=self.path.text_of_target(write.site),
@@ -108,3 +110,8 @@ def ends_behind(edges: list[Edge]) -> set[Edge]:
 def is_bare_argument(cut: Cut) -> bool:
     """`torch.tensor(sizes)` of an argument rather shows that the argument is no tensor."""
     return cut.source.node is not None and cut.source.node.op == "argument"
+
+
+def is_own_value(cut: Cut) -> bool:
+    """Whether the value of a parameter itself was taken: to copy weights, not to compute with them."""
+    return bool(cut.edges) and all(isinstance(edge, Tensor) and edge.is_parameter for edge in cut.edges)

@@ -11,10 +11,10 @@ from gradsight.detect.gradient_ledger import GradientLedger, GradientRecord
 from gradsight.detect.path import Path
 from gradsight.interp.syntax import called_attribute
 from gradsight.model.events import Step
+from gradsight.model.library_objects import GradientScaler, Optimizer
 from gradsight.model.sites import Site
-from gradsight.model.tensors import Node, Tensor
+from gradsight.model.tensors import Node, Region, Tensor
 from gradsight.model.trace import Backward, Scaled, ScalerStepping, Stepping
-from gradsight.model.values import Opaque
 
 INDIFFERENT = {
     "isfinite",
@@ -40,9 +40,9 @@ class ScaledGradients:
         self.claims = claims
         self.ledger = ledger
         ledger.watchers.append(self)
-        self.scaled_nodes: dict[Node, Opaque] = {}
+        self.scaled_nodes: dict[Node, GradientScaler] = {}
         """What scalers made, and which."""
-        self.stepping: Opaque | None = None
+        self.stepping: Optimizer | None = None
         """The optimizer that a scaler lets step."""
         self.not_updated: dict[tuple[int, int], Site] = {}
         """Steps of scalers, with the optimizer, that no update has followed yet."""
@@ -63,25 +63,29 @@ class ScaledGradients:
     def on_scaler_stepping(self, fact: ScalerStepping) -> None:
         self.stepping = fact.optimizer
         scaler, pair = fact.scaler, (id(fact.scaler), id(fact.optimizer))
-        enabled = self.path.truth(scaler.state["enabled"])
-        if enabled is False or scaler.state.get("escaped"):
+        enabled = self.path.truth(scaler.enabled)
+        if enabled is False or scaler.escaped:
             return
         before = self.not_updated.get(pair)
         if before is not None:
             assumption = "" if enabled else "the gradient scaler is enabled"
-            steps = [Step("call", before, "stepped here before")] if before.key != fact.site.key else []
+            steps = (
+                [Step("call", before, "the earlier `scaler.step` is here")]
+                if before.key != fact.site.key
+                else []
+            )
             self.claims.add("scaler-misused", fact.site, steps, assumption, how="update")
         self.not_updated[pair] = fact.site
 
     def on_stepping(self, fact: Stepping) -> None:
-        if fact.optimizer is self.stepping or fact.optimizer.state.get("escaped"):
+        if fact.optimizer is self.stepping or fact.optimizer.escaped:
             return
         for parameter in self.path.parameters_of(fact.optimizer):
             record = self.ledger.records.get(parameter)
             if record is None or record.scaled_at is None or not self.may_scale(record.scaler):
                 continue
-            if not record.scaler.state.get("escaped") and not self.path.gradients_unknown:
-                steps = [Step("made", record.scaled_at, "the scaled gradient is computed here")]
+            if not record.scaler.escaped and not self.path.gradients_unknown:
+                steps = [Step("made", record.scaled_at, "the scaled gradients are computed here")]
                 self.claims.add("scaler-misused", fact.site, steps, how="step")
             return
 
@@ -94,17 +98,17 @@ class ScaledGradients:
                 record.scaler, record.scaled_at = scaler, fact.run.site
 
     def unscaled(self, optimizer: Any) -> None:
-        known = isinstance(optimizer, Opaque) and optimizer.kind == "optimizer"
+        known = isinstance(optimizer, Optimizer)
         for leaf in self.path.parameters_of(optimizer) if known else list(self.ledger.records):
             record = self.ledger.records.get(leaf)
             if record is not None:
                 record.scaled_at = None
 
-    def may_scale(self, scaler: Opaque) -> bool:
+    def may_scale(self, scaler: GradientScaler) -> bool:
         """A scaler that is not enabled does nothing; where that hangs on a flag, the path may have decided it since."""
-        return self.path.truth(scaler.state["enabled"]) is not False
+        return self.path.truth(scaler.enabled) is not False
 
-    def scaler_of(self, loss: Tensor) -> Opaque | None:
+    def scaler_of(self, loss: Tensor) -> GradientScaler | None:
         """Who scaled the loss, which may have been divided or summed since."""
         node = loss.node
         todo = [node] if node is not None and self.scaled_nodes else []
@@ -129,7 +133,7 @@ class ScaledGradients:
         self.scaled_gradient(record, self.path.site(node))
 
     def gradient_written(
-        self, leaf: Tensor, target: Tensor, op: str, site: Site, others: list[Tensor], region: Any
+        self, leaf: Tensor, target: Tensor, op: str, site: Site, others: list[Tensor], region: Region
     ) -> None:
         record = self.ledger.record_of(leaf)
         if record.scaled_at is None or op in REPLACING:
@@ -153,5 +157,5 @@ class ScaledGradients:
 
     def scaled_gradient(self, record: GradientRecord, site: Site) -> None:
         if record.scaled_at is not None and self.may_scale(record.scaler):
-            steps = [Step("made", record.scaled_at, "the scaled gradient is computed here")]
+            steps = [Step("made", record.scaled_at, "the scaled gradients are computed here")]
             self.claims.add("scaled-gradients-used", site, [*steps, *self.path.call_steps(site)])

@@ -9,6 +9,7 @@ from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.interp.syntax import names_read, statement_around, written_name
 from gradsight.model.events import Step
+from gradsight.model.rule import quoted
 from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import Assigned, CallReturned, NameRead, Wrote
@@ -144,7 +145,9 @@ class SecondNames:
         frame = self.path.frame
         if frame.watched is None:
             return
-        stale: StaleName = frame.watched[name]
+        stale = frame.watched[name]
+        if not isinstance(stale, StaleName):
+            return
         write = stale.write
         value = frame.namespace.get(name)
         if not isinstance(value, Tensor) or value.storage is not write.writer.storage:
@@ -161,12 +164,12 @@ class SecondNames:
                 return
         del frame.watched[name]
         inside = write.site.frame is not frame
-        told = f"{stale.written} and {name} become one tensor here"
+        told = f"{quoted(stale.written)} and {quoted(name)} become one tensor here"
         if inside:
-            told = f"the result is kept as {stale.written} here"
+            told = f"the result is stored in {quoted(stale.written)} here"
         steps = [
             Step("call" if inside else "made", stale.site, told),
-            Step("read", self.path.site(node), f"{name} is read here, changed"),
+            Step("read", self.path.site(node), f"{quoted(name)} is read here, with the new value"),
         ]
         self.claims.add(
             "alias-read-after-write",

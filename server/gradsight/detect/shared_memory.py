@@ -57,8 +57,8 @@ class SharedMemory:
         """A model is used again after its own weights were overwritten by what was computed in its state dict."""
         write = self.averaged.pop(tensor.storage)
         steps = [
-            Step("made", write.writer.site, "state_dict() gives the model's own memory"),
-            Step("read", self.path.site(node), "the model is used here, changed"),
+            Step("made", write.writer.site, "`state_dict()` returns the model's own memory"),
+            Step("read", self.path.site(node), "the model is used here, with the new value"),
             *self.path.call_steps(write.site),
         ]
         self.claims.add(
@@ -91,7 +91,7 @@ class SharedMemory:
         del self.shared_data[target.storage]
         owner, place = shared
         steps = [
-            Step("written", site, f"{op} changes both parameters here"),
+            Step("written", site, f"`{op}` changes both parameters here"),
             *self.path.call_steps(place),
         ]
         self.claims.add(
@@ -118,7 +118,7 @@ class SharedMemory:
                     Step(
                         "made",
                         alias.site,
-                        f"{alias.snapshot} shares memory with {tensor.label or 'its source'}",
+                        f"`{alias.snapshot}` shares memory with {f'`{tensor.label}`' if tensor.label else 'its source'}",
                     ),
                     Step("read", self.path.site(node), "the source is read here, with the new value"),
                     *self.path.call_steps(write.site),

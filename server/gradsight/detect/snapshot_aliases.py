@@ -15,6 +15,7 @@ from gradsight.detect.naming import value_of_target
 from gradsight.detect.path import Path
 from gradsight.detect.reads_after_write import ReadsAfterWrite
 from gradsight.detect.second_names import BY_HAND, StaleName
+from gradsight.detect.wording import quoted_write
 from gradsight.interp.tensors.regions import overlaps
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
@@ -164,8 +165,8 @@ class SnapshotAliases:
             writer = next((reader for tick, reader in reversed(reads) if tick <= write.tick), owner)
             if writer is not owner and self.path.text_of_target(write.site) == f"self.{name}":
                 steps = [
-                    Step("made", tensor.site, f"one tensor for all instances of {owner.cls.name}"),
-                    Step("read", self.path.site(node), "read here by another instance"),
+                    Step("made", tensor.site, f"all instances of `{owner.cls.name}` share this tensor"),
+                    Step("read", self.path.site(node), "another instance reads it here"),
                 ]
                 self.claims.add(
                     "alias-read-after-write",
@@ -218,13 +219,17 @@ class SnapshotAliases:
     ) -> None:
         by_hand = write.mode in BY_HAND and write.op != "load_state_dict"
         place, other = (
-            (write.site, Step("made", kept, "kept here, without a copy"))
+            (write.site, Step("made", kept, "stored here without a copy"))
             if by_hand
-            else (kept, Step("written", write.site, f"{write.op} changes it here"))
+            else (kept, Step("written", write.site, f"{quoted_write(write)} changes it here"))
         )
         steps = [
             other,
-            Step("read", self.path.site(node), "both sides are this one tensor: nothing is left of them"),
+            Step(
+                "read",
+                self.path.site(node),
+                "both sides are the same tensor, so the difference is always zero",
+            ),
             *self.path.call_steps(place),
         ]
         self.claims.add(

@@ -10,13 +10,15 @@ from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.path import Path
 from gradsight.detect.replaced_parameters import ReplacedParameters
+from gradsight.interp.paths.roles import deeds_of
 from gradsight.interp.syntax import called_attribute, own_statements
 from gradsight.interp.tensors.training import Action
 from gradsight.model.events import Step
+from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import Clearing, Stepped, Stepping
-from gradsight.model.values import Layer, Opaque
+from gradsight.model.values import ClassValue, Instance, Layer
 
 
 class TrainingProtocol:
@@ -29,6 +31,9 @@ class TrainingProtocol:
         self.claims = claims
         self.ledger = ledger
         self.replaced = replaced
+        self.inner_clears: dict[Tensor, tuple[Site, Site, Any]] = {}
+        """Gradients that a loop cleared in a round after the one that computed them: the clear, the backward, the loop."""
+        self.last_stepping: tuple[Optimizer, Site, int] | None = None
 
     def finish(self) -> None:
         if not self.path.gradients_unknown:
@@ -43,12 +48,12 @@ class TrainingProtocol:
         """Whether a backward reached, or a zero cleared, one of these parameters."""
         if action.verb == "backward":
             return not parameters or bool(parameters & set(action.leaves))
-        if isinstance(action.subject, Opaque):
+        if isinstance(action.subject, Optimizer):
             return not parameters or bool(parameters & set(self.path.parameters_of(action.subject)))
         return bool(parameters & {tensor for _, tensor in self.path.tensors_of(action.subject, "parameter")})
 
-    def conclude_optimizer(self, optimizer: Opaque) -> None:
-        if optimizer.state.get("escaped") or not self.path.knows_all_parameters(optimizer):
+    def conclude_optimizer(self, optimizer: Optimizer) -> None:
+        if optimizer.escaped or not self.path.knows_all_parameters(optimizer):
             return
         parameters = self.path.ever_held_by(optimizer)
         if not parameters:
@@ -68,15 +73,21 @@ class TrainingProtocol:
         self.conclude_clearing(steps, backwards, parameters)
         self.conclude_foreign(optimizer, steps, backwards)
 
-    def conclude_no_backward(self, optimizer: Opaque, step: Action, parameters: set[Tensor]) -> None:
+    def conclude_no_backward(self, optimizer: Optimizer, step: Action, parameters: set[Tensor]) -> None:
         if any(parameter in self.path.gradient_ticks for parameter in parameters) or self.path.ended_early:
             return
-        instead = self.replaced.trained_instead(optimizer)
+        frozen = self.path.backwards and all(
+            parameter.requires_grad is False and parameter.frozen_at is not None for parameter in parameters
+        )
+        instead = self.replaced.trained_instead(optimizer) if not frozen else None
         if instead is not None and optimizer.site is not None:
             place = self.path.outermost(instead, optimizer.site)
             self.replaced.parameters_not_held(
                 optimizer, place, step.site, self.replaced.name_bound_at(place), False
             )
+            return
+        if self.path.backwards and any((one.attributes or {}).get("<stand in>") for one in parameters):
+            # Which parameters the loss of an unknown module reaches is not known.
             return
         if self.claims.events or self.path.graph_escaped or self.has_backward_not_taken(step.site):
             return
@@ -86,9 +97,18 @@ class TrainingProtocol:
             "step-without-backward",
             self.named_only("backward") or step.site,
             [
-                Step("made", optimizer.site or step.site, "the optimizer is made here"),
+                Step("made", optimizer.site or step.site, "the optimizer is created here"),
+                *(Step("cut", place, "frozen here") for place in self.frozen_places(parameters) if frozen),
             ],
+            frozen=bool(frozen),
         )
+
+    def frozen_places(self, parameters: set[Tensor]) -> list[Site]:
+        """Where these parameters were frozen: each place once, three at most."""
+        places = {
+            tensor.frozen_at.key: tensor.frozen_at for tensor in parameters if tensor.frozen_at is not None
+        }
+        return sorted(places.values(), key=lambda place: place.line)[:3]
 
     def named_only(self, method: str) -> Site | None:
         """Where a method is named and not called."""
@@ -125,7 +145,7 @@ class TrainingProtocol:
                 continue
             if not any(isinstance(parameter.grad, Tensor) for parameter in parameters):
                 continue
-            steps_on = [Step("needed", second.site, "the step uses the gradients of all rounds so far")]
+            steps_on = [Step("needed", second.site, "this step uses the sum of all gradients so far")]
             self.claims.add(
                 "gradients-never-cleared", self.named_only("zero_grad") or runs[-1].site, steps_on
             )
@@ -152,11 +172,11 @@ class TrainingProtocol:
                 "gradients-never-cleared",
                 runs[-1].site,
                 [
-                    Step("needed", again, "the update uses the gradients of all rounds so far"),
+                    Step("needed", again, "this update uses the sum of all gradients so far"),
                 ],
             )
 
-    def conclude_foreign(self, optimizer: Opaque, steps: list[Action], backwards: list[Action]) -> None:
+    def conclude_foreign(self, optimizer: Optimizer, steps: list[Action], backwards: list[Action]) -> None:
         """Gradients that another optimizer's loss left behind are still there at this step."""
         others = [other for other in self.path.optimizers if other is not optimizer]
         for step in steps:
@@ -183,8 +203,8 @@ class TrainingProtocol:
                         "foreign-gradients",
                         runs[0].site,
                         [
-                            Step("written", runs[-1].site, "added to by the loss of its own here"),
-                            Step("needed", step.site, "both reach this step"),
+                            Step("written", runs[-1].site, "its own loss adds to them here"),
+                            Step("needed", step.site, "this step applies both"),
                         ],
                         parameter=parameter.label,
                     )
@@ -192,6 +212,8 @@ class TrainingProtocol:
 
     def on_stepping(self, fact: Stepping) -> None:
         self.check_order(fact.optimizer, fact.site)
+        self.check_inner_clears(fact.optimizer, fact.site)
+        self.check_closure(fact.optimizer, fact.site)
         self.check_eval(fact.optimizer, fact.site)
 
     def on_stepped(self, fact: Stepped) -> None:
@@ -200,13 +222,9 @@ class TrainingProtocol:
             if record is not None:
                 record.pending = False
 
-    def check_order(self, optimizer: Opaque, site: Site) -> None:
+    def check_order(self, optimizer: Optimizer, site: Site) -> None:
         """All gradients that were computed since the last step are gone: zeroed or dropped."""
-        if (
-            self.path.gradients_unknown
-            or optimizer.state.get("escaped")
-            or not self.path.knows_all_parameters(optimizer)
-        ):
+        if self.path.gradients_unknown or optimizer.escaped or not self.path.knows_all_parameters(optimizer):
             return
         records = [
             self.ledger.records[p] for p in self.path.parameters_of(optimizer) if p in self.ledger.records
@@ -228,7 +246,12 @@ class TrainingProtocol:
             filled = record.filled_at
             if filled is None or record.decisions != len(self.path.decisions):
                 continue
-            if run not in dict(filled.loops) or not self.steps_sometimes(run.node, site):
+            if run not in dict(filled.loops):
+                continue
+            if not self.steps_sometimes(run.node, site):
+                self.inner_clears.setdefault(tensor, (site, filled, run))
+                continue
+            if not any(tensor in self.path.parameters_of(one) for one in self.path.optimizers):
                 continue
             others = [
                 self.ledger.records[leaf]
@@ -240,11 +263,41 @@ class TrainingProtocol:
                     "cleared-before-step",
                     site,
                     [
-                        Step("made", filled, "the gradient is computed here"),
+                        Step("made", filled, "the gradients are computed here"),
                     ],
                     accumulating=True,
                 )
             return
+
+    def check_inner_clears(self, optimizer: Optimizer, site: Site) -> None:
+        """An inner loop cleared what each of its rounds computed, and the step comes after the loop: it gets the last round."""
+        for parameter in self.path.parameters_of(optimizer) if self.inner_clears else ():
+            place, filled, run = self.inner_clears.pop(parameter, (None, None, None))
+            record = self.ledger.records.get(parameter)
+            if place is None or filled is None or record is None or run in dict(site.loops):
+                continue
+            if record.state != "filled" or record.read or record.filled_at is None:
+                continue
+            if record.filled_at.key == filled.key and not self.path.gradients_unknown:
+                steps = [
+                    Step("made", filled, "the gradient is computed here"),
+                    Step("needed", site, "the step comes after the loop"),
+                ]
+                self.claims.add("cleared-before-step", place, steps, accumulating=True)
+
+    def check_closure(self, optimizer: Optimizer, site: Site) -> None:
+        """LBFGS calls its closure several times in one step: each call must clear what the last one left."""
+        before, self.last_stepping = self.last_stepping, (optimizer, site, self.path.tick)
+        if before is None or before[0] is not optimizer or before[1] is not site:
+            return
+        runs = [a for a in self.path.log if a.verb == "backward" and a.tick > before[2]]
+        for run in runs:
+            parameters = set(self.path.parameters_of(optimizer)) & set(run.leaves)
+            if parameters and not any(
+                self.ledger.was_cleared(parameter, before[2], self.path.tick) for parameter in parameters
+            ):
+                steps = [Step("needed", site, "this step calls the closure several times")]
+                self.claims.add("gradients-never-cleared", run.site, steps, in_closure=True)
 
     def leaves_filled_at(self, site: Site) -> list[Tensor]:
         return [leaf for run in self.path.backwards if run.site is site for leaf in run.leaves]
@@ -265,7 +318,7 @@ class TrainingProtocol:
             for inner in ast.walk(text)
         )
 
-    def check_eval(self, optimizer: Opaque, site: Site) -> None:
+    def check_eval(self, optimizer: Optimizer, site: Site) -> None:
         """A step while the model is in eval mode, after it had been trained in train mode before."""
         parameters = set(self.path.parameters_of(optimizer))
         switches = [action for action in self.path.log if action.verb in ("eval", "train")]
@@ -284,16 +337,13 @@ class TrainingProtocol:
                 # A part of a model that was switched as a whole: kept in eval mode on purpose, as frozen batch norms are.
                 continue
             earlier = any(tick < action.tick for tick in stepped)
-            sensitive = any(
-                isinstance(inner, Layer) and ("Dropout" in inner.name or "BatchNorm" in inner.name)
-                for _, inner in self.path.modules_in(action.subject)
-            )
+            sensitive = any(knows_mode(inner) for _, inner in self.path.modules_in(action.subject))
             inferred = self.path.last_inference > action.tick
             if (earlier or inferred) and sensitive:
                 self.claims.add(
                     "eval-left-on",
                     action.site,
-                    [Step("needed", site, "training goes on here, in eval mode")],
+                    [Step("needed", site, "training continues here, in eval mode")],
                     target=self.path.text_of_target(action.site),
                 )
             return
@@ -317,8 +367,8 @@ class TrainingProtocol:
             if action.loops and not self.steps_inside(action.loops[-1][0]):
                 # A loop that steps nothing else winds the schedule forward.
                 continue
-            optimizer = action.subject.state.get("optimizer")
-            if not isinstance(optimizer, Opaque) or optimizer.state.get("escaped"):
+            optimizer = action.subject.optimizer
+            if not isinstance(optimizer, Optimizer) or optimizer.escaped:
                 return
             before = any(a.verb == "step" and a.subject is optimizer for a in self.path.log[:index])
             after = next(
@@ -328,9 +378,20 @@ class TrainingProtocol:
                 self.claims.add(
                     "scheduler-first",
                     action.site,
-                    [Step("needed", after.site, "the optimizer's first step comes later")],
+                    [Step("needed", after.site, "the optimizer takes its first step only here")],
                 )
             return
+
+
+def knows_mode(module: Any) -> bool:
+    """Whether a module does another thing in eval mode: a layer that does, or a class that reads `self.training`."""
+    if isinstance(module, Layer):
+        return "Dropout" in module.name or "BatchNorm" in module.name
+    return isinstance(module, Instance) and any(
+        "training" in deeds_of(one.node).attributes.get("self", ())
+        for one in module.cls.lineage()
+        if isinstance(one, ClassValue) and one.node is not None and not (one.unit and one.unit.library)
+    )
 
 
 def pairs_of_one_leaf(updates: list[Any]) -> list[tuple[Any, Any]]:

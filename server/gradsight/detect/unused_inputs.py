@@ -28,7 +28,7 @@ class UnusedInputs:
             self.claims.add(
                 "grad-of-unused",
                 site,
-                [Step("made", wanted.site, "made here, without requires_grad")],
+                [Step("made", wanted.site, "created here, without `requires_grad`")],
                 target=wanted.label,
             )
         if wanted.needs_grad() is not True:
@@ -53,13 +53,15 @@ class UnusedInputs:
         cut = self.cut_between(seen, wanted)
         if cut is not None:
             steps = [
-                Step("made", wanted.site, "made here"),
-                Step("needed", site, "autograd.grad does not find it behind the cut"),
+                Step("made", wanted.site, "created here"),
+                Step("needed", site, "`autograd.grad` cannot reach it through the cut"),
                 *self.path.call_steps(cut.site),
             ]
             self.claims.add("grad-of-unused", cut.site, steps, target=wanted.label, cut=cut.op)
             return
-        self.claims.add("grad-of-unused", site, [Step("made", wanted.site, "made here")], target=wanted.label)
+        self.claims.add(
+            "grad-of-unused", site, [Step("made", wanted.site, "created here")], target=wanted.label
+        )
 
     def cut_between(self, reached: set[Any], wanted: Tensor) -> Cut | None:
         """The place where the way from a tensor to what was computed of it was cut, and a new leaf was made."""

@@ -33,7 +33,7 @@ assert best["weight"].data_ptr() == net.weight.data_ptr()  # nothing is restored
 
 ## Use instead
 
-Copy where the value is meant to stay.
+Clone the value that has to stay as it is.
 
 ```python
 import torch
@@ -65,7 +65,7 @@ assert torch.equal(best["weight"], net.weight)
 
 ## Not reported
 
-A write out of place makes a new tensor, and the old one stays.
+An expression such as `x + 1` makes a new tensor, and the old one stays as it is.
 
 ```python
 import torch
@@ -79,7 +79,7 @@ history = torch.stack(states)
 assert history[:, 0].tolist() == [1.0, 2.0, 3.0]
 ```
 
-A view that is written in order to change its base is meant that way.
+Writing through a view in order to change its base is a common idiom.
 
 ```python
 import torch
@@ -92,7 +92,7 @@ assert grid.sum() == 4
 
 ## Fix safety
 
-Keeping a clone, and writing out of place, are unsafe: values that are read later change, and somebody may rely on the shared memory.
+Storing a clone, and writing to a new tensor, are unsafe: values that are read later change, and other code may rely on the shared memory.
 """
 
 from __future__ import annotations
@@ -101,10 +101,10 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
@@ -114,37 +114,37 @@ def judge(event: Event) -> Finding | None:
 
 def _message(event: Event) -> str:
     how = event.names.get("how")
-    name = text(event, "target", "the value")
+    name, alias = named(event, "target", "the tensor"), named(event, "alias")
     if how == "list" and any(step.role == "written" for step in event.steps):
-        return "every entry that is stored here is one tensor: a later write changes them all"
+        return "every entry is the same tensor, which a later write changes: store a clone"
     if how == "list":
-        return f"every stored entry is {name} itself: this in-place write changes them all"
+        return f"every stored entry is {name} itself, so this write changes all of them: store a clone"
     if how == "name":
-        return f"{text(event, 'alias')} and {name} are one tensor: this in-place write changes {name} too, which is read later"
+        return f"{alias} and {name} are one tensor: this write changes both, and {name} is read later"
     if how == "argument":
-        return f"this changes the caller's {name} too, which is read again after the call"
+        return f"this write also changes the caller's {name}, which is read after the call: clone it first"
     if how == "source":
-        return f"{text(event, 'alias')} shares memory with {name}: this write changes {name} too, which is read later"
+        return f"{alias} shares memory with {name}: this write changes both, and {name} is read later"
     if how == "state":
-        return f"state_dict() holds the model's own memory: this write changes {name} of the model, which is used again"
+        return f"`state_dict()` holds the model's own memory: this write changes {name} in the model too"
     if how == "itself" and any(step.role == "written" for step in event.steps):
-        return f"{name} is not a copy: what it is compared with later is the same tensor, changed with it"
+        return f"{name} is not a copy: it changes with the tensor it is compared with later, so clone it"
     if how == "itself":
-        return (
-            f"this write changes the kept {name} too: comparing the two later compares a tensor with itself"
-        )
+        return f"this write also changes {name}, which is not a copy: comparing the two later finds no difference"
     if how == "exchange":
-        return f"{text(event, 'alias')} is a view, not a copy: this write changes it before it is assigned"
+        return f"{alias} is a view, not a copy: this write changes it before it is assigned, so clone it"
     if how == "class":
-        return f"{name} belongs to the class {text(event, 'alias')}: this write changes it for every instance"
+        return f"{name} belongs to the class {alias}: this write changes it for every instance"
     if how == "shared":
-        return f"this gives two parameters one memory: writing the one changes {name} as well"
+        return f"two parameters share one memory here: writing one changes {name} too, so clone it"
     if how == "state_dict":
-        return f"state_dict() gives the parameters themselves, not copies: {text(event, 'alias')} changes before it is read"
-    return f"{text(event, 'alias')} is not a copy: it changes with its source before it is read"
+        return (
+            f"`state_dict()` returns the parameters themselves: {alias} changes before it is read, so copy it"
+        )
+    return f"{alias} is not a copy: it changes with its source before it is read, so clone it"
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.inplace import alias_changed
 
     return alias_changed(case)

@@ -14,9 +14,20 @@ for parameter in net.parameters():
 assert net.weight.requires_grad
 ```
 
+A module has no such flag at all: the attribute is set, and every parameter goes on learning.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+net[0].requires_grad = False  # warning: GS602
+assert net[0].weight.requires_grad
+```
+
 ## Use instead
 
-The right name.
+Use the attribute that torch knows; for a module, the method `requires_grad_()`.
 
 ```python
 import torch
@@ -30,7 +41,7 @@ assert not net.weight.requires_grad
 
 ## Not reported
 
-Attributes of one's own that resemble nothing of torch's.
+Attributes of your own that do not resemble one of torch's are fine.
 
 ```python
 import torch
@@ -43,7 +54,10 @@ net.description = "scores"
 
 ## Fix safety
 
-The right name is safe: it is the only one that torch knows.
+Correcting the name is safe: it is the only one that torch knows. So is `requires_grad_(False)` on a module.
+
+See [Module.requires_grad_](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html) and a
+[report of a module that was not frozen](https://github.com/CSCYQJ/MICCAI23-ProtoContra-SFDA/issues/18).
 """
 
 from __future__ import annotations
@@ -52,18 +66,23 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"torch has no attribute {text(event, 'name')}: {text(event, 'meant')} is meant, and this line does nothing"
+    if event.names.get("of_module"):
+        message = (
+            "a module has no flag `requires_grad`, so this freezes nothing: call `requires_grad_()` on it"
+        )
+        return make_finding(event, RULE.code, RULE.name, message, "warning")
+    message = f"torch has no attribute {named(event, 'name')}, so this line does nothing: did you mean {named(event, 'meant')}?"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.modules import typo
 
     return typo(case)

@@ -2,7 +2,7 @@
 
 ## Why torch refuses
 
-Backward frees what the operators kept. A second backward through the same operators finds it gone.
+`backward()` frees the tensors that the operators saved. A second `backward()` through the same operators no longer finds them.
 
 ```python
 import torch
@@ -13,7 +13,7 @@ loss.backward()
 loss.backward()  # error: GS402  # raises: a second time
 ```
 
-Two losses that share a part of the graph are a second time for that part.
+Two losses that share a part of the graph go through that part twice.
 
 ```python
 import torch
@@ -28,7 +28,7 @@ other_head(code).mean().backward()  # error: GS402  # raises: a second time
 
 ## Use instead
 
-Keep the graph in the first call, if both are needed.
+Retain the graph in the first call if you need both.
 
 ```python
 import torch
@@ -40,7 +40,7 @@ loss.backward()
 assert x.grad.tolist() == [4.0, 4.0, 4.0]
 ```
 
-Add losses that share a graph, and go back once.
+Add the losses that share a graph, and call `backward()` once.
 
 ```python
 import torch
@@ -54,7 +54,7 @@ code = encoder(torch.ones(4, 2))
 
 ## Not reported
 
-Where nothing was kept, nothing is missing: addition and `sum` keep no tensor.
+Where nothing was saved, nothing is missing: addition and `sum` save no tensor.
 
 ```python
 import torch
@@ -66,7 +66,7 @@ loss.backward()
 assert x.grad.tolist() == [2.0, 2.0, 2.0]
 ```
 
-A loss that is computed anew each time.
+A loss that is computed again each time has a new graph each time.
 
 ```python
 import torch
@@ -79,7 +79,7 @@ for _ in range(2):
 
 ## Fix safety
 
-Adding losses that share a graph and going back once is safe: the gradient is the sum of both. `retain_graph=True` is unsafe: the second backward adds to the gradient of the first, which may not be meant.
+Adding losses that share a graph and calling `backward()` once is safe: the gradient is the sum of both. `retain_graph=True` is unsafe: the second backward adds to the gradient of the first, which may not be what you want.
 """
 
 from __future__ import annotations
@@ -92,16 +92,15 @@ from gradsight.model.rule import Rule, make_finding
 from gradsight.model.torch_messages import SECOND_BACKWARD, Cause
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    freed = next(step.place for step in event.steps if step.role == "needed")
-    message = f"backward goes through a graph that was freed by the backward on line {freed.span().line}"
+    message = "this graph was freed by an earlier `backward()`: add the losses and call it once"
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.graphs import backward_twice
 
     return backward_twice(case)

@@ -2,7 +2,7 @@
 
 ## Why torch refuses
 
-`nn.Module.__init__` makes the tables that modules and parameters are registered in. Before it has run there is no place to put them.
+`nn.Module.__init__` creates the tables in which modules and parameters are registered. Before it has run, there is no place to put them.
 
 ```python
 import torch
@@ -33,7 +33,7 @@ net = Net()
 
 ## Use instead
 
-`super().__init__()` first.
+Call `super().__init__()` first.
 
 ```python
 import torch
@@ -51,7 +51,7 @@ net = Net()
 
 ## Not reported
 
-Plain values may be set before.
+Plain values may be set before it.
 
 ```python
 import torch
@@ -70,7 +70,7 @@ net = Net(2)
 
 ## Fix safety
 
-`super().__init__()` at the top is safe: nothing before it could have worked.
+Moving `super().__init__()` to the top is safe: without it, nothing before it could have worked.
 """
 
 from __future__ import annotations
@@ -79,19 +79,19 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named
 from gradsight.model.torch_messages import alone
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{text(event, 'name')} is assigned before super().__init__(): torch refuses"
+    message = f"{named(event, 'name')} is assigned before `super().__init__()`, which raises: call it first"
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.modules import super_first
 
     return super_first(case)

@@ -2,7 +2,7 @@
 
 ## What goes wrong silently
 
-With `use_reentrant=True` the checkpoint is recorded only if one of its tensor inputs requires grad. Parameters used inside do not count, so a first block on plain data gets no gradient.
+With `use_reentrant=True`, and in torch 2.13 also where the argument is left out, the checkpoint is recorded only if one of its tensor inputs requires grad. Parameters used inside do not count, so a first block on plain data gets no gradient.
 
 ```python
 import torch
@@ -16,9 +16,21 @@ head(hidden).pow(2).mean().backward()
 assert block.weight.grad is None
 ```
 
+```python
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+block, head = nn.Linear(2, 3), nn.Linear(3, 1)
+x = torch.ones(4, 2)
+hidden = checkpoint(block, x)  # warning: GS211  # warns: None of the inputs  # warns: should be passed
+head(hidden).pow(2).mean().backward()
+assert block.weight.grad is None
+```
+
 ## Use instead
 
-The other implementation, which sees the parameters.
+Use the other implementation, which sees the parameters.
 
 ```python
 import torch
@@ -34,7 +46,7 @@ assert block.weight.grad is not None
 
 ## Not reported
 
-An input that requires grad, as every block but the first has it.
+Every block after the first gets an input that requires grad.
 
 ```python
 import torch
@@ -62,15 +74,15 @@ from gradsight.model.rule import Rule, make_finding
 from gradsight.model.torch_messages import alone
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = "no input of this reentrant checkpoint requires grad, so nothing inside it gets a gradient"
+    message = "no input of this checkpoint requires grad, so nothing in it trains: pass `use_reentrant=False`"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.cuts import checkpointed
 
     return checkpointed(case)

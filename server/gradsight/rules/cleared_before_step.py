@@ -2,7 +2,8 @@
 
 ## What goes wrong silently
 
-The gradients are dropped before they are used. The step finds none and changes nothing.
+The gradients are cleared before they are used. The step finds none and changes nothing.
+With `zero_grad(set_to_none=False)` it finds zeros, which is not the same: momentum and weight decay still move the parameters, but nothing is learned from this backward.
 
 ```python
 import torch
@@ -15,6 +16,35 @@ for step in range(3):
     optimizer.zero_grad()  # warning: GS502
     optimizer.step()
 assert weight.item() == 0.0
+```
+
+```python
+import torch
+
+weight = torch.ones(1, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=0.1, weight_decay=0.5)
+for step in range(3):
+    loss = (weight * 2).sum()
+    loss.backward()
+    optimizer.zero_grad(set_to_none=False)  # warning: GS502
+    optimizer.step()
+assert weight.item() < 1.0  # only weight decay was applied: the gradient of 2 never was
+assert abs(weight.item() - 0.95**3) < 1e-6
+```
+
+A clear in an inner loop, with the step after it, throws away the gradients of all but the last iteration.
+
+```python
+import torch
+
+weight = torch.zeros(1, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=1.0)
+for batch in range(2):
+    for part in range(3):
+        optimizer.zero_grad()  # warning: GS502
+        (weight * 2).sum().backward()
+    optimizer.step()
+assert weight.item() == -4.0  # not -12: two parts in three were dropped
 ```
 
 ## Use instead
@@ -36,7 +66,7 @@ assert weight.item() == -6.0
 
 ## Not reported
 
-Clearing the gradients of another network in between.
+Clearing the gradients of another network in between is fine.
 
 ```python
 import torch
@@ -66,17 +96,17 @@ from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = "the gradients are cleared between backward and step: the step has nothing to apply"
+    message = "gradients are cleared between `backward()` and `step()`: nothing is learned"
     if event.names.get("accumulating"):
-        message = "the gradients are cleared in every round: the step that comes every few rounds gets the last one only"
+        message = "gradients are cleared in every iteration, so `step()` applies only the last ones: clear them after `step()`"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.training import cleared_before_step
 
     return cleared_before_step(case)

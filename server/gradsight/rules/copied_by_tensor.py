@@ -41,7 +41,7 @@ assert x.grad.tolist() == [5.0, 5.0, 5.0]
 
 ## Not reported
 
-A tensor made of plain numbers, and a copy that is only looked at.
+A tensor made of plain numbers is fine, and so is a copy that is only printed or logged.
 
 ```python
 import torch
@@ -55,7 +55,7 @@ torch.stack(losses).sum().backward()
 
 ## Fix safety
 
-`torch.stack` in place of `torch.tensor` is safe where the entries are single numbers or are reduced at once, and unsafe where their shapes are not known. Using the tensor itself in place of its copy is safe: the value is the same, and the gradient is back.
+`torch.stack` in place of `torch.tensor` is safe where the entries are single numbers or are reduced at once, and unsafe where their shapes are not known. Using the tensor itself in place of its copy is safe: the value is the same, and the gradient flows again.
 """
 
 from __future__ import annotations
@@ -64,23 +64,23 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named
 from gradsight.model.torch_messages import NO_GRAPH, Cause
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
     if not (event.names.get("cut") == "copy" and not event.names.get("hidden")):
         return None
-    message = f"torch.tensor copies {text(event, 'source', 'its values')} out of the graph: no gradient flows back from here"
+    message = f"`torch.tensor` copies {named(event, 'source', 'its values')} out of the graph: use the tensor or `torch.stack`"
     return make_finding(
         event, RULE.code, RULE.name, message, "error" if event.kind == "backward-without-graph" else "warning"
     )
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.cuts import copied
 
     return copied(case)

@@ -2,7 +2,7 @@
 
 ## Why torch refuses
 
-A deep copy of a computed tensor would need a copy of its whole graph. Only leaves are supported; a module that keeps a computed tensor as an attribute cannot be copied either.
+A deep copy of a computed tensor would need a copy of its whole graph. Only leaves are supported; a module that has a computed tensor as an attribute cannot be copied either.
 
 ```python
 import copy
@@ -53,7 +53,7 @@ kept = y.detach().clone()
 
 ## Not reported
 
-Leaves, parameters and whole modules of them.
+Leaves, parameters and modules made of them can be copied.
 
 ```python
 import copy
@@ -69,7 +69,7 @@ assert best.weight.is_leaf
 
 ## Fix safety
 
-`.detach().clone()` is unsafe: the copy has the value and no graph.
+`.detach().clone()` is unsafe: the copy has the value but no graph.
 """
 
 from __future__ import annotations
@@ -78,19 +78,19 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named
 from gradsight.model.torch_messages import alone
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{text(event, 'target', 'a tensor inside')} is not a leaf, and deepcopy refuses it"
+    message = f"{named(event, 'target', 'a tensor in it')} is not a leaf, so `deepcopy` raises: copy it with `detach().clone()`"
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.gradients import non_leaf_copied
 
     return non_leaf_copied(case)

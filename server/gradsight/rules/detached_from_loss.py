@@ -2,7 +2,7 @@
 
 ## Why torch refuses
 
-`detach()` and `.data` give the value without its history. If no other way leads from the parameters to the loss, backward has no graph.
+`detach()` and `.data` give the value without its graph. If no other way leads from the parameters to the loss, `backward()` has no graph.
 
 ```python
 import torch
@@ -31,7 +31,7 @@ assert encoder.weight.grad is None
 
 ## Use instead
 
-Leave the history on.
+Stay in the graph on the way to the loss.
 
 ```python
 import torch
@@ -46,7 +46,7 @@ assert net.weight.grad is not None
 
 ## Not reported
 
-Stopping the gradient on purpose: a target, a value that only scales a term, a part that is trained by nobody.
+Stopping the gradient on purpose is fine: for a target, for a value that only scales a term, for a part that is not trained.
 
 ```python
 import torch
@@ -72,7 +72,7 @@ shown = loss.detach()
 print(shown)
 ```
 
-`clone()` keeps the history; it is not a cut.
+`clone()` stays in the graph.
 
 ```python
 import torch
@@ -85,7 +85,7 @@ assert x.grad.tolist() == [6.0, 6.0, 6.0]
 
 ## Fix safety
 
-Leaving out `detach()` is unsafe: a stopped gradient may have been the intention.
+Removing `detach()` is unsafe: stopping the gradient may have been intended.
 """
 
 from __future__ import annotations
@@ -94,28 +94,31 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, cut_name, make_finding, named
 from gradsight.model.torch_messages import NO_GRAPH, Cause
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
     if not (event.names.get("cut") in ("detach", "data") and not event.names.get("hidden")):
         return None
-    message = f"{text(event, 'op')} cuts {text(event, 'source', 'the value')} off its history on the way to the loss{_starved(event)}"
+    message = (
+        f"{cut_name(event)} cuts {named(event, 'source', 'the value')} out of the graph{_starved(event)}"
+    )
     return make_finding(
         event, RULE.code, RULE.name, message, "error" if event.kind == "backward-without-graph" else "warning"
     )
 
 
 def _starved(event: Event) -> str:
-    name = event.names.get("parameter")
-    return f": {name} gets no gradient" if name else ""
+    if event.names.get("parameter"):
+        return f": {named(event, 'parameter')} gets no gradient through it"
+    return ": no gradient flows back from the loss"
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.cuts import detached
 
     return detached(case)

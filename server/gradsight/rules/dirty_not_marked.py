@@ -29,7 +29,7 @@ assert x.grad.tolist() == [1.0, 1.0, 1.0]  # the value was doubled, the gradient
 
 ## Use instead
 
-Leave the input alone.
+Leave the input as it is, and write to a new tensor.
 
 ```python
 import torch
@@ -54,7 +54,7 @@ assert hidden.tolist() == [1.0, 1.0, 1.0]
 
 ## Not reported
 
-An input that is marked and returned.
+An input that is marked and returned is fine.
 
 ```python
 import torch
@@ -79,7 +79,7 @@ hidden.sum().backward()
 assert x.grad.tolist() == [2.0, 2.0, 2.0]
 ```
 
-A buffer that needs no gradient and is not returned: nothing goes back through it, and `mark_dirty` would refuse it.
+A buffer that needs no gradient and is not returned may be written: no gradient flows through it, and `mark_dirty` would refuse it.
 
 ```python
 import torch
@@ -104,7 +104,7 @@ assert count == 1
 
 ## Fix safety
 
-Writing out of place is unsafe: the caller's tensor no longer changes.
+Writing to a new tensor is unsafe: the caller's tensor no longer changes.
 """
 
 from __future__ import annotations
@@ -113,19 +113,19 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named, text
 from gradsight.model.torch_messages import MODIFIED_IN_PLACE, Cause
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"forward of {text(event, 'cls')} changes {text(event, 'target', 'its input')} in place without ctx.mark_dirty"
+    message = f"`{text(event, 'cls')}.forward` changes {named(event, 'target', 'its input')} in place: call `ctx.mark_dirty` or write to a copy"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.functions import dirty
 
     return dirty(case)

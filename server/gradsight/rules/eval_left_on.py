@@ -1,8 +1,8 @@
-"""`eval()` that is never switched back.
+"""`eval()` is never followed by `train()`.
 
 ## What goes wrong silently
 
-`eval()` holds until `train()` is called. After an evaluation inside the training loop, dropout does nothing and batch normalisation uses stale statistics for the rest of the training.
+`eval()` lasts until `train()` is called. After an evaluation inside the training loop, dropout does nothing and batch normalisation uses stale statistics for the rest of the training.
 
 ```python
 import torch
@@ -23,7 +23,7 @@ assert not net.training
 
 ## Use instead
 
-Switch back where the next training round begins.
+Call `train()` where the next epoch begins.
 
 ```python
 import torch
@@ -44,7 +44,7 @@ for epoch in range(2):
 
 ## Not reported
 
-An evaluation after the training, and a frozen part that stays in eval mode on purpose.
+An evaluation after training is fine, and so is a frozen part that stays in eval mode on purpose.
 
 ```python
 import torch
@@ -78,7 +78,7 @@ for epoch in range(2):
 
 ## Fix safety
 
-`train()` at the start of the round is unsafe: dropout and batch statistics act again, and a part may be meant to stay in eval mode.
+Calling `train()` is unsafe: dropout and batch statistics act again, and a part of the model may be meant to stay in eval mode.
 """
 
 from __future__ import annotations
@@ -87,18 +87,18 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{text(event, 'target', 'the model')} is put into eval mode here and trained on in it"
+    message = f"{named(event, 'target', 'the model')} stays in eval mode from here on while it trains: call `train()` again"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.training import eval_left_on
 
     return eval_left_on(case)

@@ -47,7 +47,7 @@ for step in range(2):
 
 ## Not reported
 
-A generator that is cut off where the critic is trained.
+A generator whose output is detached where the critic is trained leaves no gradients behind.
 
 ```python
 import torch
@@ -62,7 +62,7 @@ for step in range(2):
 assert generator.weight.grad is None
 ```
 
-Networks that are trained together by one loss.
+Networks that are trained together by one loss share one backward.
 
 ```python
 import torch
@@ -90,18 +90,18 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"this backward also leaves gradients in {text(event, 'parameter', 'the other network')}, which are not cleared before its own step"
+    message = f"this `backward()` also leaves gradients in {named(event, 'parameter', 'the other network')}: clear them before its own step"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.training import foreign_gradients
 
     return foreign_gradients(case)

@@ -2,7 +2,7 @@
 
 ## What goes wrong silently
 
-Hooks run when a module is called. `net.forward(x)` goes past them: forward hooks are not run, and backward hooks of the
+Hooks run when a module is called. `net.forward(x)` bypasses them: forward hooks are not run, and backward hooks of the
 module never fire, so that whatever they clip, freeze or log is missing.
 
 ```python
@@ -60,7 +60,7 @@ net.predict(torch.ones(4, 2))
 
 ## Fix safety
 
-Calling the module is unsafe: hooks that were passed by run from then on.
+Calling the module is unsafe: hooks that did not run before now do.
 """
 
 from __future__ import annotations
@@ -72,16 +72,16 @@ from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
     target = text(event, "target")
-    message = f"{target}.forward(...) skips the hooks of {target}: call {target}(...) instead"
+    message = f"`{target}.forward(...)` skips the module's hooks: call `{target}(...)` instead"
     return make_finding(event, RULE.code, RULE.name, message, "info")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.modules import forward_called
 
     return forward_called(case)

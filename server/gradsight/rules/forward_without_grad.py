@@ -2,7 +2,7 @@
 
 ## Why torch refuses
 
-Under `no_grad` and `inference_mode` nothing is recorded, so the loss has no graph, wherever backward is called.
+Under `no_grad` and `inference_mode` nothing is recorded, so the loss has no graph, no matter where `backward()` is called.
 
 ```python
 import torch
@@ -35,7 +35,7 @@ loss.backward()  # raises: does not require grad
 
 ## Use instead
 
-Record the forward pass that is trained.
+Run the forward pass of training with grad mode on.
 
 ```python
 import torch
@@ -49,7 +49,7 @@ loss.backward()
 
 ## Not reported
 
-A network that only gives a target, and an evaluation between two steps.
+A network that only provides a target may run without grad mode, and so may an evaluation between two steps.
 
 ```python
 import torch
@@ -89,28 +89,29 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding
+from gradsight.model.rule import Rule, make_finding, named
 from gradsight.model.torch_messages import NO_GRAPH, Cause, alone
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
     if not (event.names.get("cut") in ("no_grad", "inference") and not event.names.get("hidden")):
         return None
-    message = f"the forward pass runs without grad mode here, so backward finds no graph{_starved(event)}"
+    message = f"the forward pass runs without grad mode, so {_starved(event)}"
     return make_finding(
         event, RULE.code, RULE.name, message, "error" if event.kind == "backward-without-graph" else "warning"
     )
 
 
 def _starved(event: Event) -> str:
-    name = event.names.get("parameter")
-    return f": {name} gets no gradient" if name else ""
+    if event.names.get("parameter"):
+        return f"{named(event, 'parameter')} gets no gradient"
+    return "`backward()` finds no graph"
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.cuts import without_grad
 
     return without_grad(case)

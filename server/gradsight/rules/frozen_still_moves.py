@@ -21,7 +21,7 @@ assert not torch.equal(net.weight, before)
 
 ## Use instead
 
-Drop the gradient as well; a step passes over parameters without one.
+Set the gradient to `None` as well: a step skips parameters without one.
 
 ```python
 import torch
@@ -41,7 +41,7 @@ assert torch.equal(net.weight, before)
 
 ## Not reported
 
-A parameter that is frozen before the first backward, and gradients that are cleared in every round.
+A parameter that is frozen before the first backward has no gradient to apply, and neither has one whose gradient is cleared in every step.
 
 ```python
 import torch
@@ -83,20 +83,20 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{text(event, 'parameter', 'the parameter')} is frozen here, but its optimizer still moves it (old gradient, momentum or weight decay)"
+    message = f"{named(event, 'parameter', 'the parameter')} is frozen, but the optimizer still moves it: leave it out"
     if event.names.get("zeroed"):
-        message = f"a gradient of zero does not hold {text(event, 'parameter', 'the parameter')} still: momentum or weight decay moves it"
+        message = f"a zero gradient does not freeze {named(event, 'parameter', 'the parameter')}: momentum or weight decay still moves it"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.training import frozen_moves
 
     return frozen_moves(case)

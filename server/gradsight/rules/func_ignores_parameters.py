@@ -44,7 +44,7 @@ assert slopes["weight"].abs().sum() > 0
 
 ## Not reported
 
-A function that uses its argument.
+A function that uses its argument is fine.
 
 ```python
 import torch
@@ -56,18 +56,18 @@ assert slope.tolist() == [2.0, 2.0, 2.0]
 
 ## Fix safety
 
-No fix is offered: how the inputs reach the module is for the author to say.
+No fix is offered: only you know how the inputs reach the module.
 """
 
 from __future__ import annotations
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"the transformed function ignores its argument {text(event, 'target')}: its gradient is zero"
+    message = f"the function ignores its argument {named(event, 'target')}, so its gradient is zero: compute with it"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 

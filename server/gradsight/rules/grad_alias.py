@@ -1,8 +1,8 @@
-"""A kept `.grad` that is overwritten later.
+"""A stored `.grad` is overwritten later.
 
 ## What goes wrong silently
 
-`.grad` is a tensor of its own, and the next backward adds to it in place. A name for it is no copy: the value behind the name changes with the next backward or with `zero_()`.
+`.grad` is a tensor of its own, and the next backward adds to it in place, unless it is called with `create_graph=True`. Assigning it to a variable does not copy it: the next backward or `zero_()` changes that variable too.
 
 ```python
 import torch
@@ -28,7 +28,7 @@ assert first.tolist() == [5.0, 5.0, 5.0]  # 2 was meant
 
 ## Use instead
 
-Copy what is meant to stay.
+Clone the gradient that you want to compare later.
 
 ```python
 import torch
@@ -43,7 +43,7 @@ assert before.tolist() == [2.0, 2.0, 2.0]
 
 ## Not reported
 
-`zero_grad()` drops the gradient instead of zeroing it, unless it is told otherwise: the kept one survives.
+`zero_grad()` sets `.grad` to `None` by default and does not write zeros: the stored gradient survives.
 
 ```python
 import torch
@@ -57,7 +57,20 @@ optimizer.zero_grad()
 assert before.tolist() == [2.0, 2.0, 2.0]
 ```
 
-A name that is not read after the write.
+With `create_graph=True` backward gives the leaf a new `.grad` and leaves the old tensor as it is.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+(x * 2).sum().backward()
+before = x.grad
+(x * 3).sum().backward(create_graph=True)  # warns: create_graph=True
+assert before.tolist() == [2.0, 2.0, 2.0]
+assert x.grad.tolist() == [5.0, 5.0, 5.0]
+```
+
+A variable that is not read after the write does no harm.
 
 ```python
 import torch
@@ -71,7 +84,7 @@ x.grad.zero_()
 
 ## Fix safety
 
-`.detach().clone()` is safe: the name keeps its value and nothing else changes.
+`.detach().clone()` is safe: the variable keeps its value and nothing else changes.
 """
 
 from __future__ import annotations
@@ -80,18 +93,20 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, gradient_name, make_finding, text
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"this keeps the gradient of {text(event, 'target', 'the tensor')} itself, not a copy; {text(event, 'write')} changes it before it is read"
+    write = text(event, "write")
+    write = f"{write}()" if write in ("backward", "zero_grad") else write
+    message = f"this is {gradient_name(event)} itself: `{write}` changes it before it is read, so clone it"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.gradients import gradient_kept
 
     return gradient_kept(case)

@@ -39,7 +39,7 @@ norm = x.grad.norm()
 
 ## Not reported
 
-A gradient that is looked at before it is used, and one that is set to zeros.
+A gradient that is compared with `None` before it is used is fine, and so is one that is set to zeros.
 
 ```python
 import torch
@@ -62,7 +62,7 @@ assert x.grad.norm() == 0
 
 ## Fix safety
 
-Moving the line behind the backward, or the clearing behind the line, is unsafe: other lines may rely on the order.
+Moving the line after the backward, or the clearing after the line, is unsafe: other lines may rely on the order.
 """
 
 from __future__ import annotations
@@ -71,25 +71,27 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, gradient_name, make_finding
 from gradsight.model.torch_messages import GRADIENT_IS_NONE, Cause
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"the gradient of {text(event, 'target', 'this tensor')} is None here: {_why(event)}"
+    message = f"{gradient_name(event)} is None here: {_why(event)}"
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 
 def _why(event: Event) -> str:
     if event.names.get("cause") == "needs-none":
-        return "it does not require grad"
-    return "it was cleared" if event.names.get("cause") == "cleared" else "no backward has filled it yet"
+        return "the tensor does not require grad"
+    if event.names.get("cause") == "cleared":
+        return "it was cleared, so read it before that"
+    return "no `backward()` has filled it yet"
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.gradients import gradient_none
 
     return gradient_none(case)

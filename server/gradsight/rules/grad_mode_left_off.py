@@ -1,8 +1,8 @@
-"""Grad mode is switched off and not restored.
+"""Grad mode is switched off and not switched on again.
 
 ## What goes wrong silently
 
-`torch.set_grad_enabled(False)`, called as a function, holds until it is called again. Everything after it is computed without a graph.
+`torch.set_grad_enabled(False)`, called as a function, lasts until it is called again. Everything after it is computed without a graph.
 
 ```python
 import torch
@@ -45,7 +45,7 @@ assert not torch.is_grad_enabled()
 
 ## Use instead
 
-A block, which restores the mode on every way out.
+Use a `with` block, which restores grad mode however it is left.
 
 ```python
 import torch
@@ -66,7 +66,7 @@ assert loss.requires_grad
 
 ## Not reported
 
-A call that is taken back on every path, and a script that only evaluates.
+A call that is undone on every path is fine, and so is a script that only evaluates.
 
 ```python
 import torch
@@ -98,7 +98,7 @@ print(net(torch.ones(4, 2)))
 
 ## Fix safety
 
-A `torch.no_grad()` block is safe where the mode is switched on again further down, which tells how far the block reaches; otherwise it is unsafe.
+A `torch.no_grad()` block is safe where the mode is switched on again further down, which shows where the block ends; otherwise it is unsafe.
 """
 
 from __future__ import annotations
@@ -111,19 +111,19 @@ from gradsight.model.rule import Rule, make_finding
 from gradsight.model.torch_messages import NO_GRAPH, Cause
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
     if event.kind == "backward-without-graph" and event.names.get("cut") != "left-off":
         return None
-    message = "grad mode is switched off here and stays off on some path"
+    message = "grad mode is switched off here and can stay off: use `with torch.no_grad():`"
     return make_finding(
         event, RULE.code, RULE.name, message, "error" if event.kind == "backward-without-graph" else "warning"
     )
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.cuts import mode_left_off
 
     return mode_left_off(case)

@@ -2,7 +2,7 @@
 
 ## What goes wrong silently
 
-Backward fills `.grad` of leaves only. A computed tensor passes its gradient on and forgets it, so its `.grad` is `None`.
+Backward fills `.grad` of leaves only. A computed tensor passes its gradient on and does not store it, so its `.grad` is `None`.
 
 ```python
 import torch
@@ -24,7 +24,7 @@ y.sum().backward()
 norm = y.grad.norm()  # error: GS301  # warns: not a leaf  # raises: 'NoneType' object has no attribute
 ```
 
-Moving a tensor, or scaling it, makes a computed tensor of what looks like a leaf.
+Moving a tensor, or scaling it, turns what looks like a leaf into a computed tensor.
 
 ```python
 import torch
@@ -36,7 +36,7 @@ print(x.grad)  # warning: GS301  # warns: not a leaf
 
 ## Use instead
 
-`retain_grad()` keeps the gradient of a computed tensor.
+`retain_grad()` stores the gradient of a computed tensor.
 
 ```python
 import torch
@@ -50,7 +50,7 @@ print(y.grad)
 
 ## Not reported
 
-A leaf, and a computed tensor that needs no gradient: such a tensor is a leaf too.
+A leaf has a `.grad`. A computed tensor that needs no gradient is a leaf too.
 
 ```python
 import torch
@@ -73,21 +73,21 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named
 from gradsight.model.torch_messages import GRADIENT_IS_NONE, Cause, alone
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{text(event, 'target', 'this tensor')} is not a leaf: its .grad is None unless retain_grad() was called"
+    message = f"{named(event, 'target', 'this tensor')} is not a leaf: its `.grad` is None unless `retain_grad()` was called"
     return make_finding(
         event, RULE.code, RULE.name, message, "error" if event.names.get("used") else "warning"
     )
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.gradients import non_leaf_read
 
     return non_leaf_read(case)

@@ -2,7 +2,7 @@
 
 ## Why torch refuses
 
-`autograd.grad` is asked for a derivative by a tensor that had no part in the result.
+`autograd.grad` is asked for the gradient of a tensor that the result was not computed from.
 
 ```python
 import torch
@@ -12,7 +12,7 @@ other = torch.ones(3, requires_grad=True)
 (slope,) = torch.autograd.grad((x * 2).sum(), other)  # error: GS406  # raises: not have been used
 ```
 
-A tensor that was computed from the input anew is another tensor than the one that was used.
+Computing a tensor from the input a second time gives another tensor, which the result does not depend on.
 
 ```python
 import torch
@@ -25,7 +25,7 @@ part = x[:2]
 
 ## Use instead
 
-Ask for what was used.
+Ask for the gradient of the tensor that was used.
 
 ```python
 import torch
@@ -37,7 +37,7 @@ other = torch.ones(3, requires_grad=True)
 
 ## Not reported
 
-A call that says it expects this.
+With `allow_unused=True` the call says that it expects this.
 
 ```python
 import torch
@@ -50,7 +50,7 @@ assert slope is None
 
 ## Fix safety
 
-Letting the tensor require grad before it is used is safe where it is made on the spot, and unsafe elsewhere. `allow_unused=True` is not offered: it would only hide the mistake.
+Making the tensor require grad before it is used is safe where it is made on the spot, and unsafe elsewhere. `allow_unused=True` is not among the fixes: it would only hide the mistake.
 """
 
 from __future__ import annotations
@@ -59,19 +59,21 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named
 from gradsight.model.torch_messages import UNUSED_IN_GRAPH, Cause
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{text(event, 'target', 'the input')} is not part of the graph of the output, so autograd.grad refuses"
+    message = (
+        f"{named(event, 'target', 'the input')} is not in the graph of the output, so `autograd.grad` raises"
+    )
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.graphs import unused
 
     return unused(case)

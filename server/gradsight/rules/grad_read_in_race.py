@@ -2,7 +2,7 @@
 
 ## What goes wrong silently
 
-`Thread.start()` returns at once. Until `join()` the other thread may not have begun its backward, or may be in the middle of it: what is read is `None`, an old gradient or a new one, by luck.
+`Thread.start()` returns at once. Until `join()` the other thread may not have begun its backward, or may be in the middle of it: what is read can be `None`, an old gradient or a new one.
 
 ```python
 import threading
@@ -29,7 +29,7 @@ assert x.grad is not None
 
 ## Use instead
 
-Wait for the thread.
+Wait for the thread before reading.
 
 ```python
 import threading
@@ -56,7 +56,7 @@ assert x.grad is not None
 
 ## Not reported
 
-A thread that runs no backward.
+A thread that runs no backward does no harm.
 
 ```python
 import threading
@@ -73,7 +73,7 @@ worker.join()
 
 ## Fix safety
 
-Waiting for the thread first is safe: what is read is the finished gradient. It is unsafe where the threads already wait for each other, as with the event above: one more wait could be for ever.
+Waiting for the thread first is safe: what is read is the finished gradient. It is unsafe where the threads already wait for each other, as with the event above: one more wait could block forever.
 """
 
 from __future__ import annotations
@@ -82,18 +82,18 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, gradient_name, make_finding
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"the gradient of {text(event, 'target', 'this tensor')} is read while another thread may still run backward"
+    message = f"{gradient_name(event)} is read while another thread may still run `backward()`: wait for that thread"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.gradients import read_in_race
 
     return read_in_race(case)

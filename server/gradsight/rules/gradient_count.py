@@ -2,7 +2,7 @@
 
 ## Why torch refuses
 
-`backward` returns one gradient per argument of `forward`, `ctx` not counted, with `None` for what is no tensor or needs none.
+`backward` returns one gradient per argument of `forward`, `ctx` not counted, with `None` for arguments that are no tensors or need no gradient.
 
 ```python
 import torch
@@ -25,7 +25,7 @@ Scale.apply(x, 2.0).sum().backward()  # raises: returned an incorrect number of 
 
 ## Use instead
 
-`None` for the number.
+Return `None` for the number.
 
 ```python
 import torch
@@ -49,7 +49,7 @@ assert x.grad.tolist() == [2.0, 2.0, 2.0]
 
 ## Not reported
 
-More `None` than there are arguments: torch accepts them.
+Returning more `None`s than there are arguments is accepted by torch.
 
 ```python
 import torch
@@ -72,7 +72,7 @@ Scale.apply(x, 2.0).sum().backward()
 
 ## Fix safety
 
-`None` for the missing gradients is safe where the call gives plain numbers for those arguments. Elsewhere it is unsafe: if one of them belongs to a tensor, its gradient is lost without a word.
+`None` for the missing gradients is safe where the call gives plain numbers for those arguments. Elsewhere it is unsafe: if one of them belongs to a tensor, its gradient is silently lost.
 """
 
 from __future__ import annotations
@@ -85,15 +85,15 @@ from gradsight.model.rule import Rule, make_finding, text
 from gradsight.model.torch_messages import alone
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"backward of {text(event, 'cls')} returns {text(event, 'returned')} gradients for {text(event, 'wanted')} inputs"
+    message = f"`{text(event, 'cls')}.backward` must return one gradient per input: {text(event, 'wanted')} inputs, {text(event, 'returned')} returned"
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.functions import gradient_count
 
     return gradient_count(case)

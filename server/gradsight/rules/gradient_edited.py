@@ -1,8 +1,8 @@
-"""A backward or hook that edits the gradient in place.
+"""A backward or hook edits the gradient in place.
 
 ## What goes wrong silently
 
-The gradient that a `backward` or a hook is given may be the very tensor that another branch of the graph is given. A write in place changes the gradient there too.
+The gradient that a `backward` or a hook receives may be the same tensor that another branch of the graph receives. An in-place write changes the gradient there too.
 
 ```python
 import torch
@@ -27,7 +27,7 @@ assert x.grad.tolist() == [2.0, 2.0, 2.0]
 assert other.grad.tolist() == [2.0, 2.0, 2.0]  # 4 is right
 ```
 
-A hook is given the same tensor.
+A hook receives the same tensor.
 
 ```python
 import torch
@@ -70,7 +70,7 @@ assert other.grad.tolist() == [4.0, 4.0, 4.0]
 
 ## Not reported
 
-A hook that returns a new gradient, and a write to a copy.
+Returning a new gradient is fine, and so is writing to a copy.
 
 ```python
 import torch
@@ -86,7 +86,7 @@ assert other.grad.tolist() == [4.0, 4.0, 4.0]
 
 ## Fix safety
 
-Returning a new gradient is safe: what is returned is the same, and the other branch keeps its own.
+Returning a new gradient is safe: what is returned is the same, and the other branch has its own.
 """
 
 from __future__ import annotations
@@ -95,26 +95,26 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named, text
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{text(event, 'name')} is edited in place here: return a new gradient instead"
+    message = f"{named(event, 'name', 'the gradient')} is edited in place: return a new gradient instead"
     if event.names.get("returns") == "nothing":
-        message = f"this {text(event, 'how')} returns nothing: {_consequence(event)}"
+        message = f"this {text(event, 'how')} returns nothing, so {_consequence(event)}"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
 def _consequence(event: Event) -> str:
     if event.names.get("how") == "hook":
-        return f"the new gradient is dropped, {text(event, 'name')} passes on unchanged"
-    return "the gradient ends here"
+        return "the new gradient is lost: return it"
+    return "the gradient ends here: return a gradient"
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.functions import gradient_edited
 
     return gradient_edited(case)

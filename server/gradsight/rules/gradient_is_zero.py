@@ -36,7 +36,7 @@ assert net.weight.grad.abs().sum() > 0
 
 ## Not reported
 
-The straight-through estimator, which takes the rounded value and the gradient of the plain one.
+The straight-through estimator uses the rounded value and the gradient of the value before rounding.
 
 ```python
 import torch
@@ -47,7 +47,7 @@ rounded.sum().backward()
 assert x.grad.tolist() == [1.0, 1.0]
 ```
 
-Rounding what is only shown.
+Rounding a value that is only printed is fine.
 
 ```python
 import torch
@@ -62,7 +62,7 @@ assert net.weight.grad.abs().sum() > 0
 
 ## Fix safety
 
-Letting the gradient pass straight through is unsafe: it is then an estimate, and a soft version or the plain value may be meant.
+Passing the gradient through unchanged is unsafe: it is an estimate, and a smooth form or the value before rounding may be what you want.
 """
 
 from __future__ import annotations
@@ -71,21 +71,21 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
     from gradsight.model.run_traces import RunTraces
 
 
 def judge(event: Event) -> Finding | None:
     if event.names.get("cut") != "zero":
         return None
-    message = f"the gradient of {text(event, 'op')} is zero everywhere, so {text(event, 'parameter', 'what comes before')} learns nothing through it"
+    message = f"the gradient of {named(event, 'op')} is zero everywhere, so {named(event, 'parameter', 'what comes before')} learns nothing: use a smooth form"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.cuts import gradient_zero
 
     return gradient_zero(case)

@@ -2,7 +2,7 @@
 
 ## What goes wrong silently
 
-Backward adds to `.grad`. Without clearing, each step uses the sum of the gradients of all rounds so far.
+`backward()` adds to `.grad`. Without clearing, each step uses the sum of all gradients so far.
 
 ```python
 import torch
@@ -16,9 +16,31 @@ for step in range(3):
 assert weight.item() == -12.0  # three steps of 2 are 6
 ```
 
+LBFGS calls its closure several times in one step. A closure that does not clear adds up the gradients of all calls.
+
+```python
+import torch
+
+weight = torch.ones(1, requires_grad=True)
+optimizer = torch.optim.LBFGS([weight], lr=0.1, max_iter=5)
+seen = []
+
+
+def closure():
+    loss = weight.square().sum()
+    loss.backward()  # warning: GS501
+    seen.append((weight.item(), weight.grad.item()))
+    return loss
+
+
+optimizer.zero_grad()
+optimizer.step(closure)
+assert any(abs(gradient - 2 * value) > 0.1 for value, gradient in seen)
+```
+
 ## Use instead
 
-Clear in every round.
+Clear the gradients in every step.
 
 ```python
 import torch
@@ -35,7 +57,7 @@ assert weight.item() == -6.0
 
 ## Not reported
 
-Gradients that are accumulated on purpose over several batches and then cleared.
+Accumulating gradients on purpose over several batches, and clearing them after the step, is fine.
 
 ```python
 import torch
@@ -51,7 +73,7 @@ for step in range(8):
 assert weight.item() == -4.0
 ```
 
-Clearing by hand or through the module.
+Gradients may also be cleared by hand or through the module.
 
 ```python
 import torch
@@ -78,7 +100,7 @@ for step in range(3):
 
 ## Fix safety
 
-Adding `zero_grad()` at the start of a round with a single backward is safe: each step uses the gradient of its own round. With several, or where the step comes elsewhere, it is unsafe: gradients may be meant to add up.
+Adding `zero_grad()` at the start of an iteration with a single backward is safe: each step uses its own gradient. With several, or where the step comes elsewhere, it is unsafe: gradients may be meant to add up.
 """
 
 from __future__ import annotations
@@ -90,16 +112,20 @@ from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
     from gradsight.model.run_traces import RunTraces
 
 
 def judge(event: Event) -> Finding | None:
-    message = "gradients are never cleared in this loop: each step uses the sum over all rounds so far"
+    message = "no `zero_grad()` in this loop: gradients add up from step to step"
+    if event.kind == "gradients-left-by-step":
+        message = f"no `zero_grad()`: each call of `{event.names['method']}` adds to the gradients of the calls before"
+    if event.names.get("in_closure"):
+        message = "no `zero_grad()` in the closure: one `step()` adds up the gradients of all its calls"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.training import never_cleared
 
     return never_cleared(case)
@@ -107,13 +133,16 @@ def fix(case: Case) -> Drafts:
 
 def _excluded(run: RunTraces, finding: Finding) -> bool:
     """Each optimizer has found gradients in several steps, and the agent, which looks for old ones there, saw none."""
+    if finding.data.get("in_closure"):
+        # Within one step the agent does not look.
+        return False
     return bool(run.optimizers) and all(useful > 1 for _, useful in run.optimizers)
 
 
 RULE = Rule(
     "GS501",
     "gradients-never-cleared",
-    ("gradients-never-cleared",),
+    ("gradients-never-cleared", "gradients-left-by-step"),
     judge,
     __doc__,
     advice="call `optimizer.zero_grad()` once per step",

@@ -2,7 +2,7 @@
 
 ## What goes wrong silently
 
-A state that is carried on without `detach()` makes the second backward fail, and `retain_graph=True` makes the failure go away. The graph then grows by one round each time, every backward goes through all earlier rounds, and memory and time grow with it.
+A state that is carried on without `detach()` makes the second backward fail, and `retain_graph=True` hides that. The graph then grows with every step, every backward goes through all earlier steps, and memory and time grow with it.
 
 ```python
 import torch
@@ -20,7 +20,7 @@ assert slopes == [1.0, 1.0, 0.75]  # the derivative of weight ** (step + 1), thr
 
 ## Use instead
 
-Cut the state where the round ends; then nothing has to be retained.
+Detach the state at the end of each step; then nothing has to be retained.
 
 ```python
 import torch
@@ -38,7 +38,7 @@ assert slopes == [1.0, 0.5, 0.25]
 
 ## Not reported
 
-Two backward passes through one round's graph.
+Two backward passes through the graph of one step are fine.
 
 ```python
 import torch
@@ -52,7 +52,7 @@ for step in range(2):
 
 ## Fix safety
 
-Freeing the graph in each round is unsafe: the gradient then ends at the border of the round.
+Freeing the graph in each step is unsafe: the gradient then ends at the start of the step.
 """
 
 from __future__ import annotations
@@ -64,17 +64,17 @@ from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
     message = (
-        "retain_graph=True keeps the graphs of all earlier rounds: each backward goes through more of them"
+        "`retain_graph=True` keeps the graphs of all earlier steps: detach what is carried over, then drop it"
     )
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.graphs import grows
 
     return grows(case)

@@ -1,8 +1,8 @@
-"""A graph is kept alive by a running total.
+"""A running total keeps every graph in memory.
 
 ## What goes wrong silently
 
-Adding a loss to a total adds its graph as well. Nothing can be freed until the total is gone, and memory grows with every round.
+Adding a loss to a total adds its graph as well, and memory grows with every step. A loss that was not backpropagated keeps everything its graph saved. After a backward the saved tensors are freed, but the nodes of the graph are still held, step after step.
 
 ```python
 import torch
@@ -14,12 +14,33 @@ for step in range(3):
     loss.backward()
     total += loss  # warning: GS404
 print(total / 3)
-assert total.grad_fn is not None  # the graphs of all rounds hang on it
+assert total.grad_fn is not None  # the graphs of all steps hang on it
+```
+
+The saved tensors of a graph are freed by its backward, and the nodes of the graph stay:
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+total = 0
+for step in range(3):
+    loss = (x * x).sum()
+    loss.backward()
+    total += loss  # warning: GS404
+assert total.grad_fn is not None  # the graphs of all steps hang on it
+product = loss.grad_fn.next_functions[0][0]
+assert product.name() == "MulBackward0"  # the nodes stay
+try:
+    product._saved_self
+    raise AssertionError("still there")
+except RuntimeError as error:
+    assert "already been freed" in str(error)  # backward has freed what they saved
 ```
 
 ## Use instead
 
-Add the number.
+Add the number: `loss.item()`.
 
 ```python
 import torch
@@ -35,7 +56,7 @@ print(total / 3)
 
 ## Not reported
 
-A total that is itself the loss.
+A total that is itself the loss needs its graph.
 
 ```python
 import torch
@@ -47,7 +68,7 @@ for step in range(3):
 total.backward()
 ```
 
-A total that records nothing, or that starts anew within the same loop.
+A total that records nothing is fine, and so is one that is reset within the same loop.
 
 ```python
 import torch
@@ -77,18 +98,20 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named, text
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{text(event, 'target')} keeps the graph of every {text(event, 'loss', 'loss')} alive; add its value instead"
+    loss = text(event, "loss", "loss")
+    cure = f"`{loss}.item()`" if loss.isidentifier() else "`.item()` or `.detach()`"
+    message = f"{named(event, 'target')} keeps the graph of every step in memory: use {cure}"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.graphs import kept_alive
 
     return kept_alive(case)

@@ -1,8 +1,8 @@
-"""`requires_grad` on a cut tensor hides the cut.
+"""`requires_grad` on a detached tensor hides the cut.
 
 ## What goes wrong silently
 
-A cut tensor makes backward fail, and `requires_grad_()` makes the failure go away: the cut tensor becomes a leaf of its own and collects the gradient. Nothing before it gets any.
+A detached tensor makes `backward()` fail, and `requires_grad_()` hides that: the tensor becomes a leaf and collects the gradient. Nothing before it gets one.
 
 ```python
 import torch
@@ -31,7 +31,7 @@ assert net.weight.grad is None
 
 ## Use instead
 
-Keep the history; the result then needs no `requires_grad_()`.
+Stay in the graph; the result then needs no `requires_grad_()`.
 
 ```python
 import torch
@@ -47,7 +47,7 @@ assert x.tolist() != [1.0, 1.0, 1.0]
 
 ## Not reported
 
-A new leaf made on purpose, whose gradient is read or whose value is optimized.
+A new leaf that is made on purpose, whose gradient is read or whose value is optimized, is fine.
 
 ```python
 import torch
@@ -75,7 +75,7 @@ optimizer.step()
 
 ## Fix safety
 
-Leaving out the cut is unsafe: the gradient then reaches what came before, which may not be meant.
+Removing the cut is unsafe: the gradient then reaches what came before, which may not be what you want.
 """
 
 from __future__ import annotations
@@ -84,21 +84,21 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, cut_name, make_finding, named
 from gradsight.model.torch_messages import NO_GRAPH, Cause
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
     if not (bool(event.names.get("hidden"))):
         return None
-    message = f"{text(event, 'op')} cuts {text(event, 'source', 'the value')} off its history, and requires_grad only hides it: no gradient reaches what came before"
+    message = f"{cut_name(event)} cuts {named(event, 'source', 'the value')} out of the graph, and `requires_grad` only hides it: drop both"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.cuts import hidden
 
     return hidden(case)

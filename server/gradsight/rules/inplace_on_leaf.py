@@ -36,7 +36,7 @@ y = scale(x, torch.tensor([1.0, 2.0, 3.0]))
 
 ## Use instead
 
-Make a new tensor; it is no leaf, and the gradient flows back to the old one.
+Make a new tensor: it is not a leaf, and the gradient flows back to the old one.
 
 ```python
 import torch
@@ -45,7 +45,7 @@ x = torch.ones(3, requires_grad=True)
 x = x + 1
 ```
 
-To change the value of a parameter, as an optimizer does, switch recording off.
+To change the value of a parameter, as an optimizer does, use `torch.no_grad()`.
 
 ```python
 import torch
@@ -70,7 +70,7 @@ x.requires_grad_()
 (x * x).sum().backward()
 ```
 
-A result is no leaf.
+The result of an operation is not a leaf.
 
 ```python
 import torch
@@ -82,7 +82,7 @@ y.sum().backward()
 assert x.grad.tolist() == [0.0, 1.0, 1.0]
 ```
 
-`nn.init` and every other function that writes under `no_grad` is how a leaf is meant to be filled.
+`nn.init` and other functions that write under `no_grad` are how a leaf is meant to be filled.
 
 ```python
 import torch
@@ -95,7 +95,7 @@ layer(torch.ones(1, 2)).sum().backward()
 
 ## Fix safety
 
-A step against the gradient (`w -= 0.1 * w.grad`) under `torch.no_grad()` is safe: it is how a leaf is moved by hand. Any other write under `torch.no_grad()` is unsafe, because no gradient knows of it. Out of place (`x = x + 1`) is unsafe too: `x` becomes a computed tensor, its `.grad` stays `None`, and an optimizer that holds the leaf does not see the change.
+A step against the gradient (`w -= 0.1 * w.grad`) under `torch.no_grad()` is safe: it is how a leaf is updated by hand. Any other write under `torch.no_grad()` is unsafe, because no gradient reflects it. A new tensor (`x = x + 1`) is unsafe too: `x` becomes a computed tensor, its `.grad` stays `None`, and an optimizer that holds the leaf does not see the change.
 """
 
 from __future__ import annotations
@@ -104,15 +104,15 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named
 from gradsight.model.torch_messages import alone
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{text(event, 'target')} is {_what(event)} that requires grad and cannot be written in place by {text(event, 'op')} while gradients are recorded"
+    message = f"{named(event, 'here', 'this write')} changes {_what(event)} that requires grad, which raises: use `no_grad()` or a new tensor"
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 
@@ -120,7 +120,7 @@ def _what(event: Event) -> str:
     return "a view of a leaf" if event.names.get("view") is True else "a leaf"
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.inplace import leaf_written
 
     return leaf_written(case)

@@ -2,9 +2,9 @@
 
 ## Why torch refuses
 
-Many operators keep a tensor for backward: some their input (`sin`, `pow`, `matmul`), some their result (`exp`, `sigmoid`, `tanh`, `softmax`, `relu`).
-Every in-place write raises the version of its tensor, and backward refuses a kept tensor whose version has changed.
-The error comes from `backward` and does not name the line that wrote.
+Many operators save a tensor for backward: some an input (`sin`, `pow`, `matmul`), some their output (`exp`, `sigmoid`, `tanh`, `softmax`, `relu`).
+Every in-place write raises the version of its tensor, and `backward()` refuses a saved tensor whose version has changed.
+The error comes from `backward()` and does not name the line that wrote.
 
 ```python
 import torch
@@ -15,7 +15,7 @@ y *= 2  # error: GS101
 y.sum().backward()  # raises: modified by an inplace operation
 ```
 
-A view shares memory and version with its base, so a write to the base reaches what was kept through the view.
+A view shares memory and version with its base, so a write to the base also changes what was saved through the view.
 
 ```python
 import torch
@@ -28,7 +28,7 @@ y.add_(1)  # error: GS101
 z.sum().backward()  # raises: modified by an inplace operation
 ```
 
-In a module it is often an activation that works in place on the result of another one.
+In a module it is often an activation that works in place on the output of another one.
 
 ```python
 import torch
@@ -41,7 +41,7 @@ out.sum().backward()  # raises: modified by an inplace operation
 
 ## Use instead
 
-Write the result to a new tensor; the kept one stays as it was.
+Write the result to a new tensor: the saved one stays as it was.
 
 ```python
 import torch
@@ -54,7 +54,7 @@ y.sum().backward()
 
 ## Not reported
 
-What nobody kept may be overwritten: multiplying by a number keeps nothing, so the gradient is exact.
+A tensor that nothing saved may be overwritten: multiplying by a number saves nothing, so the gradient is exact.
 
 ```python
 import torch
@@ -66,7 +66,7 @@ y.sum().backward()
 assert x.grad.tolist() == [6.0, 6.0, 6.0]
 ```
 
-`exp` keeps its result and not its input, so its input may be overwritten.
+`exp` saves its output and not its input, so its input may be overwritten.
 
 ```python
 import torch
@@ -78,7 +78,7 @@ y.zero_()
 z.sum().backward()
 ```
 
-`Linear` keeps its input and its weight, and `ReLU` keeps its own result, so this common chain is fine.
+`Linear` saves its input and its weight, and `ReLU` saves its own output, so this common chain is fine.
 
 ```python
 import torch
@@ -88,7 +88,7 @@ net = nn.Sequential(nn.Linear(2, 4), nn.ReLU(inplace=True), nn.Linear(4, 2), nn.
 net(torch.randn(4, 2)).sum().backward()
 ```
 
-Nothing is lost when no backward goes through the operator that kept the value.
+Nothing is lost when no backward goes through the operator that saved the value.
 
 ```python
 import torch
@@ -100,7 +100,7 @@ y *= 2
 
 ## Fix safety
 
-Writing out of place (`y = y * 2`) is safe when no other name shares the memory of the written tensor; otherwise it is unsafe, because those names would no longer see the change. Letting the operator keep a clone, and taking `inplace=True` from a layer, are safe: every value stays as it is.
+Writing to a new tensor (`y = y * 2`) is safe when no other variable shares the memory of the written tensor; otherwise it is unsafe, because those variables would no longer see the change. Giving the operator a clone, and removing `inplace=True` from a layer, are safe: every value stays as it is.
 """
 
 from __future__ import annotations
@@ -109,19 +109,19 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named, text
 from gradsight.model.torch_messages import MODIFIED_IN_PLACE, Cause
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
     if not (not event.names.get("by_step") and not _is_update(event)):
         return None
-    written, op = text(event, "written"), text(event, "op")
-    kept = "it" if written == f"the result of {op}" else f"its {text(event, 'what', 'value')}"
-    message = f"{written} is changed in place by {text(event, 'write')}, but {op} kept {kept} for backward"
+    saved = "the output" if event.names.get("what") == "result" else "an input"
+    cure = "drop `inplace=True`" if "inplace=True" in text(event, "here") else "use a new tensor"
+    message = f"{named(event, 'here', 'this write')} overwrites {saved} of {named(event, 'saver')}, which `backward()` needs: {cure}"
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 
@@ -130,7 +130,7 @@ def _is_update(event: Event) -> bool:
     return bool(event.names.get("is_parameter")) and event.names.get("mode") == "no_grad"
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.inplace import saved_overwritten
 
     return saved_overwritten(case)
@@ -142,7 +142,7 @@ RULE = Rule(
     ("saved-overwritten",),
     judge,
     __doc__,
-    advice="write out of place (`x = x * 2` instead of `x *= 2`), or clone the tensor before it is changed",
+    advice="write to a new tensor (`x = x * 2` instead of `x *= 2`), or clone the tensor before it is changed",
     fix=fix,
     silences=("GS105", "GS107", "GS190"),
     # The fault of a layer that writes in place is told where the layer is made, and its hint where it is called.

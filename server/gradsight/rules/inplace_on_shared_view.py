@@ -12,7 +12,7 @@ left, right = (x * 2).chunk(2)
 left += 1  # error: GS103  # raises: is a view and is being modified inplace
 ```
 
-In an expanded tensor several elements are one place in memory, and a write would mean something else for each.
+In an expanded tensor several elements share one place in memory, so an in-place write has no single meaning.
 
 ```python
 import torch
@@ -22,7 +22,7 @@ wide = x.expand(4)
 wide += 1  # error: GS103  # raises: refers to a single memory location
 ```
 
-A full backward hook sees the gradient of a module's result through a view of it, which cannot be written either.
+A full backward hook makes a module return a view of its output, which cannot be written either.
 
 ```python
 import torch
@@ -36,7 +36,7 @@ y *= 2  # error: GS103  # raises: is a view and is being modified inplace
 
 ## Use instead
 
-Write out of place.
+Write to a new tensor.
 
 ```python
 import torch
@@ -72,7 +72,7 @@ y.sum().backward()
 assert x.grad.tolist() == [6.0, 6.0, 2.0, 2.0]
 ```
 
-Without a graph, one of several views is plain memory.
+Without a graph, one of several views may be written.
 
 ```python
 import torch
@@ -85,7 +85,7 @@ assert table.sum() == 6
 
 ## Fix safety
 
-Writing out of place, and a clone where the view is made, are safe when nobody reads the base for the change; otherwise they are unsafe.
+Writing to a new tensor, and cloning the view where it is made, are safe when nothing reads the change through the base; otherwise they are unsafe.
 """
 
 from __future__ import annotations
@@ -94,43 +94,35 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named, text
 from gradsight.model.torch_messages import alone
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{text(event, 'target')} {_why(event)}{_refusal(event)}"
+    message = _message(event)
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 
-def _refusal(event: Event) -> str:
-    return (
-        ""
-        if event.names.get("reason") == "used"
-        else f" and cannot be written in place by {text(event, 'op')}"
-    )
-
-
-def _why(event: Event) -> str:
-    view = text(event, "view")
-    made = f"is one of several views made by {view}"
+def _message(event: Event) -> str:
+    write, view, reason = named(event, "here", "this write"), text(event, "view"), event.names.get("reason")
+    maker = "iterating a tensor" if view.startswith("unbind (") else f"`{view}`"
+    if reason == "used":
+        return f"{named(event, 'target')} is a view made by {maker}, and its base was written in place: clone it first"
+    if reason == "mode":
+        return f"{write} writes a view that was made without grad mode, which raises: clone it first"
+    if reason == "operands":
+        return f"{write} reads and writes overlapping memory, which raises: clone the value it reads"
+    if reason == "overlap":
+        return f"{write} writes elements that share memory (made by {maker}), which raises: clone it first"
     if view.startswith("register_"):
-        made = f"is a view that {view} puts in place of the result"
-    if event.names.get("reason") == "used":
-        return f"{made}, whose base has been written: it can no longer be used"
-    if event.names.get("reason") == "mode":
-        return "is a view made without grad mode"
-    if event.names.get("reason") == "operands":
-        return "overlaps in memory with a value it is combined with"
-    if event.names.get("reason") == "overlap":
-        return f"has elements that share memory (made by {text(event, 'view')})"
-    return made
+        return f"{write} writes a view that {maker} returns, which raises: write to a new tensor"
+    return f"{write} writes one of several views made by {maker}, which raises: write to a new tensor"
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.inplace import shared_view_written
 
     return shared_view_written(case)
@@ -142,7 +134,7 @@ RULE = Rule(
     ("shared-view-written",),
     judge,
     __doc__,
-    advice="write out of place: `x = x + y`, or clone the view first",
+    advice="write to a new tensor: `x = x + y`, or clone the view first",
     fix=fix,
     silences=("GS105", "GS107", "GS190"),
     is_bad_write=True,

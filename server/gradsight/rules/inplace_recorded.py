@@ -2,7 +2,7 @@
 
 ## Why it is worth knowing
 
-In place is not wrong in itself. Autograd records the write, and the gradient is exact as long as nobody kept the old value. This hint marks such places; it is left out unless hints are switched on.
+In place is not wrong in itself. Autograd records the write, and the gradient is exact as long as nothing saved the old value. This hint marks such places; it is left out unless hints are switched on.
 
 ```python
 import torch
@@ -16,7 +16,7 @@ assert x.grad.tolist() == [6.0, 6.0, 6.0]
 
 ## Use instead
 
-Nothing has to change. Out of place says the same and stays right when a line that keeps the old value is added later.
+Nothing has to change. A new tensor gives the same result, and stays correct when a line that saves the old value is added later.
 
 ```python
 import torch
@@ -30,7 +30,7 @@ assert x.grad.tolist() == [6.0, 6.0, 6.0]
 
 ## Not reported
 
-A write to a tensor without a graph.
+A write to a tensor without a graph is not recorded.
 
 ```python
 import torch
@@ -41,7 +41,7 @@ counts += 1
 
 ## Fix safety
 
-Writing out of place is safe when no other name shares the memory; otherwise it is unsafe.
+Writing to a new tensor is safe when no other variable shares the memory; otherwise it is unsafe.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{text(event, 'op')} works in place and is safe here: nothing kept the old value"
+    message = f"{named(event, 'here', 'this write')} works in place and is safe: nothing saved the old value"
     return make_finding(event, RULE.code, RULE.name, message, "hint")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.inplace import recorded
 
     return recorded(case)

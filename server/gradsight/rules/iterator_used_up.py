@@ -1,8 +1,8 @@
-"""An iterator of parameters that was gone through before.
+"""An iterator of parameters is used a second time.
 
 ## What goes wrong silently
 
-`net.parameters()`, `filter(...)` and generator expressions can be gone through once. Whoever comes second finds nothing: no gradient is clipped, no weight decays, and torch says nothing of it.
+`net.parameters()`, `filter(...)` and generator expressions can be iterated once. The second loop over them does nothing: no gradient is clipped, no weight decays, and torch does not report it.
 
 ```python
 import torch
@@ -31,7 +31,7 @@ optimizer = torch.optim.SGD(trainable, lr=0.1)  # error: GS510  # raises: empty 
 
 ## Use instead
 
-Keep a list.
+Store a list.
 
 ```python
 import torch
@@ -48,7 +48,7 @@ assert net.weight.grad.tolist() == [[1.0, 1.0]]
 
 ## Not reported
 
-An iterator that is asked for anew each time, and one that is left before its end.
+Asking for a new iterator each time is fine, and so is leaving one before its end.
 
 ```python
 import torch
@@ -67,7 +67,7 @@ assert net.weight.grad.tolist() == [[1.0, 1.0]]
 
 ## Fix safety
 
-Keeping a list is unsafe: what found nothing so far is done from then on.
+Storing a list is unsafe: the code that did nothing so far then runs.
 """
 
 from __future__ import annotations
@@ -76,25 +76,20 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    name = text(event, "target", "")
-    message = (
-        f"{name} is an iterator that was gone through before: there is nothing left of it here"
-        if name
-        else "an iterator of parameters that was gone through before gives nothing here"
-    )
+    message = f"{named(event, 'target', 'this iterator')} is already used up, so nothing is left here: make it a list"
     return make_finding(
         event, RULE.code, RULE.name, message, "error" if event.names.get("refused") else "warning"
     )
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.training import iterator_used_up
 
     return iterator_used_up(case)
@@ -106,7 +101,7 @@ RULE = Rule(
     ("iterator-used-up",),
     judge,
     __doc__,
-    advice="keep a list: `params = list(net.parameters())`",
+    advice="store a list: `params = list(net.parameters())`",
     fix=fix,
     observed_as=("iterator-used-up",),
 )

@@ -2,7 +2,7 @@
 
 ## What goes wrong silently
 
-A layer made in `forward` has new random weights at every call. No optimizer holds them, and the result is another one each time.
+A layer that is created in `forward` has new random weights in every call. No optimizer holds them, and the result differs each time.
 
 ```python
 import torch
@@ -26,7 +26,7 @@ assert not torch.equal(net(x), net(x))
 
 ## Use instead
 
-Make the layer in `__init__`.
+Create the layer in `__init__`.
 
 ```python
 import torch
@@ -50,7 +50,7 @@ assert torch.equal(net(x), net(x))
 
 ## Not reported
 
-Layers without parameters, and a layer that is made once, when the first input is seen.
+Layers without parameters are fine, and so is a layer that is created once, when the first input is seen.
 
 ```python
 import torch
@@ -85,18 +85,18 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{text(event, 'layer')} is made anew in every forward pass: its parameters are never trained"
+    message = f"{named(event, 'layer')} is created in every forward pass, so it never trains: create it in `__init__`"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.modules import made_in_forward
 
     return made_in_forward(case)
@@ -108,7 +108,7 @@ RULE = Rule(
     ("layer-made-in-forward",),
     judge,
     __doc__,
-    advice="make the layer once in `__init__`",
+    advice="create the layer once in `__init__`",
     fix=fix,
     observed_as=("layer-made-in-forward",),
     kin="parameters-untrained",

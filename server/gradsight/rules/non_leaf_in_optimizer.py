@@ -2,7 +2,7 @@
 
 ## Why torch refuses
 
-An optimizer changes leaves. Every operation on a tensor that requires grad gives a computed tensor: also `.double()`, `.to(...)` with something to change, and `* 0.1`.
+An optimizer only updates leaves. Every operation on a tensor that requires grad gives a computed tensor: also `.double()`, `* 0.1`, and a `.to(...)` that changes something.
 
 ```python
 import torch
@@ -13,7 +13,7 @@ optimizer = torch.optim.SGD([weight], lr=0.1)  # raises: can't optimize a non-le
 
 ## Use instead
 
-Compute first, then say that it is a leaf.
+Compute first, then call `requires_grad_()`.
 
 ```python
 import torch
@@ -24,7 +24,7 @@ optimizer = torch.optim.SGD([weight], lr=0.1)
 
 ## Not reported
 
-`.to()` with nothing to change returns the leaf itself.
+A `.to()` that changes nothing returns the leaf itself.
 
 ```python
 import torch
@@ -54,19 +54,19 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named
 from gradsight.model.torch_messages import alone
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{text(event, 'target', 'this tensor')} is the result of {text(event, 'op', 'an operation')}, not a leaf: an optimizer cannot take it"
+    message = f"{named(event, 'target', 'this tensor')} is the result of an operation, not a leaf: an optimizer only takes leaves"
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.gradients import non_leaf_optimized
 
     return non_leaf_optimized(case)

@@ -2,7 +2,7 @@
 
 ## Why torch refuses
 
-Backward computes a product with the gradient of the result. For a single number that gradient is 1; for several it has to be given.
+Backward computes a product with the gradient of the result. For a single number that gradient is 1; for several numbers you have to pass it.
 
 ```python
 import torch
@@ -26,7 +26,7 @@ loss.backward()  # error: GS401  # raises: grad can be implicitly created only f
 
 ## Use instead
 
-Reduce to one number, or say the gradient.
+Reduce to one number, or pass the gradient.
 
 ```python
 import torch
@@ -58,7 +58,7 @@ x = torch.ones(1, 1, requires_grad=True)
 
 ## Fix safety
 
-`.sum()` and `.mean()` are both offered and both unsafe: they differ by a factor, and only the author knows which is meant.
+`.sum()` and `.mean()` are both offered and both unsafe: they differ by a factor, and only you know which one you want.
 """
 
 from __future__ import annotations
@@ -67,19 +67,19 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named, text
 from gradsight.model.torch_messages import alone
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{text(event, 'target', 'the tensor')} has shape {text(event, 'shape')}: backward needs a scalar or a gradient argument"
+    message = f"{named(event, 'target', 'the tensor')} has shape {text(event, 'shape')}: `backward()` needs a scalar or a `gradient=`"
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.graphs import non_scalar
 
     return non_scalar(case)

@@ -1,8 +1,8 @@
-"""Modules or parameters that the module does not know of.
+"""Modules or parameters that are not registered.
 
 ## What goes wrong silently
 
-A module registers the modules and parameters that are assigned to it directly. Those in a plain list or dict, and tensors that merely require grad, are missing from `parameters()`: no optimizer moves them, `to()` does not move them, and a checkpoint does not hold them.
+A module registers the modules and parameters that are assigned to it directly. Those in a plain list or dict, and tensors that merely require grad, are missing from `parameters()`: no optimizer updates them, `to()` does not move them, and a checkpoint does not contain them.
 
 ```python
 import torch
@@ -43,9 +43,28 @@ net = Scaled()
 assert "scale" not in dict(net.named_parameters())
 ```
 
+A parameter that is converted is none any more: `.to(dtype)` computes a new tensor from it.
+
+```python
+import torch
+from torch import nn
+
+
+class Scale(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.factor = nn.Parameter(torch.ones(3)).to(torch.float64)  # warning: GS601
+
+    def forward(self, x):
+        return x * self.factor
+
+
+assert list(Scale().parameters()) == []
+```
+
 ## Use instead
 
-`nn.ModuleList`, `nn.ModuleDict`, `nn.ParameterList`, `nn.Parameter`.
+Use `nn.ModuleList`, `nn.ModuleDict`, `nn.ParameterList` or `nn.Parameter`.
 
 ```python
 import torch
@@ -69,7 +88,7 @@ assert len(list(net.parameters())) == 4
 
 ## Not reported
 
-A list that only helps to build something that is registered, and modules without parameters.
+A list that only helps to build a registered module is fine, and so are modules without parameters.
 
 ```python
 import torch
@@ -93,7 +112,7 @@ net = Net()
 assert len(list(net.parameters())) == 4
 ```
 
-A tensor that is not meant to learn.
+A tensor that does not require grad is not meant to train.
 
 ```python
 import torch
@@ -115,7 +134,7 @@ Net()(torch.ones(4, 2)).sum().backward()
 
 ## Fix safety
 
-`nn.ModuleList(...)` around the list, and `nn.Parameter` in place of the tensor, are safe where the class uses nothing that the plain container has and the registered one lacks; otherwise they are unsafe. `register_buffer` for a tensor is unsafe: it moves and is saved with the module, and is no longer trained.
+`nn.ModuleList(...)` around the list, and `nn.Parameter` in place of the tensor, are safe where the class only uses what both kinds of container have; otherwise they are unsafe. `register_buffer` for a tensor is unsafe: it moves and is saved with the module, and is no longer trained.
 """
 
 from __future__ import annotations
@@ -124,10 +143,10 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named, text
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
@@ -136,15 +155,15 @@ def judge(event: Event) -> Finding | None:
 
 
 def _message(event: Event) -> str:
-    name, container = text(event, "name"), text(event, "container")
+    name, container = named(event, "name"), text(event, "container")
     if container == "tensor":
-        return f"{name} requires grad but is no nn.Parameter: parameters() does not list it"
+        return f"{name} requires grad but is not an `nn.Parameter`: `parameters()` misses it, and it will not train"
     if event.names.get("what") == "object":
-        return f"{name} is a plain {container} of objects: the modules inside them are not in parameters()"
-    return f"{name} is a plain {container}: the {text(event, 'what')}s in it are not in parameters()"
+        return f"{name} is a plain {container} of objects: `parameters()` misses their modules, and they will not train"
+    return f"{name} is a plain {container}: `parameters()` misses its {text(event, 'what')}s, and they will not train"
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.modules import not_registered
 
     return not_registered(case)

@@ -13,7 +13,7 @@ loss = torch.tensor(value) * 2
 loss.backward()  # raises: does not require grad
 ```
 
-NumPy gets no memory of a tensor that requires grad at all.
+A tensor that requires grad cannot be turned into a NumPy array at all.
 
 ```python
 import torch
@@ -22,7 +22,7 @@ x = torch.ones(3, requires_grad=True)
 values = (x * x).numpy()  # error: GS202  # raises: Can't call numpy() on Tensor that requires grad
 ```
 
-Beside a term that has a graph it goes wrong silently: the number is a constant, and what it came from never learns.
+Next to a term that has a graph this goes wrong silently: the number is a constant, and what it was computed from does not train.
 
 ```python
 import torch
@@ -38,7 +38,7 @@ assert temperature.grad is None
 
 ## Use instead
 
-Stay with tensors until after the backward.
+Use tensors until after the backward.
 
 ```python
 import torch
@@ -52,7 +52,7 @@ assert x.grad.tolist() == [4.0, 4.0, 4.0]
 
 ## Not reported
 
-Numbers for a log, and numbers that never come back into a loss.
+Numbers for a log are fine, and so are numbers that never get into a loss.
 
 ```python
 import torch
@@ -68,7 +68,7 @@ print(total)
 
 ## Fix safety
 
-Leaving out `.item()` is safe where the number goes straight into arithmetic with tensors; elsewhere it is unsafe, because what was a number becomes a tensor.
+Removing `.item()` is safe where the number goes straight into arithmetic with tensors; elsewhere it is unsafe, because what was a number becomes a tensor.
 """
 
 from __future__ import annotations
@@ -77,26 +77,26 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named
 from gradsight.model.torch_messages import NO_GRAPH, Cause, alone
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
     if not (event.names.get("cut") in ("number", "numpy") and not event.names.get("hidden")):
         return None
     if event.kind == "numpy-refused":
-        message = f"{text(event, 'source', 'the value')} requires grad: NumPy can only have it after detach()"
+        message = f"{named(event, 'source', 'this tensor')} requires grad, so converting it to NumPy raises: call `detach()` first"
         return make_finding(event, RULE.code, RULE.name, message, "error")
-    message = f"{text(event, 'op')} turns {text(event, 'source', 'the value')} into a plain number or array: no gradient flows back from here"
+    message = f"{named(event, 'op')} takes {named(event, 'source', 'the value')} out of the graph, so no gradient flows back: stay in torch"
     return make_finding(
         event, RULE.code, RULE.name, message, "error" if event.kind == "backward-without-graph" else "warning"
     )
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.cuts import turned_into_number
 
     return turned_into_number(case)

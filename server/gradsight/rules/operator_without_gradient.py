@@ -23,9 +23,25 @@ loss = 1 - correct.mean()
 loss.backward()  # raises: does not require grad
 ```
 
+A term of the loss that is counted so teaches nothing, while the rest trains.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(3, 2)
+x, y = torch.ones(4, 3), torch.zeros(4, dtype=torch.long)
+logits = net(x)
+loss = nn.functional.cross_entropy(logits, y)
+loss = loss + (logits.argmax(1) != y).float().mean()  # warning: GS205
+loss.backward()
+alone = nn.functional.cross_entropy(net(x), y)
+assert torch.equal(net.weight.grad, torch.autograd.grad(alone, net.weight)[0])
+```
+
 ## Use instead
 
-A loss on the scores themselves.
+Compute the loss on the scores themselves.
 
 ```python
 import torch
@@ -39,7 +55,7 @@ loss.backward()
 
 ## Not reported
 
-Indices that choose, masks that select, and accuracies that are only shown.
+Indices, masks and accuracies that are only printed need no gradient.
 
 ```python
 import torch
@@ -68,7 +84,7 @@ assert x.grad.tolist() == [1.0, 1.0]
 
 ## Fix safety
 
-`rsample()` in place of `sample()` is unsafe: not every distribution has it. For the other operators no fix is offered: which differentiable loss is meant is for the author to say.
+`rsample()` in place of `sample()` is unsafe: not every distribution has it. There is no fix for the other operators: only you know which differentiable loss you want.
 """
 
 from __future__ import annotations
@@ -77,11 +93,11 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named
 from gradsight.model.torch_messages import NO_GRAPH, Cause
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
@@ -96,13 +112,15 @@ def judge(event: Event) -> Finding | None:
 def _message(event: Event) -> str:
     kind = event.names.get("cut")
     if kind in ("leaf", "none"):
-        return f"{text(event, 'loss', 'the value')} was computed from tensors that need no gradient: backward has nothing to do"
+        return f"{named(event, 'loss', 'the loss')} comes from tensors that do not require grad: `backward()` has nothing to do"
     if kind == "sample":
-        return "sample() carries no gradient: use rsample() or the log-probability"
-    return f"{text(event, 'op')} has no gradient: nothing before it learns from this loss"
+        return "`sample()` carries no gradient: use `rsample()` or the log-probability"
+    if event.kind == "term-cut":
+        return f"{named(event, 'op')} has no gradient, so this term of the loss trains nothing: use a differentiable form"
+    return f"{named(event, 'op')} has no gradient, so nothing before it learns: use a differentiable form"
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.cuts import without_gradient
 
     return without_gradient(case)
@@ -111,7 +129,7 @@ def fix(case: Case) -> Drafts:
 RULE = Rule(
     "GS205",
     "operator-without-gradient",
-    ("path-cut", "backward-without-graph"),
+    ("path-cut", "backward-without-graph", "term-cut"),
     judge,
     __doc__,
     advice="use a differentiable form (softmax, a soft mask) on the way to the loss",

@@ -15,7 +15,7 @@ torch.mul(x, weight, out=buffer)  # error: GS108  # raises: functions with out=.
 
 ## Use instead
 
-Take the result as it comes.
+Assign the result.
 
 ```python
 import torch
@@ -28,7 +28,7 @@ buffer = torch.mul(x, weight)
 
 ## Not reported
 
-Inputs without gradient, and a block without grad mode.
+Inputs that do not require grad are fine, and so is a block without grad mode.
 
 ```python
 import torch
@@ -43,7 +43,7 @@ with torch.no_grad():
 
 ## Fix safety
 
-Assigning the result (`buffer = torch.mul(x, weight)`) is safe when no other name shares the memory of the buffer; otherwise it is unsafe, because those names would no longer see the change.
+Assigning the result (`buffer = torch.mul(x, weight)`) is safe when no other variable shares the memory of the buffer; otherwise it is unsafe, because those variables would no longer see the change.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ from gradsight.model.rule import Rule, make_finding, text
 from gradsight.model.torch_messages import alone
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{text(event, 'op')} cannot write to out= while an argument requires grad: torch refuses"
+    message = f"`{text(event, 'op')}(..., out=...)` raises when an argument requires grad: assign the result instead"
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.inplace import written_to_out
 
     return written_to_out(case)

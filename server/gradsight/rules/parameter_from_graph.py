@@ -2,7 +2,7 @@
 
 ## What goes wrong silently
 
-`nn.Parameter(t)` makes a new leaf that shares the value and not the history. Around a computed tensor it is a cut: what the tensor was computed from gets no gradient.
+`nn.Parameter(t)` makes a new leaf with the value but without the graph. Around a computed tensor it cuts the graph: what the tensor was computed from gets no gradient.
 
 ```python
 import torch
@@ -17,7 +17,7 @@ optimizer.step()
 assert base.tolist() == [1.0, 1.0, 1.0]  # nothing was learned
 ```
 
-In `forward` it is made anew each time, so that no optimizer ever sees it.
+In `forward` it is created again in every call, so no optimizer ever sees it.
 
 ```python
 import torch
@@ -60,7 +60,7 @@ assert base.tolist() != [1.0, 1.0, 1.0]
 
 ## Not reported
 
-A parameter made of plain numbers, once, where a module is built.
+A parameter that is made of plain numbers, once, where a module is built, is fine.
 
 ```python
 import torch
@@ -92,23 +92,23 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named
 from gradsight.model.torch_messages import NO_GRAPH, Cause
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
     if not (event.names.get("cut") == "parameter" and not event.names.get("hidden")):
         return None
-    message = f"nn.Parameter makes a new leaf from {text(event, 'source', 'a computed value')}: no gradient flows back through it"
+    message = f"`nn.Parameter` cuts {named(event, 'source', 'a computed value')} out of the graph: use the tensor itself"
     return make_finding(
         event, RULE.code, RULE.name, message, "error" if event.kind == "backward-without-graph" else "warning"
     )
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.cuts import parameter_made
 
     return parameter_made(case)
@@ -120,7 +120,7 @@ RULE = Rule(
     ("path-cut", "backward-without-graph"),
     judge,
     __doc__,
-    advice="make the parameter once in `__init__`, and use computed tensors as they are",
+    advice="create the parameter once in `__init__`, and use computed tensors as they are",
     fix=fix,
     messages=(Cause(NO_GRAPH, rank=8),),
     observed_as=("parameter-made",),

@@ -2,7 +2,7 @@
 
 ## What goes wrong silently
 
-An optimizer keeps the parameters it was given. A layer that is exchanged afterwards brings new ones, which no step ever moves.
+An optimizer holds the parameters it was given. A layer that is replaced afterwards has new ones, which no step ever updates.
 
 ```python
 import torch
@@ -19,7 +19,7 @@ assert torch.equal(net[1].weight, before)
 
 ## Use instead
 
-Make the optimizer last.
+Create the optimizer last.
 
 ```python
 import torch
@@ -52,7 +52,7 @@ optimizer.step()
 assert not torch.equal(net.weight, before)
 ```
 
-New parameters that are handed to the optimizer.
+New parameters can be added to the optimizer.
 
 ```python
 import torch
@@ -68,7 +68,7 @@ optimizer.step()
 
 ## Fix safety
 
-Making the optimizer behind the replacement is safe: it was not used in between, and nothing is lost.
+Creating the optimizer after the replacement is safe: it was not used in between, so nothing is lost.
 """
 
 from __future__ import annotations
@@ -77,20 +77,21 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named, text
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{text(event, 'name')} gets new parameters here, and the optimizer still holds the old ones"
+    name = "this module" if text(event, "name").isdigit() else named(event, "name")
+    message = f"{name} gets new parameters, but the optimizer holds the old ones: create it after this"
     if event.names.get("lazy"):
-        message = f"the parameters of {text(event, 'name')} are made here, after the optimizer took what was there: no step moves them"
+        message = f"{name} creates its parameters here, after the optimizer was created: no step trains them"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.training import parameters_replaced
 
     return parameters_replaced(case)
@@ -107,7 +108,7 @@ RULE = Rule(
     ("parameters-replaced",),
     judge,
     __doc__,
-    advice="make the optimizer after the last change of the model",
+    advice="create the optimizer after the last change of the model",
     fix=fix,
     observed_as=("parameters-replaced",),
     kin="parameters-untrained",

@@ -20,7 +20,7 @@ assert not penalty.requires_grad
 
 ## Use instead
 
-Record the gradient's own computation.
+Pass `create_graph=True`, so that the gradient has a graph of its own.
 
 ```python
 import torch
@@ -38,7 +38,7 @@ assert penalty.requires_grad
 
 ## Not reported
 
-A gradient that is only looked at or that makes a step.
+A gradient that is only printed, or that is only used for a step, needs no graph.
 
 ```python
 import torch
@@ -65,19 +65,19 @@ from gradsight.model.rule import Rule, make_finding
 from gradsight.model.torch_messages import UNUSED_IN_GRAPH, Cause
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
     if event.kind != "penalty-without-graph" and event.names.get("cut") != "grad":
         return None
-    message = "the gradient computed here is a constant for the loss: without create_graph=True the penalty trains nothing"
+    message = "this gradient has no graph, so the penalty trains nothing: pass `create_graph=True`"
     return make_finding(
         event, RULE.code, RULE.name, message, "error" if event.kind == "backward-without-graph" else "warning"
     )
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.graphs import penalty
 
     return penalty(case)

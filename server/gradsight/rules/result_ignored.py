@@ -25,7 +25,7 @@ assert hidden.requires_grad
 
 ## Use instead
 
-Give the result a name.
+Assign the result.
 
 ```python
 import torch
@@ -39,7 +39,7 @@ assert x.grad.tolist() == [0.0, 0.0, 0.0]
 
 ## Not reported
 
-Methods that act on their tensor.
+Methods that act on their tensor are fine.
 
 ```python
 import torch
@@ -62,18 +62,18 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{text(event, 'method')} returns a new tensor and leaves {text(event, 'target')} as it is; the result is not used"
+    message = f"{named(event, 'method')} returns a new tensor and does not change {named(event, 'target')}: assign the result"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.cuts import result_ignored
 
     return result_ignored(case)

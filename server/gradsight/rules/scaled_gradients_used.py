@@ -43,7 +43,7 @@ assert (net.weight - before).norm() > 0.5
 
 ## Not reported
 
-Clipping without a scaler, and a scaler without clipping.
+Clipping without a scaler is fine, and so is a scaler without clipping.
 
 ```python
 import torch
@@ -59,7 +59,7 @@ scaler.update()
 
 ## Fix safety
 
-`scaler.unscale_(optimizer)` in front of the clipping is safe: the clipping sees the gradients that it was written for.
+`scaler.unscale_(optimizer)` before the clipping is safe: the clipping then sees the unscaled gradients.
 """
 
 from __future__ import annotations
@@ -71,15 +71,15 @@ from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = "the gradients are still scaled here: call scaler.unscale_(optimizer) before clipping"
+    message = "gradients are still scaled here: call `scaler.unscale_(optimizer)` before clipping"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.training import scaled_used
 
     return scaled_used(case)

@@ -1,4 +1,4 @@
-"""A gradient scaler that is gone past, or never updated.
+"""A gradient scaler is bypassed, or never updated.
 
 ## What goes wrong silently
 
@@ -54,7 +54,7 @@ assert (net.weight - before).norm() < 1
 
 ## Not reported
 
-A step after `unscale_`, a scaler that is switched off, and two optimizers with one update after both.
+A step after `unscale_` is fine, and so are a scaler that is switched off and two optimizers with one update after both.
 
 ```python
 import torch
@@ -86,9 +86,11 @@ from gradsight.model.rule import Rule, make_finding
 
 def judge(event: Event) -> Finding | None:
     severity: Severity = "warning"
-    message = "this step applies scaled gradients: call scaler.step(optimizer) instead"
+    message = "this step applies scaled gradients: call `scaler.step(optimizer)` instead"
     if event.names.get("how") == "update":
-        message = "scaler.step is called again without scaler.update(): torch refuses the second step"
+        message = (
+            "`scaler.step` is called again without `scaler.update()`, which raises: update after each step"
+        )
         severity = "error"
     return make_finding(event, RULE.code, RULE.name, message, severity)
 

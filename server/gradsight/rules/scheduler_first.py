@@ -1,8 +1,8 @@
-"""A scheduler that steps before its optimizer.
+"""A scheduler steps before its optimizer.
 
 ## What goes wrong silently
 
-A scheduler sets the rate of the steps to come. Called before the first step of the optimizer it skips the first value, and every later one comes too early.
+A scheduler sets the learning rate of the next steps. Called before the first step of the optimizer it skips the first value, and every later one comes too early.
 
 ```python
 import torch
@@ -20,7 +20,7 @@ assert weight.item() == -1.5  # rates 0.5 and 0.25; 1 and 0.5 were meant
 
 ## Use instead
 
-First the optimizer, then the scheduler.
+Call the optimizer first, then the scheduler.
 
 ```python
 import torch
@@ -38,7 +38,7 @@ assert weight.item() == -3.0
 
 ## Not reported
 
-One scheduler step after many optimizer steps.
+One scheduler step after many optimizer steps is fine.
 
 ```python
 import torch
@@ -56,7 +56,7 @@ for epoch in range(2):
 
 ## Fix safety
 
-Exchanging the two lines is unsafe: the learning rates of all rounds move by one.
+Swapping the two lines is unsafe: the learning rates of all steps shift by one.
 """
 
 from __future__ import annotations
@@ -68,15 +68,15 @@ from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = "the scheduler steps before the optimizer: the first learning rate is skipped"
+    message = "the scheduler steps before the optimizer, so the first learning rate is skipped"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.training import scheduler_first
 
     return scheduler_first(case)

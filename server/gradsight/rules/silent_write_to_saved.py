@@ -1,4 +1,4 @@
-"""A write through `.data` or NumPy changes a value that backward needs, unnoticed.
+"""A write through `.data` or NumPy silently changes a value that backward needs.
 
 ## What goes wrong silently
 
@@ -43,7 +43,7 @@ assert x.grad.tolist() == [2.0, 4.0, 6.0]
 
 ## Not reported
 
-A write that comes after the backward, or to a value that no operator kept.
+A write after the backward is fine, and so is one to a value that no operator saved.
 
 ```python
 import torch
@@ -69,7 +69,7 @@ for _ in range(2):
 
 ## Fix safety
 
-Letting the operator keep a clone is safe: every value stays as it is, and the gradient is taken at the values that the operator saw.
+Giving the operator a clone is safe: every value stays as it is, and the gradient is taken at the values that the operator saw.
 """
 
 from __future__ import annotations
@@ -78,21 +78,21 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named
 from gradsight.model.torch_messages import MODIFIED_IN_PLACE, Cause
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
     if event.names.get("by_step"):
         return None
-    message = f"{text(event, 'write')} changes {text(event, 'target', 'a tensor')}, which {text(event, 'op')} kept for backward; torch does not notice and the gradient is wrong"
+    message = f"{named(event, 'here', 'this write')} silently changes what {named(event, 'saver')} saved, so the gradient is wrong: use a copy"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.inplace import saved_changed_silently
 
     return saved_changed_silently(case)

@@ -1,4 +1,4 @@
-"""An activation before a loss that applies it.
+"""An activation before a loss that already includes it.
 
 ## What goes wrong silently
 
@@ -27,7 +27,7 @@ assert loss.item() > 0.69  # it cannot become smaller
 
 ## Use instead
 
-Give the loss the scores.
+Pass the raw scores to the loss.
 
 ```python
 import torch
@@ -41,7 +41,7 @@ assert loss.item() < 0.001
 
 ## Not reported
 
-Losses that expect probabilities or their logarithms.
+Some losses expect probabilities or their logarithms.
 
 ```python
 import torch
@@ -53,7 +53,7 @@ loss = loss + nn.functional.binary_cross_entropy(torch.sigmoid(scores), torch.ze
 loss.backward()
 ```
 
-Probabilities that are only shown.
+Probabilities that are only printed are fine.
 
 ```python
 import torch
@@ -66,7 +66,7 @@ nn.functional.cross_entropy(scores, torch.tensor([0])).backward()
 
 ## Fix safety
 
-Leaving out the activation is unsafe: the loss and its gradient change.
+Removing the activation is unsafe: the loss and its gradient change.
 """
 
 from __future__ import annotations
@@ -75,18 +75,18 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{text(event, 'loss')} applies {text(event, 'op')} itself: it is applied twice"
+    message = f"{named(event, 'op')} is applied twice: {named(event, 'loss')} already includes it, so pass the raw scores"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.modules import activation_twice
 
     return activation_twice(case)

@@ -2,7 +2,7 @@
 
 ## Why torch refuses
 
-A hidden state that is used in the next round brings the graph of this round along. The next backward runs into it and finds what this backward has freed.
+A hidden state that is used in the next step still belongs to the graph of this step. The next backward reaches that graph, which this backward has freed.
 
 ```python
 import torch
@@ -18,7 +18,7 @@ for step in range(2):
 
 ## Use instead
 
-Cut the state where the round ends.
+Detach the state at the end of each step.
 
 ```python
 import torch
@@ -34,7 +34,7 @@ for step in range(2):
 
 ## Not reported
 
-A state that lives inside one round, with one backward at its end.
+A state that is created and used within one step, with one backward at its end, is fine.
 
 ```python
 import torch
@@ -50,7 +50,7 @@ for epoch in range(2):
     loss.backward()
 ```
 
-A running average of detached values.
+A running average of detached values has no graph.
 
 ```python
 import torch
@@ -65,7 +65,7 @@ for step in range(2):
 
 ## Fix safety
 
-Detaching the carried state is unsafe: the gradient then ends at the border of the round, which is what truncated backpropagation through time means, and which is a choice.
+Detaching the carried state is unsafe: the gradient then ends at the start of the step. That is truncated backpropagation through time, which is a choice.
 """
 
 from __future__ import annotations
@@ -78,20 +78,18 @@ from gradsight.model.rule import Rule, make_finding
 from gradsight.model.torch_messages import SECOND_BACKWARD, Cause
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = (
-        "the graph of the previous round is carried into this one, where its backward has already freed it"
-    )
+    message = "this still holds the last step's graph, which `backward()` freed: `detach()` it"
     # A dict under keys that are not known gives the old graph back only where a key comes again.
     return make_finding(
         event, RULE.code, RULE.name, message, "warning" if event.names.get("unsure") else "error"
     )
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.graphs import state_carried
 
     return state_carried(case)

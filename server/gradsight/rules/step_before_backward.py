@@ -2,7 +2,7 @@
 
 ## Why torch refuses
 
-A layer keeps its weight for backward. `optimizer.step()` writes the weight in place, so a backward through the older forward pass finds another version.
+A layer saves its weight for backward. `optimizer.step()` writes the weight in place, so a backward through the older forward pass finds another version.
 
 ```python
 import torch
@@ -32,7 +32,7 @@ with torch.no_grad():
 second.backward()  # raises: modified by an inplace operation
 ```
 
-With `fused=True` the step does not raise the version: torch does not notice, and the gradient is that of the new weight.
+With `fused=True` the step does not raise the version: torch does not notice, and the gradient is computed with the new weight.
 
 ```python
 import torch
@@ -84,7 +84,7 @@ optimizer.step()
 
 ## Not reported
 
-A single layer on plain input does not keep its weight, because no gradient has to flow through it to anything before.
+A single layer on plain input does not save its weight, because no gradient has to flow through it to anything before.
 
 ```python
 import torch
@@ -100,7 +100,7 @@ optimizer.step()
 second.backward()
 ```
 
-Nor is a step of an optimizer that holds other parameters than the later backward needs.
+A step of an optimizer that holds other parameters than the later backward needs is fine.
 
 ```python
 import torch
@@ -118,7 +118,7 @@ critic_loss.backward()
 
 ## Fix safety
 
-Moving the step behind the last backward is unsafe: both gradients are then applied in one step.
+Moving the step after the last backward is unsafe: both gradients are then applied in one step.
 """
 
 from __future__ import annotations
@@ -127,11 +127,11 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named
 from gradsight.model.torch_messages import MODIFIED_IN_PLACE, Cause
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
@@ -149,13 +149,15 @@ def _is_update(event: Event) -> bool:
 
 
 def _message(event: Event) -> str:
-    subject = text(event, "target", "a parameter")
+    subject, saver = named(event, "target", "a parameter"), named(event, "saver")
     if event.kind == "saved-changed-silently":
-        return f"this step changes {subject}, which {text(event, 'op')} kept for a later backward; torch does not notice and the gradient is wrong"
-    return f"this step changes {subject}, which {text(event, 'op')} kept for a backward that comes later"
+        return f"this step silently changes {subject}, which {saver} saved: the later `backward()` gives wrong gradients"
+    return (
+        f"this step changes {subject}, which {saver} saved for a later `backward()`: step after that backward"
+    )
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.inplace import step_before_backward
 
     return step_before_backward(case)

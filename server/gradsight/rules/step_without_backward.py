@@ -1,4 +1,4 @@
-"""`step()` that no `backward()` precedes.
+"""`step()` without a `backward()` before it.
 
 ## What goes wrong silently
 
@@ -18,9 +18,26 @@ for step in range(3):
 assert torch.equal(net.weight, before)
 ```
 
+A backward before the step does not help where every parameter of the optimizer is frozen: it leaves no gradient for them.
+
+```python
+import torch
+from torch import nn
+
+encoder, head = nn.Linear(2, 2), nn.Linear(2, 1)
+encoder.requires_grad_(False)
+optimizer = torch.optim.SGD(encoder.parameters(), lr=0.1)  # warning: GS512
+before = encoder.weight.detach().clone()
+for step in range(3):
+    head(encoder(torch.ones(4, 2))).pow(2).mean().backward()
+    optimizer.step()  # warning: GS503
+assert torch.equal(encoder.weight, before)
+assert head.weight.grad is not None
+```
+
 ## Use instead
 
-Run the backward.
+Call `backward()` first.
 
 ```python
 import torch
@@ -39,7 +56,7 @@ assert not torch.equal(net.weight, before)
 
 ## Not reported
 
-Gradients that come from elsewhere: `autograd.grad`, a closure, an assignment.
+Gradients can also come from `autograd.grad`, from a closure or from an assignment.
 
 ```python
 import torch
@@ -71,7 +88,7 @@ assert weight.item() != 0.0
 
 ## Fix safety
 
-Running the backward of the last loss first is unsafe: which loss is meant is a guess.
+Calling `backward()` on the last loss first is unsafe: it is a guess which loss you want.
 """
 
 from __future__ import annotations
@@ -80,20 +97,24 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = "no backward comes before this step: there is no gradient to apply"
+    message = "no `backward()` comes before this `step()`: there is no gradient to apply"
+    if event.names.get("frozen"):
+        message = "every parameter of this optimizer is frozen: this `step()` has no gradient to apply"
     if event.names.get("loss"):
-        message = f"nobody calls backward on {text(event, 'loss')}: this step has no gradient of it to apply"
+        message = (
+            f"`backward()` is never called on {named(event, 'loss')}: this `step()` does not train on it"
+        )
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.training import step_without_backward
 
     return step_without_backward(case)

@@ -2,7 +2,7 @@
 
 ## What goes wrong silently
 
-When the target of a loss is computed by the network that is trained on it, the gradient flows into the target as well and moves it towards the prediction. Temporal-difference learning means the target to stand still.
+When the target of a loss is computed by the network that is trained on it, the gradient flows into the target as well and moves it towards the prediction. In temporal-difference learning the target is meant to be a constant.
 
 ```python
 import torch
@@ -14,6 +14,23 @@ target = reward + 0.9 * critic(following)
 loss = (critic(state) - target).pow(2).mean()  # info: GS290
 loss.backward()
 assert critic.weight.grad[0, 1] != 0  # this weight is used by the target alone
+```
+
+Where an optimizer then moves that network, the target moves with every step, and it is a warning.
+
+```python
+import torch
+from torch import nn
+
+critic = nn.Linear(2, 1, bias=False)
+optimizer = torch.optim.SGD(critic.parameters(), lr=0.1)
+before = critic.weight.detach().clone()
+state, following, reward = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]]), torch.ones(1, 1)
+target = reward + 0.9 * critic(following)
+loss = (critic(state) - target).pow(2).mean()  # warning: GS290
+loss.backward()
+optimizer.step()
+assert critic.weight[0, 1] != before[0, 1]  # moved, although only the target uses it
 ```
 
 ## Use instead
@@ -34,7 +51,7 @@ assert critic.weight.grad[0, 1] == 0
 
 ## Not reported
 
-A target computed under `no_grad` or by another network.
+A target that is computed under `no_grad` or by another network is a constant.
 
 ```python
 import torch
@@ -48,7 +65,7 @@ loss = (critic(state) - target).pow(2).mean()
 loss.backward()
 ```
 
-Two sides of one network that are both meant to learn.
+Two sides of one network may both be meant to train.
 
 ```python
 import torch
@@ -70,19 +87,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
-from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.finding import Finding, Severity
+from gradsight.model.rule import Rule, make_finding, named
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{text(event, 'target', 'the target')} is meant as a constant here, and carries a gradient of what is trained on it"
-    return make_finding(event, RULE.code, RULE.name, message, "info")
+    message = f"{named(event, 'target', 'the target')} is a target but carries a gradient: `detach()` it if it is a constant"
+    severity: Severity = "warning" if event.names.get("is_trained") else "info"
+    return make_finding(event, RULE.code, RULE.name, message, severity)
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.cuts import target_moves
 
     return target_moves(case)

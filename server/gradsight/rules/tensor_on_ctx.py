@@ -1,8 +1,8 @@
-"""A tensor kept on ctx instead of `save_for_backward`.
+"""A tensor is stored on `ctx` instead of `save_for_backward`.
 
 ## What goes wrong silently
 
-`save_for_backward` remembers the version of a tensor and refuses one that was changed in between. An attribute of `ctx` remembers nothing: backward computes with the changed value. It also keeps memory that torch would have freed.
+`save_for_backward` remembers the version of a tensor and refuses one that was changed in between. An attribute of `ctx` remembers nothing: backward computes with the changed value. It also holds memory that torch would have freed.
 
 ```python
 import torch
@@ -29,7 +29,7 @@ assert x.grad.tolist() == [20.0, 20.0, 20.0]  # 2 is right
 
 ## Use instead
 
-`save_for_backward`; a change in between is then an error instead of a wrong number.
+Use `save_for_backward`: a change in between is then an error instead of a wrong gradient.
 
 ```python
 import torch
@@ -56,7 +56,7 @@ assert x.grad.tolist() == [2.0, 2.0, 2.0]
 
 ## Not reported
 
-Numbers, shapes and flags on `ctx`.
+Numbers, shapes and flags may be stored on `ctx`.
 
 ```python
 import torch
@@ -93,15 +93,15 @@ from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, text
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"ctx.{text(event, 'name')} keeps a tensor past autograd's version check: use save_for_backward"
+    message = f"`ctx.{text(event, 'name')}` skips autograd's check for overwritten tensors: use `ctx.save_for_backward`"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.functions import kept_on_ctx
 
     return kept_on_ctx(case)
@@ -119,7 +119,7 @@ RULE = Rule(
     ("tensor-on-ctx",),
     judge,
     __doc__,
-    advice="keep tensors with `ctx.save_for_backward`, which checks that they are unchanged",
+    advice="save tensors with `ctx.save_for_backward`, which checks that they are unchanged",
     fix=fix,
     is_bad_write=True,
     spoils_saved=True,

@@ -1,4 +1,4 @@
-"""A tensor of the graph is written under no_grad, and its gradient does not know.
+"""A tensor of the graph is written under no_grad, and its gradient is wrong.
 
 ## What goes wrong silently
 
@@ -18,7 +18,7 @@ assert x.grad.tolist() == [2.0, 2.0, 2.0]  # the value was multiplied by 10, the
 
 ## Use instead
 
-Let the write be recorded, or write out of place.
+Write with grad mode on, or make a new tensor.
 
 ```python
 import torch
@@ -43,7 +43,7 @@ with torch.no_grad():
     weight -= 0.1 * weight.grad
 ```
 
-Nor is a write to a tensor without a graph, or to a copy that is cut off.
+A write to a tensor without a graph is fine, and so is one to a detached copy.
 
 ```python
 import torch
@@ -59,7 +59,7 @@ assert x.grad.tolist() == [2.0, 2.0, 2.0]
 
 ## Fix safety
 
-Writing out of place with grad mode on is unsafe: the value stays the same and the gradient changes, and the author may have wanted the gradient not to see the write.
+Making a new tensor with grad mode on is unsafe: the value stays the same and the gradient changes, which may not be what you want.
 """
 
 from __future__ import annotations
@@ -68,18 +68,18 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{text(event, 'target')} is written by {text(event, 'op')} without grad mode: its value changes and its gradient does not"
+    message = f"{named(event, 'here', 'this write')} runs without grad mode, so the gradient is wrong: write it with grad mode on"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.inplace import written_without_grad
 
     return written_without_grad(case)
@@ -91,7 +91,7 @@ RULE = Rule(
     ("graph-written-without-grad",),
     judge,
     __doc__,
-    advice="compute the new value out of place and with grad mode on",
+    advice="make a new tensor with grad mode on",
     fix=fix,
     is_bad_write=True,
     observed_as=("graph-written-without-grad",),

@@ -1,0 +1,114 @@
+"""Optimizers that are never stepped, although a loss trains their parameters and another optimizer steps on it.
+
+That nobody steps is read from the text as well: its name stands nowhere but where it is made, cleared, saved or scheduled.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.detect.claims import Claims
+from gradsight.detect.path import Path
+from gradsight.interp.tensors.training import Action
+from gradsight.model.events import Step
+from gradsight.model.library_objects import Optimizer
+from gradsight.model.sites import Site
+
+KIND = "optimizer-never-stepped"
+HARMLESS = {"zero_grad", "param_groups", "state_dict", "load_state_dict", "add_param_group"}
+"""What may be asked of an optimizer that never steps."""
+
+
+class IdleOptimizers:
+    """Looks for them when a path is over."""
+
+    def __init__(self, path: Path, claims: Claims) -> None:
+        self.path = path
+        self.claims = claims
+
+    def finish(self) -> None:
+        path = self.path
+        steps = [action for action in path.log if action.verb == "step"]
+        if path.gradients_unknown or path.ended_early or not steps:
+            return
+        for optimizer in path.optimizers:
+            if optimizer.stepped and optimizer.site is not None:
+                self.claims.granted.add((KIND, str(optimizer.site.key)))
+            if optimizer.stepped or optimizer.escaped or optimizer.site is None:
+                continue
+            name = name_of(optimizer.site)
+            if name and not self.is_used_elsewhere(name, optimizer.site):
+                self.conclude(optimizer, name, steps)
+
+    def conclude(self, optimizer: Optimizer, name: str, steps: list[Action]) -> None:
+        """Report at the step that took its place, else where it is made."""
+        held = {tensor for other in self.path.optimizers if other is not optimizer
+                for tensor in self.path.parameters_of(other)}  # fmt: skip
+        own = set(self.path.parameters_of(optimizer)) - held
+        runs = [
+            action
+            for action in self.path.log
+            if action.verb == "backward"
+            and action.loops
+            and own & (action.leaves - action.subject.zero_leaves)
+        ]
+        if not runs or optimizer.site is None:
+            return
+        cleared = [a.tick for a in self.path.log if a.verb == "zero" and a.subject is optimizer]
+        trained = [run for run in runs if any(tick < run.tick for tick in cleared)] or runs
+        taken = next((step for step in steps if step.tick >= trained[-1].tick), None) or steps[-1]
+        elsewhere = any(step.subject is taken.subject and step.site.key != taken.site.key for step in steps)
+        place = taken.site if elsewhere else optimizer.site
+        trail = [
+            Step("call", trained[-1].site, "this backward computes gradients for it"),
+            Step("made", optimizer.site, f"{name} is made here")
+            if elsewhere
+            else Step("needed", taken.site, "another optimizer steps here"),
+        ]
+        self.claims.add(KIND, place, trail, optimizer=name, granted_at=str(optimizer.site.key))
+
+    def is_used_elsewhere(self, name: str, site: Site) -> bool:
+        """Whether the text around does with the name of an optimizer what may step it; a script is executed as a whole."""
+        return site.frame.function is not None and any(
+            is_other_use(statement, name) for statement in site.unit.tree
+        )
+
+
+def name_of(site: Site) -> str:
+    """The name or attribute that is given what is made at a place, and nothing else."""
+    for statement in (inner for part in site.unit.tree for inner in ast.walk(part)):
+        if isinstance(statement, ast.Assign) and statement.value is site.node:
+            target = statement.targets[0]
+            return target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
+    return ""
+
+
+def is_other_use(node: ast.AST, name: str) -> bool:
+    """Whether something below reads the name for more than to clear, save or schedule."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Attribute) and child.attr in HARMLESS and is_called_so(child.value, name):
+            continue
+        if (
+            isinstance(child, ast.Call)
+            and is_scheduler(child)
+            and any(is_called_so(a, name) for a in child.args)
+        ):
+            continue
+        if is_called_so(child, name) and isinstance(getattr(child, "ctx", None), ast.Load):
+            return True
+        if isinstance(child, ast.Constant) and child.value == name:
+            return True
+        if is_other_use(child, name):
+            return True
+    return False
+
+
+def is_called_so(node: ast.AST, name: str) -> bool:
+    called: Any = getattr(node, "id", None) or getattr(node, "attr", None)
+    return isinstance(node, (ast.Name, ast.Attribute)) and called == name
+
+
+def is_scheduler(call: ast.Call) -> bool:
+    called = str(getattr(call.func, "attr", "") or getattr(call.func, "id", ""))
+    return "LR" in called or "cheduler" in called

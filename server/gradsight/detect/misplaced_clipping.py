@@ -1,0 +1,117 @@
+"""Gradients that are clipped where it changes nothing: before there are any, or after the step has applied them.
+
+A clip works if a backward has filled the gradients and a step is still to come.  One that works in no round of its loop is
+misplaced: *early* where the gradients were cleared and backward comes later, *late* where the step came first and the
+gradients are cleared before they are used again.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any
+
+from gradsight.detect.claims import Claims
+from gradsight.detect.gradient_ledger import GradientLedger, GradientRecord
+from gradsight.detect.path import Path
+from gradsight.interp.tensors.training import Action
+from gradsight.model.events import Step
+from gradsight.model.library_objects import Optimizer
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import tensors_in
+
+BY_HAND = {"clamp_", "clip_", "clamp_min_", "clamp_max_", "div_", "mul_", "nan_to_num_"}
+"""Writes that limit or scale a gradient where it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """One clipping: what was clipped, and how much of the log had happened by then."""
+
+    site: Site
+    tensors: frozenset[Tensor]
+    position: int
+
+
+class MisplacedClipping:
+    """Looks back at every clip when a path is over."""
+
+    def __init__(self, path: Path, claims: Claims, ledger: GradientLedger) -> None:
+        self.path = path
+        self.claims = claims
+        ledger.watchers.append(self)
+        self.by_hand: list[Clip] = []
+
+    def gradient_used(self, leaf: Tensor, record: GradientRecord, node: ast.AST) -> None:
+        """Reading a gradient clips nothing."""
+
+    def gradient_written(
+        self, leaf: Tensor, target: Tensor, op: str, site: Site, others: list[Tensor], region: Any
+    ) -> None:
+        if op in BY_HAND and len(self.by_hand) < MOST_CLIPS:
+            self.by_hand.append(Clip(site, frozenset({leaf}), len(self.path.log)))
+
+    def parameter_moved_by_hand(self, leaf: Tensor) -> None:
+        """Updates by hand are steps that the log does not have."""
+        self.by_hand.clear()
+
+    def finish(self) -> None:
+        log = self.path.log
+        clips = [
+            Clip(action.site, frozenset(tensors_in(action.subject)), position)
+            for position, action in enumerate(log)
+            if action.verb == "clip"
+            and tensors_in(action.subject)
+            and not any(is_endless(limit) for limit in action.leaves)
+        ]
+        verdicts: dict[Any, list[tuple[Clip, str, Action | None]]] = {}
+        for clip in [*clips, *self.by_hand][:MOST_CLIPS]:
+            verdicts.setdefault(clip.site.key, []).append((clip, *self.judge(clip)))
+        for found in verdicts.values():
+            clip, how, other = found[-1]
+            if how and other is not None and all(one[1] == how for one in found):
+                self.claim(clip, how, other)
+
+    def claim(self, clip: Clip, how: str, other: Action) -> None:
+        said = "the step has applied them here" if how == "late" else "the gradients are computed here"
+        steps = [Step("needed", other.site, said), *self.path.call_steps(clip.site)]
+        self.claims.add("clip-misplaced", clip.site, steps, how=how)
+
+    def judge(self, clip: Clip) -> tuple[str, Action | None]:
+        """`late` with the step, `early` with the backward, or nothing where the clip can work."""
+        log = self.path.log
+        before = next(
+            (action for action in reversed(log[: clip.position]) if self.concerns(action, clip)), None
+        )
+        after = [action for action in log[clip.position :] if self.concerns(action, clip)]
+        if before is not None and before.verb == "backward":
+            return "", None
+        if before is not None and before.verb == "step":
+            is_over = not after or after[0].verb == "zero"
+            return ("late", before) if is_over and self.has_backward(log[: clip.position]) else ("", None)
+        run = after[0] if after and after[0].verb == "backward" else None
+        is_used = any(action.verb == "step" for action in after)
+        return ("early", run) if run is not None and is_used else ("", None)
+
+    def concerns(self, action: Action, clip: Clip) -> bool:
+        if action.verb == "backward":
+            return True
+        if action.verb not in ("step", "zero"):
+            return False
+        subject = action.subject
+        if isinstance(subject, Optimizer):
+            held = self.path.ever_held_by(subject)
+            return not held or bool(held & clip.tensors) or not self.path.knows_all_parameters(subject)
+        return bool(clip.tensors & {tensor for _, tensor in self.path.tensors_of(subject, "parameter")})
+
+    def has_backward(self, actions: list[Action]) -> bool:
+        return any(action.verb == "backward" for action in actions)
+
+
+MOST_CLIPS = 200
+
+
+def is_endless(limit: Any) -> bool:
+    """A limit without end: the call only measures the gradients."""
+    return isinstance(limit, (int, float)) and limit >= 1e6

@@ -1,0 +1,178 @@
+"""Models that were to be copied and were given a second name: `best = model`, `target = policy`, `copy.copy(model)`.
+
+*Alias*: a name or attribute that was given a module which has another one already.  That a copy was meant is told by what
+the program does: it loads the one from the other, it calls `copy.copy`, or it gives a name that says so (`best`, `target`)
+and uses that after a step has changed the model under its first name.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+from gradsight.detect.claims import Claims
+from gradsight.detect.naming import value_of_target
+from gradsight.detect.path import Path
+from gradsight.detect.untrained_parameters import leaf_behind
+from gradsight.model.events import Step
+from gradsight.model.sites import Frame, Site
+from gradsight.model.tensors import Tensor
+from gradsight.model.trace import Assigned, NameRead, StateLoaded, Stepped
+from gradsight.model.values import Instance, Layer, tensors_in
+
+KIND = "model-not-copied"
+MEANT_AS_COPY = re.compile(
+    r"(^|_)(best|target|tgt|teacher|ema|old|prev|previous|backup|snapshot|frozen|initial|init|reference|ref|anchor)(_|\d|$)"
+)
+"""Names that say: this is the model as it was."""
+
+
+class ModuleAlias:
+    """One more name for a module."""
+
+    __slots__ = ("frame", "how", "module", "name", "origin", "site", "stepped", "target")
+
+    def __init__(
+        self, module: Any, target: ast.expr, origin: ast.expr, how: str, frame: Frame, site: Site
+    ) -> None:
+        self.module = module
+        self.target = target
+        self.origin = origin
+        self.how = how
+        self.frame = frame
+        self.site = site
+        self.name = ast.unparse(target)
+        self.stepped: Site | None = None
+
+
+class ModuleAliases:
+    """Notes second names of modules, and speaks when one is used as if it were a copy."""
+
+    def __init__(self, path: Path, claims: Claims) -> None:
+        self.path = path
+        self.claims = claims
+        self.aliases: list[ModuleAlias] = []
+
+    def on_assigned(self, fact: Assigned) -> None:
+        origin = fact.statement.value
+        how = "name"
+        if isinstance(origin, ast.Call):
+            if not is_shallow_copy(origin):
+                self.note_copy(fact.statement.targets)
+                return
+            origin, how = origin.args[0], "copy"
+        if not isinstance(origin, (ast.Name, ast.Attribute)) or len(self.aliases) > MOST_ALIASES:
+            return
+        for target in fact.statement.targets:
+            if isinstance(target, (ast.Name, ast.Attribute)):
+                self.note(target, origin, how, fact.statement)
+
+    def note_copy(self, targets: list[ast.expr]) -> None:
+        """What a name was given before it gets a copy was a beginning only."""
+        names = {ast.unparse(target) for target in targets} if self.aliases else set()
+        for alias in self.aliases:
+            if alias.name in names and alias.frame is self.path.frame:
+                self.claims.granted.add((KIND, alias.site.key))
+
+    def note(self, target: ast.expr, origin: ast.expr, how: str, node: ast.AST) -> None:
+        module = value_of_target(self.path, target)
+        if not isinstance(module, (Instance, Layer)) or module.module is None:
+            return
+        if value_of_target(self.path, origin) is not module or last_word(target) == last_word(origin):
+            return
+        frame = self.path.frame
+        alias = ModuleAlias(module, target, origin, how, frame, self.path.site(node))
+        self.aliases.append(alias)
+        if isinstance(target, ast.Name):
+            frame.watched = {**(frame.watched or {}), target.id: alias}
+
+    def on_state_loaded(self, fact: StateLoaded) -> None:
+        """`target.load_state_dict(policy.state_dict())`, where both are one."""
+        for alias in self.aliases:
+            if alias.module is fact.module:
+                own = {tensor for _, tensor in self.path.tensors_of(fact.module, "parameter")}
+                sources = {leaf_behind(tensor) for tensor in tensors_in(fact.state)} - {None}
+                if sources and sources <= own and self.is_still_one(alias):
+                    self.claim(alias, Step("written", self.path.site(), "this loads the model from itself"))
+
+    def on_stepped(self, fact: Stepped) -> None:
+        moved: set[Tensor] | None = None
+        for alias in self.aliases:
+            if alias.stepped is None:
+                moved = set(self.path.parameters_of(fact.optimizer)) if moved is None else moved
+                if any(tensor in moved for _, tensor in self.path.tensors_of(alias.module, "parameter")):
+                    alias.stepped = fact.site
+
+    def on_name_read(self, fact: NameRead) -> None:
+        watched = self.path.frame.watched
+        alias = watched.get(fact.name) if watched is not None else None
+        if isinstance(alias, ModuleAlias):
+            self.used(alias, self.path.site(fact.node))
+
+    def used(self, alias: ModuleAlias, site: Site) -> None:
+        if alias.stepped is None or not (
+            alias.how == "copy" or MEANT_AS_COPY.search(last_word(alias.target))
+        ):
+            return
+        if MEANT_AS_COPY.search(last_word(alias.origin)) or not self.is_still_one(alias):
+            return
+        self.claim(
+            alias,
+            Step("written", alias.stepped, "this step changes both"),
+            Step("read", site, f"{alias.name} is used here"),
+        )
+
+    def finish(self) -> None:
+        """An attribute is used if the text reads it anywhere but where it is set."""
+        for alias in self.aliases:
+            if isinstance(alias.target, ast.Attribute) and alias.stepped is not None:
+                place = read_of(alias.target.attr, alias.site)
+                if place is not None:
+                    self.used(alias, Site(place, alias.site.frame))
+
+    def is_still_one(self, alias: ModuleAlias) -> bool:
+        """Whether both names stand for the module still: one that was wrapped or made again has gone its own way."""
+        for expression in (alias.target, alias.origin):
+            if (
+                isinstance(expression, ast.Name)
+                and alias.frame.namespace.get(expression.id) is not alias.module
+            ):
+                if expression.id in alias.frame.namespace:
+                    return False
+            elif isinstance(expression, ast.Attribute) and isinstance(expression.value, ast.Name):
+                owner = alias.frame.namespace.get(expression.value.id)
+                if isinstance(owner, Instance) and owner.attributes.get(expression.attr) is not alias.module:
+                    return False
+        return True
+
+    def claim(self, alias: ModuleAlias, *steps: Step) -> None:
+        self.claims.add(
+            KIND,
+            alias.site,
+            [*steps, *self.path.call_steps(alias.site)],
+            how=alias.how,
+            target=alias.name,
+            origin=ast.unparse(alias.origin),
+        )
+
+
+MOST_ALIASES = 64
+
+
+def is_shallow_copy(call: ast.Call) -> bool:
+    """`copy.copy(model)`, or `copy(model)` after `from copy import copy`."""
+    text = ast.unparse(call.func)
+    return text in ("copy.copy", "copy") and len(call.args) == 1 and not call.keywords
+
+
+def last_word(expression: ast.expr) -> str:
+    return expression.attr if isinstance(expression, ast.Attribute) else getattr(expression, "id", "")
+
+
+def read_of(attribute: str, site: Site) -> ast.AST | None:
+    """Where the text around an assignment reads an attribute."""
+    for node in (inner for statement in site.unit.tree for inner in ast.walk(statement)):
+        if isinstance(node, ast.Attribute) and node.attr == attribute and isinstance(node.ctx, ast.Load):
+            return node
+    return None

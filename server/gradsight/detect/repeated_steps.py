@@ -1,0 +1,77 @@
+"""Methods that are one step of a training whose loop is elsewhere: what they leave in `.grad`, the next call adds to.
+
+*Step method*: it differentiates and steps an optimizer that outlives the call, outside of any loop.  Nothing in its
+file calls it in a loop that was seen; a method that steps once for a batch is called for every batch.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from gradsight.detect.claims import Claims
+from gradsight.detect.gradient_ledger import GradientLedger
+from gradsight.detect.path import Path
+from gradsight.interp.paths.roles import deeds_of
+from gradsight.model.events import Step
+from gradsight.model.library_objects import Optimizer
+from gradsight.model.trace import CallReturned, MethodReturned
+from gradsight.model.values import ClassValue, Function
+
+
+class RepeatedSteps:
+    """Looks back at one call of a step method as one of many."""
+
+    def __init__(self, path: Path, claims: Claims, ledger: GradientLedger) -> None:
+        self.path = path
+        self.claims = claims
+        self.ledger = ledger
+        self.executed: set[ast.AST] = set()
+
+    def on_call_returned(self, fact: CallReturned) -> None:
+        self.executed.add(fact.function.node)
+
+    def on_method_returned(self, fact: MethodReturned) -> None:
+        if self.path.gradients_unknown or fact.may_be_cleared_outside or self.may_be_cleared(fact.owner):
+            return
+        for optimizer in fact.optimizers:
+            self.look_back(optimizer, fact)
+
+    def look_back(self, optimizer: Optimizer, fact: MethodReturned) -> None:
+        if optimizer.escaped or not self.path.knows_all_parameters(optimizer):
+            return
+        log = [action for action in self.path.log if action.tick > fact.started]
+        steps = [
+            action
+            for action in log
+            if action.verb == "step" and action.subject is optimizer and not action.loops
+        ]
+        parameters = self.path.ever_held_by(optimizer)
+        runs = [
+            action
+            for action in log
+            if action.verb == "backward" and steps and action.tick < steps[-1].tick
+            if parameters & set(action.leaves)
+        ]
+        if not runs or self.path.escaped_between(parameters, fact.started, self.path.tick):
+            return
+        place = runs[-1].site
+        if any(self.ledger.was_cleared(one, fact.started, self.path.tick) for one in parameters):
+            self.claims.granted.add(("gradients-left-by-step", place.key))
+            return
+        assumption = f"`{fact.name}` is called for every batch"
+        self.path.told_premises.add(assumption)
+        steps_on = [Step("needed", steps[-1].site, "the step uses the gradients of all calls so far")]
+        self.claims.add("gradients-left-by-step", place, steps_on, assumption, method=fact.name)
+
+    def may_be_cleared(self, owner: ClassValue) -> bool:
+        """Whether a method of the class that this path did not execute clears gradients."""
+        members: dict[str, object] = {}
+        for one in owner.lineage():
+            if isinstance(one, ClassValue):
+                for name, member in one.namespace.items():
+                    members.setdefault(name, member)
+        return any(
+            "zero_grad" in deeds_of(member.defined().node).text_has
+            for member in members.values()
+            if isinstance(member, Function) and member.defined().node not in self.executed
+        )

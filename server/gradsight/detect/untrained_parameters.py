@@ -1,0 +1,315 @@
+"""Parameters that a loss trains and no optimizer moves, and optimizers whose own parameters no loss reaches.
+
+*Left out*: a backward reached the parameter, no optimizer of the path holds it, and nobody else does anything with it: it
+is as it was made (loaded or copied weights are kept on purpose), its module is not in eval mode, its gradient is not read.
+*Home*: the outermost module that a parameter belongs to.  A program leaves a parameter out by mistake where its own home is
+trained in part, where what is trained stands behind it, or where the step that follows its backward is that of an optimizer
+which has nothing to apply.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any
+
+from gradsight.detect.claims import Claims
+from gradsight.detect.gradient_ledger import GradientLedger
+from gradsight.detect.path import Path
+from gradsight.detect.replaced_parameters import ReplacedParameters
+from gradsight.interp.tensors.training import Action
+from gradsight.model.events import Step
+from gradsight.model.library_objects import Optimizer
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Edge, Node, Tensor, leaves_of
+from gradsight.model.trace import Copied, DataAssigned, GaveUp, StateLoaded, Wrote
+from gradsight.model.values import Instance, Layer, tensors_in
+
+KIND = "parameters-not-optimized"
+INITIALISING = (
+    "init.",
+    "uniform_",
+    "normal_",
+    "zero_",
+    "fill_",
+    "ones_",
+    "trunc_normal_",
+    "reset_parameters",
+)
+"""Writes that make a parameter: what they leave is as good as fresh."""
+TELLING = {"parameters-replaced", "not-registered", "layer-made-in-forward", "before-super-init"}
+"""What says already why an optimizer does not have all parameters."""
+OPTIMIZERS = {
+    "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "ASGD", "LBFGS", "Muon", "NAdam", "RAdam", "RMSprop",
+    "Rprop", "SGD", "SparseAdam",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Parameters that one backward reached and nobody moves, with the step that followed."""
+
+    run: Any
+    parameters: list[Tensor]
+    step: Action
+
+
+class UntrainedParameters:
+    """Compares what backwards reach with what optimizers hold, when a path is over and the others have spoken."""
+
+    def __init__(
+        self, path: Path, claims: Claims, ledger: GradientLedger, replaced: ReplacedParameters
+    ) -> None:
+        self.path = path
+        self.claims = claims
+        self.ledger = ledger
+        self.replaced = replaced
+        self.kept: set[Tensor] = set()
+        """Parameters whose values somebody put there, or that are moved by hand."""
+        self.copies: set[Tensor] = set()
+        """Parameters that were given the values of others of the program."""
+
+    # -- values that are meant to stay -------------------------------------------------------------------------------
+
+    def on_state_loaded(self, fact: StateLoaded) -> None:
+        written = [tensor for _, tensor in self.path.tensors_of(fact.module, "parameter")]
+        self.kept.update(written)
+        if any(tensor.source is not None or tensor.is_parameter for tensor in tensors_in(fact.state)):
+            self.copies.update(written)
+
+    def on_copied(self, fact: Copied) -> None:
+        made = self.replaced.parameters_in(fact.result)
+        self.kept.update(made)
+        self.copies.update(made)
+
+    def on_data_assigned(self, fact: DataAssigned) -> None:
+        self.kept.add(fact.tensor)
+
+    def on_wrote(self, fact: Wrote) -> None:
+        if fact.write.mode in ("no_grad", "silent") and not fact.op.startswith(INITIALISING):
+            tensor = leaf_behind(fact.tensor)
+            if tensor is not None:
+                self.kept.add(tensor)
+                if any(leaf_behind(other) is not None for other in fact.others):
+                    self.copies.add(tensor)
+
+    def on_gave_up(self, fact: GaveUp) -> None:
+        """Code that is not known may load the weights of a module that it is given."""
+        for value in fact.values:
+            if isinstance(value, (Instance, Layer)) and value.module is not None:
+                self.kept.update(tensor for _, tensor in self.path.tensors_of(value, "parameter"))
+
+    # -- at the end --------------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        path = self.path
+        optimizers = path.optimizers
+        if not optimizers or (path.ended_early and self.may_make_more()):
+            return
+        if any(
+            event.kind in TELLING or event.names.get("cut") == "parameter" for event in self.claims.events
+        ):
+            return
+        if not all(self.is_known(one) for one in optimizers):
+            return
+        held = {tensor for one in optimizers for tensor in path.ever_held_by(one)}
+        left_out = self.left_out(held)
+        homes = self.homes() if left_out else []
+        for left in left_out:
+            self.conclude(left, homes)
+        reached = {leaf for run in path.backwards for leaf in run.leaves if leaf.is_parameter}
+        if reached and reached <= held:
+            stepped = [one.site for one in optimizers if one.site is not None and one.stepped]
+            self.claims.granted.update((KIND, site.key) for site in stepped)
+
+    def is_known(self, optimizer: Optimizer) -> bool:
+        """Whether the making of the optimizer shows what it holds: one that is not seen, or got groups later, may hold more."""
+        return (
+            optimizer.path != "torch.optim.Optimizer"
+            and not optimizer.escaped
+            and not optimizer.extended
+            and self.path.knows_all_parameters(optimizer)
+        )
+
+    def may_make_more(self) -> bool:
+        """Whether the text makes optimizers that a path left before its end has not come to."""
+        made = {one.site.node for one in self.path.optimizers if one.site is not None}
+        texts = {one.site.unit for one in self.path.optimizers if one.site is not None}
+        return any(
+            isinstance(node, ast.Call) and node not in made and called_name(node) in OPTIMIZERS
+            for unit in texts
+            for statement in unit.tree
+            for node in ast.walk(statement)
+        )
+
+    def left_out(self, held: set[Tensor]) -> list[LeftOut]:
+        """Per backward, what it reaches and nobody moves, and the first step after it."""
+        found: list[LeftOut] = []
+        log = self.path.log
+        seen: set[Any] = set()
+        for index, action in enumerate(log):
+            if action.verb != "backward" or (action.site.key, len(action.leaves)) in seen:
+                continue
+            seen.add((action.site.key, len(action.leaves)))
+            live = action.leaves - action.subject.zero_leaves
+            parameters = [leaf for leaf in live if leaf not in held and self.is_forgotten(leaf)]
+            step = next((later for later in log[index:] if later.verb == "step"), None)
+            if parameters and step is not None:
+                parameters.sort(key=lambda tensor: tensor.serial)
+                found.append(LeftOut(action.subject, parameters, step))
+        return found
+
+    def is_forgotten(self, leaf: Tensor) -> bool:
+        if not leaf.is_parameter or leaf.requires_grad is not True:
+            return False
+        if leaf.frozen_at is not None or (leaf.attributes or {}).get("<stand in>"):
+            return False
+        record = self.ledger.records.get(leaf)
+        return record is not None and not record.read and record.state not in ("assigned", "masked")
+
+    def conclude(self, left: LeftOut, homes: list[Any]) -> None:
+        for home in homes:
+            if not self.is_in_train_mode(home, left.run.tick):
+                continue
+            owned = list(self.path.tensors_of(home, "parameter"))
+            lost = [(name, tensor) for name, tensor in owned if tensor in left.parameters]
+            if not lost:
+                continue
+            optimizer = self.optimizer_meant(left, {tensor for _, tensor in owned})
+            if optimizer is None or optimizer.site is None:
+                continue
+            name, kind = self.words_for(self.name_of(home, optimizer.site), lost, owned)
+            steps = [
+                Step("call", left.run.site, "this backward computes their gradients"),
+                Step("needed", left.step.site, "this step does not move them"),
+            ]
+            self.claims.add(
+                KIND, optimizer.site, steps, parameters=name, count=len(lost), how=kind,
+            )  # fmt: skip
+            return
+
+    def optimizer_meant(self, left: LeftOut, owned: set[Tensor]) -> Optimizer | None:
+        """The optimizer that should hold what is left out, or None where leaving it out can be meant."""
+        stepped = [one for one in self.path.optimizers if one.stepped]
+        partly = [one for one in stepped if owned & self.path.ever_held_by(one)]
+        is_cut_off = any(event.kind == "path-cut" for event in self.claims.events)
+        idle = [] if is_cut_off else [one for one in stepped if self.has_nothing_to_apply(one)]
+        doubled = [
+            one
+            for number, one in enumerate(stepped)
+            if any(self.path.ever_held_by(one) == self.path.ever_held_by(other) for other in stepped[:number])
+        ]
+        at_step: Optimizer | None = next((one for one in stepped if one is left.step.subject), None)
+        if at_step in (*doubled, *idle):
+            return at_step
+        if doubled:
+            return doubled[-1]
+        if idle:
+            return idle[-1]
+        if self.kept.issuperset(owned & set(left.parameters)):
+            return None
+        copied = [one for one in stepped if self.copies and self.path.ever_held_by(one) <= self.copies]
+        if copied:
+            return copied[-1]
+        if partly:
+            return at_step if at_step in partly else partly[0]
+        behind = [one for one in stepped if self.stands_behind(left, self.path.ever_held_by(one))]
+        return behind[0] if behind else None
+
+    def has_nothing_to_apply(self, optimizer: Optimizer) -> bool:
+        """Whether no backward reached a parameter of the optimizer."""
+        mine = self.path.ever_held_by(optimizer)
+        return (
+            bool(mine)
+            and not self.path.gradients_unknown
+            and not any(action.verb == "backward" and mine & action.leaves for action in self.path.log)
+        )
+
+    def stands_behind(self, left: LeftOut, held: set[Tensor]) -> bool:
+        """Whether what the optimizer holds computes with what the left-out parameters gave."""
+        if not any(parameter in self.replaced.made_at for parameter in held):
+            # A tensor of its own (a prompt, a perturbation) is trained through networks that stay as they are.
+            return False
+        todo: list[Edge] = [edge] if (edge := left.run.loss.edge()) is not None else []
+        seen: set[Node] = set()
+        before: list[Edge] = []
+        while todo:
+            current = todo.pop()
+            if isinstance(current, Node) and current not in seen:
+                seen.add(current)
+                todo.extend(current.inputs)
+                if any(inner in held for inner in current.inputs if isinstance(inner, Tensor)):
+                    before.extend(inner for inner in current.inputs if isinstance(inner, Node))
+        return bool(leaves_of(before) & set(left.parameters))
+
+    # -- modules -----------------------------------------------------------------------------------------------------
+
+    def homes(self) -> list[Any]:
+        """The modules that are part of no other."""
+        inner = {
+            id(child)
+            for module in self.path.modules_made
+            for _, child in self.path.modules_in(module)
+            if child is not module
+        }
+        return [module for module in self.path.modules_made if id(module) not in inner]
+
+    def is_in_train_mode(self, home: Any, tick: int) -> bool:
+        parts = {id(part) for _, part in self.path.modules_in(home)}
+        switches = [
+            action
+            for action in self.path.log
+            if action.verb in ("eval", "train") and id(action.subject) in parts and action.tick <= tick
+        ]
+        return not switches or switches[-1].verb == "train"
+
+    def words_for(
+        self, home: str, lost: list[tuple[str, Tensor]], owned: list[tuple[str, Tensor]]
+    ) -> tuple[str, str]:
+        """How to speak of what is left out: the whole module, a part of it, or single parameters."""
+        if len(lost) == len(owned):
+            return home, "whole"
+        parts = list(dict.fromkeys(name.partition(".")[0] for name, _ in lost))
+        whole = [
+            part
+            for part in parts
+            if all(
+                tensor in {lost_one for _, lost_one in lost}
+                for name, tensor in owned
+                if name.partition(".")[0] == part
+            )
+        ]
+        listed = [part_of(home, part) for part in whole or [name for name, _ in lost]]
+        text = ", ".join(listed[:2]) + (f" and {len(listed) - 2} more" if len(listed) > 2 else "")
+        return text, "part"
+
+    def name_of(self, home: Any, optimizer: Site) -> str:
+        """How the code that makes the optimizer names a module."""
+        if optimizer.frame.receiver is home:
+            return "self"
+        site: Site | None = getattr(home, "site", None)
+        for frame in (optimizer.frame, self.path.frame, *([site.frame] if site is not None else [])):
+            for name, value in frame.namespace.items():
+                if value is home:
+                    return name
+        return self.replaced.name_bound_at(site) if site is not None else "the model"
+
+
+def part_of(home: str, part: str) -> str:
+    """How the program would name a part of a module."""
+    return f"{home}[{part}]" if part.isdigit() else f"{home}.{part}"
+
+
+def leaf_behind(tensor: Tensor) -> Tensor | None:
+    """The parameter whose memory this is."""
+    steps = 0
+    current: Tensor | None = tensor
+    while current is not None and not current.is_parameter and steps < 8:
+        current = current.source
+        steps += 1
+    return current if current is not None and current.is_parameter else None
+
+
+def called_name(call: ast.Call) -> str:
+    """The last word of what is called."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")

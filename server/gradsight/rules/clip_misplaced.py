@@ -1,0 +1,110 @@
+"""Gradients that are clipped before backward, or after the step.
+
+## What goes wrong silently
+
+Clipping changes what is in `.grad` at that moment. After `step()` the gradients have been applied in full, and the next
+`zero_grad()` throws the clipped ones away: one exploding batch ruins the weights although the program clips.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=1.0)
+before = net.weight.detach().clone()
+for batch in 1000 * torch.ones(2, 4, 2):
+    optimizer.zero_grad()
+    net(batch).mean().backward()
+    optimizer.step()
+    nn.utils.clip_grad_norm_(net.parameters(), 1.0)  # warning: GS513
+assert (net.weight - before).norm() > 1000
+```
+
+Before `backward()` there is nothing to clip: the gradients were cleared.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=1.0)
+before = net.weight.detach().clone()
+for batch in 1000 * torch.ones(2, 4, 2):
+    loss = net(batch).mean()
+    optimizer.zero_grad()
+    nn.utils.clip_grad_norm_(net.parameters(), 1.0)  # warning: GS513
+    loss.backward()
+    optimizer.step()
+assert (net.weight - before).norm() > 1000
+```
+
+## Use instead
+
+Clip between `backward()` and `step()`.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=1.0)
+before = net.weight.detach().clone()
+for batch in 1000 * torch.ones(2, 4, 2):
+    optimizer.zero_grad()
+    net(batch).mean().backward()
+    nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+    optimizer.step()
+assert (net.weight - before).norm() < 3
+```
+
+## Not reported
+
+A norm that is only measured, with an endless limit; a clip at the start of a round whose gradients are still to be applied.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+norms = []
+for batch in torch.ones(3, 4, 2):
+    optimizer.zero_grad()
+    net(batch).mean().backward()
+    optimizer.step()
+    norms.append(nn.utils.clip_grad_norm_(net.parameters(), float("inf")))
+```
+
+## Fix safety
+
+No fix is offered: other statements may stand between the step and where the clip belongs.
+
+See [clip_grad_norm_](https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.clip_grad_norm_.html) and a
+[report of a clip after the step](https://github.com/VGraphRNN/VGRNN/issues/4).
+"""
+
+from __future__ import annotations
+
+from gradsight.model.events import Event
+from gradsight.model.finding import Finding
+from gradsight.model.rule import Rule, make_finding
+
+
+def judge(event: Event) -> Finding | None:
+    message = "clipped before backward: there is no gradient yet; clip between backward() and step()"
+    if event.names.get("how") == "late":
+        message = (
+            "clipped after the step, which applied the gradients in full; clip between backward() and step()"
+        )
+    return make_finding(event, RULE.code, RULE.name, message, "warning")
+
+
+RULE = Rule(
+    "GS513",
+    "clip-misplaced",
+    ("clip-misplaced",),
+    judge,
+    __doc__,
+    advice="clip between `backward()` and `step()`",
+    needs_training=True,
+)

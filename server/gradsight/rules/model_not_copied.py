@@ -1,0 +1,127 @@
+"""A model that was given a second name where a copy was meant.
+
+## What goes wrong silently
+
+`best = model` copies nothing: both names are one module, and every step changes it under both. What was to be kept is gone
+by the end of training.
+
+```python
+import torch
+from torch import nn
+
+model = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+lowest = float("inf")
+for batch in torch.ones(3, 4, 2):
+    optimizer.zero_grad()
+    loss = model(batch).square().mean()
+    if loss.item() < lowest:
+        lowest = loss.item()
+        best_model = model  # warning: GS514
+        kept = model.weight.detach().clone()
+    loss.backward()
+    optimizer.step()
+assert not torch.equal(best_model.weight, kept)
+```
+
+A target network that is the network itself moves with every step. `copy.copy(net)` is no better: the new module has the
+same parameters.
+
+```python
+import copy
+
+import torch
+from torch import nn
+
+policy = nn.Linear(2, 1)
+target = copy.copy(policy)  # warning: GS514
+optimizer = torch.optim.SGD(policy.parameters(), lr=0.1)
+before = target.weight.detach().clone()
+for state in torch.ones(3, 4, 2):
+    with torch.no_grad():
+        wanted = 1 + target(state)
+    optimizer.zero_grad()
+    nn.functional.mse_loss(policy(state), wanted).backward()
+    optimizer.step()
+assert not torch.equal(target.weight, before)
+```
+
+## Use instead
+
+`copy.deepcopy` makes a model of its own.
+
+```python
+import copy
+
+import torch
+from torch import nn
+
+policy = nn.Linear(2, 1)
+target = copy.deepcopy(policy)
+optimizer = torch.optim.SGD(policy.parameters(), lr=0.1)
+before = target.weight.detach().clone()
+for state in torch.ones(3, 4, 2):
+    with torch.no_grad():
+        wanted = 1 + target(state)
+    optimizer.zero_grad()
+    nn.functional.mse_loss(policy(state), wanted).backward()
+    optimizer.step()
+assert torch.equal(target.weight, before)
+```
+
+## Not reported
+
+A second name that does not say that a copy is meant, one that is used before the next step only, and a model that is wrapped
+under its first name.
+
+```python
+import torch
+from torch import nn
+
+model = nn.Linear(2, 1)
+plain_model = model
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for batch in torch.ones(3, 4, 2):
+    best_model = model
+    state = {name: tensor.clone() for name, tensor in best_model.state_dict().items()}
+    optimizer.zero_grad()
+    model(batch).square().mean().backward()
+    optimizer.step()
+print(plain_model.weight)
+```
+
+## Fix safety
+
+No fix is offered: some programs keep a state dict or a file instead of a second model.
+
+See [saving and loading](https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html) and reports of
+[a best model](https://github.com/zhangj111/astnn/issues/8) and
+[a target network](https://github.com/andri27-ts/Reinforcement-Learning/issues/14) that were the model itself.
+"""
+
+from __future__ import annotations
+
+from gradsight.model.events import Event
+from gradsight.model.finding import Finding
+from gradsight.model.rule import Rule, make_finding, text
+
+
+def judge(event: Event) -> Finding | None:
+    target, origin = text(event, "target"), text(event, "origin", "the model")
+    message = f"{target} is {origin} itself, not a copy: every step changes both; use copy.deepcopy({origin})"
+    if event.names.get("how") == "copy":
+        message = (
+            f"copy.copy shares the parameters: every step changes {target} too; use copy.deepcopy({origin})"
+        )
+    return make_finding(event, RULE.code, RULE.name, message, "warning")
+
+
+RULE = Rule(
+    "GS514",
+    "model-not-copied",
+    ("model-not-copied",),
+    judge,
+    __doc__,
+    advice="keep a copy: `copy.deepcopy(model)`",
+    needs_training=True,
+)

@@ -1,0 +1,143 @@
+"""Parameters that the loss trains and no optimizer moves.
+
+## What goes wrong silently
+
+`backward()` computes a gradient for every parameter that the loss depends on; `step()` moves those that the optimizer was
+given. A network that was left out keeps its random weights to the end: the loss still falls a little, as the rest learns
+around it.
+
+```python
+import torch
+from torch import nn
+
+encoder, decoder = nn.Linear(4, 2), nn.Linear(2, 4)
+optimizer = torch.optim.SGD(decoder.parameters(), lr=0.1)  # warning: GS512
+before = encoder.weight.detach().clone()
+for batch in torch.ones(3, 8, 4):
+    optimizer.zero_grad()
+    nn.functional.mse_loss(decoder(encoder(batch)), batch).backward()
+    optimizer.step()
+assert torch.equal(encoder.weight, before)
+```
+
+Two optimizers over one network leave the other one out.
+
+```python
+import torch
+from torch import nn
+
+actor, critic = nn.Linear(4, 2), nn.Linear(4, 1)
+actor_optimizer = torch.optim.Adam(actor.parameters(), lr=0.1)
+critic_optimizer = torch.optim.Adam(actor.parameters(), lr=0.1)  # warning: GS512
+before = critic.weight.detach().clone()
+state = torch.ones(8, 4)
+actor_optimizer.zero_grad()
+actor(state).logsumexp(1).mean().backward()
+actor_optimizer.step()
+critic_optimizer.zero_grad()
+critic(state).square().mean().backward()
+critic_optimizer.step()
+assert torch.equal(critic.weight, before)
+```
+
+An optimizer that is never stepped moves nothing either: here the wrong one steps.
+
+```python
+import torch
+from torch import nn
+
+critic, generator = nn.Linear(2, 1), nn.Linear(2, 2)
+critic_optimizer = torch.optim.Adam(critic.parameters(), lr=0.1)
+generator_optimizer = torch.optim.Adam(generator.parameters(), lr=0.1)
+before = generator.weight.detach().clone()
+for noise in torch.ones(3, 8, 2):
+    critic_optimizer.zero_grad()
+    critic(generator(noise).detach()).mean().backward()
+    critic_optimizer.step()
+    generator_optimizer.zero_grad()
+    critic_optimizer.zero_grad()
+    (-critic(generator(noise)).mean()).backward()
+    critic_optimizer.step()  # warning: GS512
+assert torch.equal(generator.weight, before)
+```
+
+## Use instead
+
+Give the optimizer the parameters of everything that is to learn.
+
+```python
+import torch
+from torch import nn
+
+encoder, decoder = nn.Linear(4, 2), nn.Linear(2, 4)
+optimizer = torch.optim.SGD([*encoder.parameters(), *decoder.parameters()], lr=0.1)
+before = encoder.weight.detach().clone()
+for batch in torch.ones(3, 8, 4):
+    optimizer.zero_grad()
+    nn.functional.mse_loss(decoder(encoder(batch)), batch).backward()
+    optimizer.step()
+assert not torch.equal(encoder.weight, before)
+```
+
+## Not reported
+
+A part that is frozen, run under `no_grad`, in eval mode, or has weights that were loaded or copied; a network that another
+optimizer holds; a tensor of its own that is trained through a network.
+
+```python
+import torch
+from torch import nn
+
+backbone, head = nn.Linear(4, 4), nn.Linear(4, 2)
+backbone.requires_grad_(False)
+optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+for batch in torch.ones(3, 8, 4):
+    optimizer.zero_grad()
+    head(backbone(batch)).square().mean().backward()
+    optimizer.step()
+```
+
+```python
+import torch
+from torch import nn
+
+victim = nn.Linear(4, 2)
+change = torch.zeros(4, requires_grad=True)
+attack = torch.optim.SGD([change], lr=0.1)
+for batch in torch.ones(3, 8, 4):
+    attack.zero_grad()
+    victim(batch + change).square().mean().backward()
+    attack.step()
+```
+
+## Fix safety
+
+No fix is offered: whether a part is to learn or to be frozen is for the author to say.
+
+See [torch.optim](https://docs.pytorch.org/docs/stable/optim.html) and a
+[request for such a check](https://github.com/facebookresearch/mmf/issues/104).
+"""
+
+from __future__ import annotations
+
+from gradsight.model.events import Event
+from gradsight.model.finding import Finding
+from gradsight.model.rule import Rule, make_finding, named
+
+
+def judge(event: Event) -> Finding | None:
+    message = f"{named(event, 'parameters')} gets gradients and is in no optimizer: no `step()` moves it"
+    if event.kind == "optimizer-never-stepped":
+        message = f"{named(event, 'optimizer')} is never stepped: its parameters do not learn"
+    return make_finding(event, RULE.code, RULE.name, message, "warning")
+
+
+RULE = Rule(
+    "GS512",
+    "parameters-not-optimized",
+    ("parameters-not-optimized", "optimizer-never-stepped"),
+    judge,
+    __doc__,
+    advice="give the optimizer these parameters, or freeze them with `requires_grad_(False)`",
+    needs_training=True,
+)
