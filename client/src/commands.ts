@@ -1,11 +1,10 @@
 // What the palette, the lenses and the status entry offer.  Each command asks the server and shows its answer.
 
-import { isAbsolute, relative } from "node:path";
 import {
   type CodeAction,
+  ConfigurationTarget,
   commands,
   type Disposable,
-  EventEmitter,
   type ExtensionContext,
   env,
   extensions,
@@ -27,13 +26,19 @@ import {
   ResponseError,
   WorkDoneProgress,
 } from "vscode-languageclient/node";
+import type { Environments } from "./environments";
 import { type Graph, GraphPanel } from "./graph/panel";
+import { Pages } from "./pages";
 import { SELECTOR, type Server } from "./server";
 import type { Status } from "./status";
 
-/** What came of a probe, in the server's words. */
+/** What came of a run, in the server's words. */
 interface ProbeAnswer {
   readonly summary: string;
+  /** A page about the run: how it was run, each finding with its verdict, what the program printed. */
+  readonly details?: string;
+  /** Whether shapes and gradients were seen that hints could show. */
+  readonly observed?: boolean;
   /** How to ask for the graph of a fault that was seen, if it has one to show. */
   readonly graph?: unknown[] | null;
   /** The end of what the program printed. */
@@ -42,22 +47,29 @@ interface ProbeAnswer {
 
 /** The server's commands that run the user's code, and what is said while they run. */
 const PROBES: Readonly<Record<string, string>> = {
-  "gradsight.probeFile": "Probing the file",
-  "gradsight.probeFunction": "Probing the function",
-  "gradsight.probeCell": "Probing the cell",
+  "gradsight.probeFile": "Running the file",
+  "gradsight.probeFunction": "Running the function",
+  "gradsight.probeCell": "Running the cell",
   "gradsight.proveFinding": "Proving the finding",
-  "gradsight.verifyFix": "Trying the fixes",
+  "gradsight.verifyFix": "Testing the fixes",
   "gradsight.graph": "Recording the graph",
   "gradsight.refreshFacts": "Measuring the operators of your torch",
 };
-const EXPLANATION = Uri.parse("gradsight:Explanation.md");
 const SAMPLE = "client/samples/first_steps.py";
+const HINTS_OFFERED = "gradsight.hintsOffered";
+/** A place of the trail of a finding. */
+interface Step {
+  readonly role: string;
+  readonly uri: string;
+  readonly line: number;
+  readonly character: number;
+  readonly message: string;
+}
 
 export class Commands implements Disposable {
   private readonly subscriptions: Disposable[];
   private readonly graph: GraphPanel;
-  private readonly explained = new EventEmitter<Uri>();
-  private explanation = "";
+  private readonly pages = new Pages();
   private probes = 0;
 
   constructor(
@@ -65,13 +77,14 @@ export class Commands implements Disposable {
     private readonly log: LogOutputChannel,
     private readonly server: Server,
     private readonly status: Status,
+    private readonly environments: Environments,
   ) {
     this.graph = new GraphPanel(context.extensionUri);
     server.runner = (command, args, next) => (command in PROBES ? this.probe(command, args) : next());
-    const table: Record<string, (cell?: NotebookCell) => unknown> = {
+    const table: Record<string, (target?: never) => unknown> = {
       "gradsight.probe.file": () => this.probeHere("gradsight.probeFile"),
       "gradsight.probe.function": () => this.probeHere("gradsight.probeFunction"),
-      "gradsight.probe.cell": (cell) => this.probeHere("gradsight.probeCell", cell),
+      "gradsight.probe.cell": (cell?: NotebookCell) => this.probeHere("gradsight.probeCell", cell),
       "gradsight.probe.fix": () => this.probeHere("gradsight.verifyFix"),
       "gradsight.probe.finding": () => this.probeHere("gradsight.proveFinding"),
       "gradsight.probe.cancel": () => this.ask("gradsight.cancelProbe", []),
@@ -80,21 +93,19 @@ export class Commands implements Disposable {
       "gradsight.explainTraceback": () => this.explainTraceback(),
       "gradsight.fixAll": () => this.fixAll(),
       "gradsight.measureFacts": () => this.probe("gradsight.refreshFacts", [this.uri()]),
-      "gradsight.restart": () => server.restart(),
+      "gradsight.goToWrite": () => this.goTo("written"),
+      "gradsight.goToSaved": () => this.goTo("saved"),
+      "gradsight.goToBackward": () => this.goTo("needed"),
+      "gradsight.explainRule": (code?: string) => this.explainRule(code),
+      "gradsight.ignoreRule": (code?: string) => this.ignoreRule(code),
+      "gradsight.selectInterpreter": () => this.selectInterpreter(),
+      "gradsight.restart": () => this.restart(),
       "gradsight.showLogs": () => log.show(),
       "gradsight.copyDebugInformation": () => this.copyDebugInformation(),
       "gradsight.openSample": () => this.openSample(),
     };
     this.subscriptions = Object.entries(table).map(([name, act]) => commands.registerCommand(name, act));
-    const provider = {
-      onDidChange: this.explained.event,
-      provideTextDocumentContent: () => this.explanation,
-    };
-    this.subscriptions.push(
-      this.graph,
-      this.explained,
-      workspace.registerTextDocumentContentProvider(EXPLANATION.scheme, provider),
-    );
+    this.subscriptions.push(this.graph, this.pages);
   }
 
   dispose(): void {
@@ -110,14 +121,84 @@ export class Commands implements Disposable {
   private async probe(command: string, args: unknown[]): Promise<void> {
     const answer = await this.runInSight<ProbeAnswer>(command, args);
     if (!answer) return;
-    if (answer.output) this.log.info(`the program printed:\n${answer.output}`);
-    const { graph } = answer;
-    const buttons = graph ? ["Show Graph", "Show Logs"] : ["Show Logs"];
+    const { graph, details, output } = answer;
+    this.log.info(details ?? `${answer.summary}${output ? `\nthe program printed:\n${output}` : ""}`);
+    const buttons = [...(graph ? ["Show Graph"] : []), details ? "Show Details" : "Show Logs"];
     void window.showInformationMessage(answer.summary, ...buttons).then((button) => {
       if (button === "Show Graph" && graph) return this.showGraph(graph);
+      if (button === "Show Details" && details) return this.pages.show("Last run", details);
       if (button === "Show Logs") this.log.show();
       return undefined;
     });
+    if (answer.observed) await this.offerHints();
+  }
+
+  /** After the first run that saw tensors: shapes and gradients can stand in the editor.  Asked once. */
+  private async offerHints(): Promise<void> {
+    const settings = workspace.getConfiguration("gradsight");
+    if (settings.get<boolean>("inlayHints", false) || this.context.globalState.get(HINTS_OFFERED)) return;
+    await this.context.globalState.update(HINTS_OFFERED, true);
+    const text = "GradSight: show the shapes and gradients of this run next to your tensors?";
+    const answer = await window.showInformationMessage(text, "Show", "No");
+    if (answer === "Show") await settings.update("inlayHints", true, ConfigurationTarget.Global);
+  }
+
+  /** Go to the line of the trail with a role; choose where there are several. */
+  private async goTo(role: string): Promise<void> {
+    const place = this.place();
+    const answer = place && (await this.ask<{ steps: Step[] }>("gradsight.trail", place));
+    const steps = answer ? answer.steps.filter((step) => step.role === role) : [];
+    const items = steps.map((step) => ({ label: step.message, description: `line ${step.line + 1}`, step }));
+    const chosen = items.length > 1 ? await window.showQuickPick(items) : items[0];
+    if (chosen === undefined && answer && items.length === 0)
+      return void window.showInformationMessage("GradSight: there is no such line for the finding here.");
+    if (chosen === undefined) return;
+    const { uri, line, character } = chosen.step;
+    await window.showTextDocument(Uri.parse(uri), { selection: new Range(line, character, line, character) });
+  }
+
+  /** The manual page of a rule: of the one that is named, of the finding at the cursor, or of one that is chosen. */
+  private async explainRule(code?: string): Promise<void> {
+    const asked = code === undefined ? (this.place(true) ?? ["", 0]) : ["", 0, code];
+    const answer = await this.ask<{ code: string; markdown: string; rules: [string, string, string][] }>(
+      "gradsight.rulePage",
+      asked,
+    );
+    if (!answer) return;
+    if (answer.markdown) return this.pages.show(answer.code, answer.markdown);
+    const items = answer.rules.map(([label, description, detail]) => ({ label, description, detail }));
+    const chosen = await window.showQuickPick(items, { title: "Explain Rule", matchOnDescription: true });
+    if (chosen !== undefined) await this.explainRule(chosen.label);
+  }
+
+  /** Ignore a rule everywhere in this workspace. */
+  private async ignoreRule(code?: string): Promise<void> {
+    if (code === undefined) return;
+    const settings = workspace.getConfiguration("gradsight");
+    const ignored = settings.get<string[]>("ignore", []);
+    const target =
+      workspace.workspaceFolders === undefined ? ConfigurationTarget.Global : ConfigurationTarget.Workspace;
+    await settings.update("ignore", [...new Set([...ignored, code])], target);
+    void window.showInformationMessage(`GradSight: ${code} is ignored in this workspace (gradsight.ignore).`);
+  }
+
+  /** The interpreter that code is run in: chosen in the Python extension where there is one, else in our setting. */
+  private async selectInterpreter(): Promise<void> {
+    if (extensions.getExtension("ms-python.python") !== undefined)
+      return void commands.executeCommand("python.setInterpreter");
+    const browse = "Browse…";
+    const known = [...new Set(await this.environments.candidates())];
+    const chosen = await window.showQuickPick([...known, browse], { title: "Select Interpreter for Runs" });
+    const files =
+      chosen === browse ? await window.showOpenDialog({ title: "Python that has torch" }) : undefined;
+    const python = chosen === browse ? files?.[0]?.fsPath : chosen;
+    if (python !== undefined)
+      await workspace.getConfiguration("gradsight").update("interpreter", python, ConfigurationTarget.Global);
+  }
+
+  private async restart(): Promise<void> {
+    await this.server.restart();
+    if (this.server.running !== undefined) void window.setStatusBarMessage("GradSight: restarted", 3000);
   }
 
   private async showGraph(args: unknown[] | undefined = this.place()): Promise<void> {
@@ -145,9 +226,7 @@ export class Commands implements Disposable {
     const text = [selected, copied].find(isTraceback) ?? (await this.paste());
     const answer = text && (await this.ask<{ markdown: string }>("gradsight.explainError", [text]));
     if (!answer) return;
-    this.explanation = followable(answer.markdown, workspace.workspaceFolders?.[0]?.uri.fsPath);
-    this.explained.fire(EXPLANATION);
-    await commands.executeCommand("markdown.showPreview", EXPLANATION);
+    await this.pages.show("Explanation", answer.markdown);
   }
 
   private paste(): Thenable<string | undefined> {
@@ -156,7 +235,7 @@ export class Commands implements Disposable {
     return window.showInputBox({ title: "Explain an Autograd Error", prompt, placeHolder });
   }
 
-  /** Repairs the file in sight by the server's own action, wherever the focus is. */
+  /** Fixes the file in sight by the server's own action, wherever the focus is. */
   private async fixAll(): Promise<void> {
     const document = pythonEditor()?.document;
     if (document === undefined) return void this.place();
@@ -164,8 +243,8 @@ export class Commands implements Disposable {
     const found = await commands.executeCommand<CodeAction[]>("vscode.executeCodeActionProvider", ...asked);
     const action = found[0];
     if (action?.edit !== undefined) await workspace.applyEdit(action.edit);
-    const told = action?.title.match(/\((.+)\)$/)?.[1] ?? "there is nothing here that can be fixed safely";
-    void window.showInformationMessage(`GradSight: ${told}.`);
+    const counts = action?.title.match(/\((.+)\)$/)?.[1] ?? "there is no safe fix in this file";
+    void window.showInformationMessage(`GradSight: ${counts}.`);
   }
 
   private async copyDebugInformation(): Promise<void> {
@@ -186,12 +265,13 @@ export class Commands implements Disposable {
     void window.showInformationMessage("GradSight's debug information is on the clipboard.");
   }
 
-  /** Opens the sample with the cursor in its first fault, beside what is not a text: the walkthrough stays in sight. */
+  /** Opens a copy of the sample with the cursor in its first fault, beside what is not a text: the walkthrough stays in sight. */
   private async openSample(): Promise<void> {
     const bytes = await workspace.fs.readFile(Uri.joinPath(this.context.extensionUri, SAMPLE));
-    const content = new TextDecoder().decode(bytes);
-    const document = await workspace.openTextDocument({ language: "python", content });
-    const fault = document.positionAt(content.indexOf("gate *="));
+    const copy = Uri.joinPath(this.context.globalStorageUri, "first_steps.py");
+    await workspace.fs.writeFile(copy, bytes);
+    const document = await workspace.openTextDocument(copy);
+    const fault = document.positionAt(new TextDecoder().decode(bytes).indexOf("gate *="));
     const viewColumn = window.activeTextEditor === undefined ? ViewColumn.Beside : ViewColumn.Active;
     await window.showTextDocument(document, { viewColumn, selection: new Range(fault, fault) });
   }
@@ -204,6 +284,7 @@ export class Commands implements Disposable {
     const workDoneToken = `gradsight-probe-${++this.probes}`;
     const title = `GradSight: ${PROBES[command] ?? "Working"}`;
     this.status.show("probing");
+    void commands.executeCommand("setContext", "gradsight.isRunning", true);
     try {
       return await window.withProgress(
         { location: ProgressLocation.Notification, title, cancellable: true },
@@ -222,6 +303,7 @@ export class Commands implements Disposable {
     } catch (error) {
       return this.refused(error);
     } finally {
+      void commands.executeCommand("setContext", "gradsight.isRunning", false);
       this.status.show(this.server.running === undefined ? "starting" : "ready");
     }
   }
@@ -251,35 +333,27 @@ export class Commands implements Disposable {
 
   private noTrust(): undefined {
     const manage = "Manage Workspace Trust";
-    const text = "GradSight: a probe runs the code of this workspace, which you have not trusted yet.";
+    const text = "GradSight: this runs the code of the workspace, which you have not trusted yet.";
     void window.showWarningMessage(text, manage).then((answer) => {
       return answer === manage ? commands.executeCommand("workbench.trust.manage") : undefined;
     });
   }
 
   /** The address of the open Python text and the line of the cursor; says so when there is none. */
-  private place(): [string, number] | undefined {
+  private place(isQuiet = false): [string, number] | undefined {
     const { activeTextEditor: active, activeNotebookEditor: book } = window;
     // A cell that is chosen, but not written in, has no editor.
     const cell = active === undefined ? book?.notebook.cellAt(book.selection.start).document : undefined;
     if (cell !== undefined && isPython(cell)) return [cell.uri.toString(), 0];
     const editor = pythonEditor();
     if (editor !== undefined) return [editor.document.uri.toString(), editor.selection.active.line];
-    void window.showInformationMessage("GradSight: open a Python file first.");
+    if (!isQuiet) void window.showInformationMessage("GradSight: open a Python file first.");
     return undefined;
   }
 
   private uri(): string {
     return pythonEditor()?.document.uri.toString() ?? "";
   }
-}
-
-/** A preview follows no `file:` links, but paths that begin at the first folder of the workspace. */
-export function followable(markdown: string, root: string | undefined): string {
-  return markdown.replace(/\[([^\]]*)\]\((file:[^)\s#]+)([^)\s]*)\)/g, (_whole, label, uri, line) => {
-    const path = root === undefined ? "" : relative(root, Uri.parse(uri).fsPath).replace(/\\/g, "/");
-    return path === "" || isAbsolute(path) ? label : `[${label}](</${path}${line}>)`;
-  });
 }
 
 /** The editor that is written in; else one that is in sight, beside a page or a graph. */

@@ -6,6 +6,7 @@ import { Environments } from "./environments";
 import { Notices } from "./notices";
 import { SELECTOR, Server } from "./server";
 import { Status } from "./status";
+import { Trail } from "./trail";
 
 let server: Server | undefined;
 
@@ -15,11 +16,11 @@ export async function activate(context: ExtensionContext): Promise<void> {
   const status = new Status(SELECTOR);
   const environments = new Environments(log);
   server = new Server(context, log, new Notices(log), status, environments);
-  const commands = new Commands(context, log, server, status);
+  const commands = new Commands(context, log, server, status, environments);
   const following = window.onDidChangeActiveTextEditor((editor) => {
     if (editor?.document.languageId === "python") void server?.tellEnvironment(editor.document.uri);
   });
-  context.subscriptions.push(log, status, environments, server, commands, following);
+  context.subscriptions.push(log, status, environments, server, commands, following, new Trail());
   await server.restart();
 }
 

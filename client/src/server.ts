@@ -162,7 +162,9 @@ export class Server implements Disposable {
       outputChannel: this.log,
       // A request that fails is a matter for the log: the user did not ask for anything.
       revealOutputChannelOn: RevealOutputChannelOn.Never,
-      initializationOptions: await this.resolved(settings, undefined),
+      // The page of a rule is opened from a hover, without the web.
+      markdown: { isTrusted: { enabledCommands: ["gradsight.explainRule"] } },
+      initializationOptions: { ...(await this.resolved(settings, undefined)), client: { pages: true } },
       errorHandler: {
         error: () => ({ action: ErrorAction.Continue }),
         closed: () => this.closed(),
@@ -209,6 +211,7 @@ export class Server implements Disposable {
     if (state === ClientState.Running) {
       this.status.show("ready");
       this.notices.forget();
+      this.log.info(`ready: GradSight ${this.context.extension.packageJSON.version}`);
       void this.tellEnvironment();
     }
   }

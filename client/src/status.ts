@@ -10,12 +10,14 @@ export interface Environment {
   readonly python: string;
   readonly version: string;
   readonly torch: string;
+  /** How much of the file was left out: `2 of 31 functions not analysed`. */
+  readonly notAnalysed?: string;
 }
 
 const WORDS: Record<State, string> = {
   starting: "GradSight is starting",
   ready: "GradSight",
-  probing: "GradSight is probing",
+  probing: "GradSight is running your code",
   error: "GradSight does not run",
   off: "GradSight is switched off",
 };
@@ -41,14 +43,15 @@ export class Status implements Disposable {
       state === "error"
         ? { title: "Restart Server", command: "gradsight.restart" }
         : state === "probing"
-          ? { title: "Cancel Probe", command: "gradsight.probe.cancel" }
+          ? { title: "Cancel Run", command: "gradsight.probe.cancel" }
           : { title: "Show Logs", command: "gradsight.showLogs" };
   }
 
   /** Tell which interpreter a probe would use. */
-  tell({ python, version, torch }: Environment): void {
+  tell({ python, version, torch, notAnalysed }: Environment): void {
     const words = [`Python ${version}`, torch ? `torch ${torch}` : "no torch", shortened(python)];
-    this.environment = version === "" ? `${python} cannot be run` : words.join(" · ");
+    const interpreter = version === "" ? `${python} cannot be run` : words.join(" · ");
+    this.environment = notAnalysed ? `${interpreter} · ${notAnalysed}` : interpreter;
     if (this.item.severity !== LanguageStatusSeverity.Error) this.item.detail = this.environment;
   }
 

@@ -2,21 +2,28 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 import type { ExtensionContext } from "vscode";
-import { followable } from "../src/commands";
 import { activate, deactivate } from "../src/extension";
+import { followable } from "../src/pages";
 import { servers } from "./fake-languageclient";
 import { emptyFolder, writePython } from "./fake-python";
 import { editor, Uri } from "./fake-vscode";
 
+const kept = new Map<string, unknown>();
 const context = {
   subscriptions: [],
   extensionPath: "/extension",
   extensionUri: Uri.file("/extension"),
   extension: { packageJSON: { version: "9.9.9" } },
+  globalStorageUri: Uri.file("/storage"),
+  globalState: {
+    get: (name: string) => kept.get(name),
+    update: async (name: string, value: unknown) => void kept.set(name, value),
+  },
 } as unknown as ExtensionContext;
 const FILE = "file:///project/model.py";
 
 beforeEach(async () => {
+  kept.clear();
   editor.reset();
   servers.reset();
   editor.settings.set("gradsight.interpreter", writePython(join(emptyFolder(), "python"), "python 3.12"));
@@ -47,7 +54,7 @@ test("what the server reports on the way is shown in the notification", async ()
   servers.answers["gradsight.probeFile"] = "wait";
   const running = editor.run("gradsight.probe.file");
   await new Promise((resolve) => setImmediate(resolve));
-  assert.equal(editor.status.text, "GradSight is probing");
+  assert.equal(editor.status.text, "GradSight is running your code");
   servers.progress?.({ kind: "report", message: "2 backward" });
   assert.deepEqual(editor.reports, [{ message: "2 backward" }]);
   editor.cancel?.();
@@ -140,9 +147,10 @@ test("a command waits for a server that is starting", async () => {
   await new Promise((resolve) => setImmediate(resolve));
   assert.equal(servers.events.at(-1), "stop");
   await editor.run("gradsight.probe.finding");
-  assert.deepEqual(editor.messages, ["proved"]);
+  assert.ok(editor.messages.includes("proved"));
   assert.deepEqual(editor.warnings, []);
   await restarting;
+  assert.ok(editor.messages.includes("GradSight: restarted"));
 });
 
 test("commands without a server say where to look", async () => {
@@ -204,7 +212,7 @@ test("a selected traceback is explained before a copied one, and a copied one be
     ["Traceback: selected", "RuntimeError: copied", "RuntimeError: pasted"],
   );
   assert.equal(editor.providers.get("gradsight")?.provideTextDocumentContent(), "# Why");
-  assert.equal(editor.executed[0]?.[0], "markdown.showPreview");
+  assert.equal(editor.executed[0]?.[0], "markdown.showPreviewToSide");
 });
 
 test("lines in an explanation lead to files, below the first folder and beside it", () => {
@@ -216,7 +224,7 @@ test("lines in an explanation lead to files, below the first folder and beside i
 });
 
 test("fixing all applies the server's own kind of action, and says when there is none", async () => {
-  const title = "Fix all safe GradSight findings (5 fixed, 1 left, no safe fix)";
+  const title = "GradSight: fix all safe findings (5 fixed, 1 left, no safe fix)";
   editor.answers["vscode.executeCodeActionProvider"] = [{ edit: "the edit", title }];
   await editor.run("gradsight.fixAll");
   assert.deepEqual(editor.messages.splice(0), ["GradSight: 5 fixed, 1 left, no safe fix."]);
@@ -228,7 +236,7 @@ test("fixing all applies the server's own kind of action, and says when there is
   assert.deepEqual(editor.applied, ["the edit"]);
   editor.answers["vscode.executeCodeActionProvider"] = [];
   await editor.run("gradsight.fixAll");
-  assert.deepEqual(editor.messages, ["GradSight: there is nothing here that can be fixed safely."]);
+  assert.deepEqual(editor.messages, ["GradSight: there is no safe fix in this file."]);
 });
 
 test("measuring the operators shows what came of it", async () => {
@@ -246,13 +254,11 @@ test("debug information names versions and settings, and nothing of the user's c
   assert.ok("interpreter" in told.settings);
 });
 
-test("the sample opens as a new text, and beside the walkthrough", async () => {
+test("the sample opens as a file with a name, and beside the walkthrough", async () => {
   await editor.run("gradsight.openSample");
   editor.active = undefined;
   await editor.run("gradsight.openSample");
-  const [document] = editor.shown[0] as [{ language: string; content: string }];
-  assert.equal(document.language, "python");
-  assert.equal(document.content, "text of /extension/client/samples/first_steps.py");
+  assert.deepEqual(editor.written, ["/storage/first_steps.py", "/storage/first_steps.py"]);
   const columns = editor.shown.map(([, options]) => (options as { viewColumn: number }).viewColumn);
   assert.deepEqual(columns, [-1, -2]);
 });
@@ -278,4 +284,77 @@ test("the status names the interpreter and its torch, of the file that is looked
   await new Promise((resolve) => setImmediate(resolve));
   assert.equal(editor.status.detail, "Python 3.10 · no torch · .venv");
   assert.deepEqual(servers.asked.at(-1)?.arguments, [FILE]);
+});
+
+const STEPS = [
+  { role: "saved", uri: FILE, line: 3, character: 8, message: "`exp` saves its output here" },
+  { role: "needed", uri: FILE, line: 9, character: 0, message: "this `backward()` needs the old value" },
+];
+
+test("the lines of a finding can be gone to", async () => {
+  servers.answers["gradsight.trail"] = { steps: STEPS };
+  await editor.run("gradsight.goToSaved");
+  assert.equal(String(editor.shown[0]?.[0]), FILE);
+  const [, options] = editor.shown[0] as [unknown, { selection: { start: unknown } }];
+  assert.equal(options.selection.start, 3);
+  await editor.run("gradsight.goToWrite");
+  assert.deepEqual(editor.messages, ["GradSight: there is no such line for the finding here."]);
+});
+
+test("a rule is explained by the finding at the cursor, or by choice", async () => {
+  servers.answers["gradsight.rulePage"] = { code: "GS101", markdown: "# GS101", rules: [] };
+  await editor.run("gradsight.explainRule");
+  assert.deepEqual(asked("gradsight.rulePage")?.arguments, [FILE, 11]);
+  assert.equal(editor.providers.get("gradsight")?.provideTextDocumentContent(), "# GS101");
+  await editor.run("gradsight.explainRule", "GS302");
+  assert.deepEqual(servers.asked.at(-1)?.arguments, ["", 0, "GS302"]);
+});
+
+test("a rule that is ignored everywhere is written into the settings once", async () => {
+  editor.settings.set("gradsight.ignore", ["GS1"]);
+  await editor.run("gradsight.ignoreRule", "GS302");
+  await editor.run("gradsight.ignoreRule", "GS302");
+  assert.deepEqual(editor.settings.get("gradsight.ignore"), ["GS1", "GS302"]);
+});
+
+test("the details of a run are a page and stand in the log", async () => {
+  servers.answers["gradsight.probeFile"] = { summary: "2 confirmed", details: "# Last run" };
+  editor.answer = "Show Details";
+  await editor.run("gradsight.probe.file");
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.ok(editor.logged.some((line) => line.includes("# Last run")));
+  assert.equal(editor.providers.get("gradsight")?.provideTextDocumentContent(), "# Last run");
+});
+
+test("shapes and gradients are offered once, after a run that saw some", async () => {
+  servers.answers["gradsight.probeFile"] = { summary: "done", observed: true };
+  editor.answer = "Show";
+  await editor.run("gradsight.probe.file");
+  await editor.run("gradsight.probe.file");
+  assert.equal(editor.messages.filter((text) => text.includes("shapes and gradients")).length, 1);
+  assert.equal(editor.settings.get("gradsight.inlayHints"), true);
+});
+
+test("an interpreter is chosen in the setting where no extension chooses one", async () => {
+  await editor.run("gradsight.selectInterpreter");
+  assert.equal(editor.settings.get("gradsight.interpreter"), editor.picks[0]);
+});
+
+test("the lines that lead to the finding at the cursor are tinted", async () => {
+  const tinted: unknown[] = [];
+  const range = { start: { line: 11 }, end: { line: 11 } };
+  const location = { uri: Uri.parse(FILE), range: { start: { line: 3 } } };
+  editor.diagnostics = [{ source: "gradsight", range, relatedInformation: [{ location, message: "saved" }] }];
+  editor.active = {
+    ...(editor.active as object),
+    setDecorations: (_kind: unknown, ranges: unknown[]) => tinted.push(ranges),
+  };
+  editor.visible = [editor.active];
+  await editor.tell("selection", undefined);
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  assert.deepEqual(
+    (tinted[0] as { start: number }[]).map(({ start }) => start),
+    [3],
+  );
+  assert.deepEqual(editor.executed.at(-1), ["setContext", "gradsight.onFinding", true]);
 });

@@ -27,6 +27,9 @@ export const editor = {
   shown: [] as unknown[][],
   cancel: undefined as (() => void) | undefined,
   reports: [] as unknown[],
+  diagnostics: [] as unknown[],
+  picks: [] as unknown[],
+  written: [] as unknown[],
   trusted: true,
 
   reset(): void {
@@ -54,6 +57,9 @@ export const editor = {
       shown: [],
       cancel: undefined,
       reports: [],
+      diagnostics: [],
+      picks: [],
+      written: [],
       trusted: true,
     });
   },
@@ -143,6 +149,11 @@ export class Range {
   ) {}
 }
 
+export class ThemeColor {
+  constructor(readonly id: string) {}
+}
+export const OverviewRulerLane = { Center: 2 };
+export const ConfigurationTarget = { Global: 1, Workspace: 2 };
 export const ViewColumn = { One: 1, Active: -1, Beside: -2 };
 export const ProgressLocation = { Notification: 15 };
 export const LanguageStatusSeverity = { Information: 0, Warning: 1, Error: 2 };
@@ -180,6 +191,8 @@ export const languages = {
     editor.status = { dispose(): void {} };
     return editor.status;
   },
+  getDiagnostics: () => editor.diagnostics,
+  onDidChangeDiagnostics: (listener: Listener) => editor.listen("diagnostics", listener),
 };
 
 export const commands = {
@@ -234,6 +247,16 @@ export const window = {
     return editor.active;
   },
   onDidChangeActiveTextEditor: (listener: Listener) => editor.listen("active", listener),
+  onDidChangeTextEditorSelection: (listener: Listener) => editor.listen("selection", listener),
+  createTextEditorDecorationType: () => ({ ...disposable }),
+  setStatusBarMessage: (text: string) => void editor.messages.push(text),
+  async showQuickPick(items: unknown[]): Promise<unknown> {
+    editor.picks = items;
+    return items[0];
+  },
+  async showOpenDialog(): Promise<unknown> {
+    return undefined;
+  },
   createOutputChannel() {
     return {
       ...disposable,
@@ -278,6 +301,7 @@ export const window = {
 export const workspace = {
   getConfiguration: (section: string) => ({
     get: (name: string, fallback: unknown) => editor.settings.get(`${section}.${name}`) ?? fallback,
+    update: async (name: string, value: unknown) => void editor.settings.set(`${section}.${name}`, value),
     toJSON: () =>
       Object.fromEntries(
         [...editor.settings].map(([name, value]) => [name.replace(`${section}.`, ""), value]),
@@ -296,7 +320,10 @@ export const workspace = {
   async openTextDocument(options: { content: string }): Promise<unknown> {
     return { ...options, positionAt: (offset: number) => offset };
   },
-  fs: { readFile: async (uri: Uri) => new TextEncoder().encode(`text of ${uri.fsPath}`) },
+  fs: {
+    readFile: async (uri: Uri) => new TextEncoder().encode(`text of ${uri.fsPath}`),
+    writeFile: async (uri: Uri) => void editor.written.push(uri.fsPath),
+  },
   get workspaceFolders() {
     return editor.folders;
   },

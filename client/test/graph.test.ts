@@ -63,7 +63,7 @@ test("every edge has a path", () => {
 });
 
 test("a box says its part in the fault, the operator, and its line of source", () => {
-  assert.deepEqual(linesOf(box("a").node), ["kept for backward", "exp", "3: y = x.exp()"]);
+  assert.deepEqual(linesOf(box("a").node), ["saved for backward", "exp", "3: y = x.exp()"]);
   assert.ok((linesOf({ ...plain, text: "x".repeat(99), line: 1 }).at(-1) ?? "").length <= 38);
 });
 

@@ -43,7 +43,9 @@ test("the files that the manifest names are there", () => {
 });
 
 test("every setting has a description, a scope and a default of its type", () => {
-  for (const [name, setting] of Object.entries(manifest.contributes.configuration.properties)) {
+  for (const [name, setting] of manifest.contributes.configuration.flatMap(({ properties }) =>
+    Object.entries(properties),
+  )) {
     assert.match(name, /^gradsight\./);
     assert.ok(setting.markdownDescription.endsWith("."), name);
     assert.ok(setting.scope, name);

@@ -19,7 +19,9 @@ from gradsight.analysis import analyze
 from gradsight.fixes import rewrites, suppression
 from gradsight.fixes.calls import load_libcst
 from gradsight.fixes.difference import difference
-from gradsight.fixes.draft import Builder, Case, Draft
+from gradsight.fixes.draft import Builder, Draft, FixCase
+from gradsight.fixes.suppress import file_suppression
+from gradsight.fixes.titles import title_of
 from gradsight.fixes.tree import Patch, Tree, moved, patched
 from gradsight.model.finding import Finding
 from gradsight.model.fix import Fix, Safety, apply_edits, line_starts
@@ -138,7 +140,16 @@ def suppress_edit(source: Source, finding: Finding) -> Fix | None:
     patch = suppression(tree, finding) if tree is not None and finding.path == source.path else None
     if tree is None or patch is None:
         return None
-    return Fix(f"Ignore {finding.code} on this line", "unsafe", tree.edits((patch,)), finding.code)
+    return Fix(f"ignore {finding.code} on this line", "unsafe", tree.edits((patch,)), finding.code)
+
+
+def suppress_file_edit(source: Source, finding: Finding) -> Fix | None:
+    """A comment that silences the finding's rule in its whole file."""
+    tree = Tree.parse(source.text)
+    patch = file_suppression(tree, finding) if tree is not None and finding.path == source.path else None
+    if tree is None or patch is None:
+        return None
+    return Fix(f"ignore {finding.code} in this file", "unsafe", tree.edits((patch,)), finding.code)
 
 
 def warm_up() -> None:
@@ -174,6 +185,9 @@ class _Trial:
         if outcome is None or not outcome.is_gone:
             log.info("dropped for %s: %s: the finding stays", self.finding.code, draft.title)
             return None
+        if self._is_blinded(outcome):
+            log.info("dropped for %s: %s: what is repaired is not understood", self.finding.code, draft.title)
+            return None
         safety = draft.safety
         if self.finding.certainty == "assumed" and draft.kind not in HARMLESS:
             # Where the assumption does not hold there is nothing to repair, and this would change a right gradient.
@@ -187,7 +201,7 @@ class _Trial:
                 break
             text, patches, outcome, follow = step
             safety = "unsafe" if "unsafe" in (safety, follow.safety) else "safe"
-            title += f", and {follow.title[:1].lower()}{follow.title[1:]}"
+            title += f", and {follow.title}"
         if outcome.new:
             names = ", ".join(sorted({one.code for one in outcome.new}))
             log.info("dropped for %s: %s: brings %s", self.finding.code, draft.title, names)
@@ -199,7 +213,20 @@ class _Trial:
             log.info("dropped for %s: %s: another alarm stays on the line", self.finding.code, draft.title)
             return None
         title += f", and {more} more like it" if more else ""
+        title = title_of(self.source.text, text, title, draft.kind, safety)
         return Fix(title, safety, self.tree.edits(patches), self.finding.code)
+
+    def _is_blinded(self, outcome: _Outcome) -> bool:
+        """Whether the finding is gone only because a value is not known any more: a dict has no `clone`."""
+        known = {gap.reason for gap in self.before.gaps}
+        return any(
+            gap.reason not in known
+            and (
+                gap.reason.startswith("method ")
+                or gap.reason == "result of method backward of an unknown value"
+            )
+            for gap in outcome.report.gaps
+        )
 
     def outcome(self, text: str, patches: tuple[Patch, ...]) -> _Outcome | None:
         """What the analysis says about the changed text, in comparison; None when it does not parse."""
@@ -342,7 +369,7 @@ def _built(tree: Tree, finding: Finding, findings: tuple[Finding, ...]) -> list[
     statement = tree.statement(node)
     if build is None or node is None or statement is None:
         return []
-    return list(build(Case(tree, finding, node, statement, findings)))
+    return list(build(FixCase(tree, finding, node, statement, findings)))
 
 
 def _guarded(work: Callable[[], list[Draft]], finding: Finding | None) -> Iterator[Draft]:

@@ -32,6 +32,9 @@ ALL = (
     Generated(
         "docs/libraries.md", "gradsight_dev.library_page", ".venv/bin/python -m gradsight_dev.library_page"
     ),
+    Generated(
+        "docs/public-code.md", "gradsight_dev.public_code", ".venv/bin/python -m gradsight_dev.public_code"
+    ),
     Generated("docs/rules", "gradsight_dev.rule_pages", ".venv/bin/python -m gradsight_dev.rule_pages"),
 )
 

@@ -6,17 +6,24 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from pathlib import Path
 
+from gradsight.analysis import analyze
+from gradsight.cli.documents import Documents
+from gradsight.cli.report_text import lay_out
 from gradsight.model.rule import Rule
+from gradsight.model.settings import Settings
+from gradsight.model.source import Source
 from gradsight.rules import ALL
 from gradsight.session.pages import FAMILIES, page_markdown
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "rules"
+FIRST_EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 COMMAND = "python -m gradsight_dev.rule_pages"
 LEGEND = """\
-Every example is executed by the tests, by GradSight and by torch. Comments on a line are claims that both must keep:
+Every example is executed by the tests, by GradSight and by torch. Comments on a line are claims that both must meet:
 
 | comment | claim |
 | --- | --- |
@@ -51,8 +58,26 @@ def page(rule: Rule) -> str:
     return (
         f"<!-- Written by {COMMAND} from {module}: change that file. -->\n\n"
         f"{page_markdown(rule)}\n"
+        f"{appearance(rule)}"
         f"*The comments in the examples are claims that the tests prove: see [the list of rules](README.md).*\n"
     )
+
+
+def appearance(rule: Rule) -> str:
+    """The first example of a page as the list of problems and the command line show it, made by GradSight itself."""
+    example = FIRST_EXAMPLE.search(rule.page)
+    if example is None:
+        return ""
+    text = re.sub(r"[ \t]*#[ \t]*(?:error|warning|info|hint|raises|warns):.*", "", example.group(1))
+    path = "example.py"
+    report = analyze(Source(path, text), Settings(hints=True))
+    own = [finding for finding in report.findings if finding.code == rule.code][:1]
+    if not own:
+        return ""
+    documents = Documents({path: text})
+    lines = ["".join(part for part, _ in line).rstrip() for line in lay_out(own[0], documents)]
+    shown = "\n".join(line for line in lines if "gradsight explain" not in line)
+    return f"## In your editor it looks like this\n\nThe first example, as the list of problems and `gradsight check` show it:\n\n```text\n{shown}\n```\n\n"
 
 
 def listing() -> str:

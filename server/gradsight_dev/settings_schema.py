@@ -26,7 +26,17 @@ MANIFEST = ROOT / "package.json"
 PAGE = ROOT / "docs" / "settings.md"
 MARK = "<!-- Written by: make settings -->"
 SEVERITIES = list(typing.get_args(Severity))
-# An editor offers the codes, each with what its rule finds.
+# An editor completes the codes, each with what its rule finds; prefixes and names are allowed as well.
+CODES = {
+    "type": "string",
+    "anyOf": [
+        {
+            "enum": [rule.code for rule in ALL],
+            "markdownEnumDescriptions": [f"{rule.name}: {rule.summary}" for rule in ALL],
+        },
+        {"pattern": "^[A-Za-z][A-Za-z0-9-]*$"},
+    ],
+}
 SEVERITY_BY_RULE = {
     rule.code: {"type": "string", "enum": SEVERITIES, "markdownDescription": f"{rule.name}: {rule.summary}"}
     for rule in ALL
@@ -36,8 +46,8 @@ SEVERITY_BY_RULE = {
 PATH = (
     "A `gradsight` program to use instead of the server in the extension, for example `.venv/bin/gradsight`."
 )
-TRACE = "Write the messages between the editor and the server into the log."
-EXPANDED = "`~`, `${workspaceFolder}`, `${userHome}` and `${env:NAME}` are replaced, and a relative path starts at the folder."
+TRACE = "Log the messages between the editor and the server."
+EXPANDED = "`~`, `${workspaceFolder}`, `${userHome}` and `${env:NAME}` are expanded, and a relative path starts at the folder."
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +65,8 @@ class Words:
 WORDS: dict[str, Words] = {
     "enable": Words("Check Python files for places where gradients break."),
     "interpreter": Words(
-        "The Python that has your torch: probes run in it. It need not have GradSight. It is used where no extension for "
-        "Python has chosen an interpreter; empty: `.venv` in the folder, else the one on the `PATH`. "
+        "The Python that has your torch: GradSight runs your code in it. It does not need GradSight. Used when no Python "
+        "extension has chosen an interpreter. If empty: `.venv` in the folder, else the Python on the `PATH`. "
         f"{EXPANDED}",
         scope="machine-overridable",
         is_restricted=True,
@@ -64,54 +74,67 @@ WORDS: dict[str, Words] = {
     "path": Words(f"{PATH} {EXPANDED}", scope="machine-overridable", is_restricted=True),
     "run": Words(
         "When a file is checked.",
-        choices={"onType": "While you type, after a short rest.", "onSave": "When the file is saved."},
+        choices={"onType": "While you type, after a short pause.", "onSave": "When the file is saved."},
     ),
     "debounce": Words(
-        "Milliseconds of rest after an edit before the file is checked.",
+        "Delay after an edit before the file is checked, in milliseconds.",
         extra={"minimum": 0, "maximum": LONGEST_DEBOUNCE},
     ),
-    "select": Words("Rules to check, by code, beginning of a code (`GS1`) or name."),
+    "select": Words(
+        "Rules to check: codes (`GS101`), prefixes of codes (`GS1`) or names (`inplace-on-saved`).",
+        extra={"items": CODES},
+    ),
     "ignore": Words(
-        "Rules to leave out, in the same notation. The longer entry wins over a shorter one in `select`."
+        "Rules to ignore: codes (`GS101`), prefixes of codes (`GS1`) or names (`inplace-on-saved`). The longer of two "
+        "matching entries in `select` and `ignore` wins.",
+        extra={"items": CODES},
     ),
     "severity": Words(
-        'Another severity for a rule: `{"GS301": "error"}`. Keys are codes, beginnings of codes or names.',
+        'Change the severity of rules: `{"GS301": "error"}`. Keys are codes, prefixes of codes or names.',
         extra={
             "properties": SEVERITY_BY_RULE,
             "additionalProperties": {"type": "string", "enum": SEVERITIES},
         },
     ),
-    "hints": Words("Show hints too: writes in place that are fine and have a plain form, for example."),
-    "exclude": Words("Files and folders that are not checked, as in `.gitignore`."),
+    "hints": Words(
+        "Also report hints, for example in-place writes that are harmless but could be written plainly."
+    ),
+    "exclude": Words("Files and folders that are not checked, with patterns as in `.gitignore`."),
+    "perFileIgnores": Words(
+        'Rules to ignore in some files: `{"tests/": ["GS5"]}`. Keys are patterns as in `.gitignore`, values are lists as in `ignore`.',
+        extra={"additionalProperties": {"type": "array", "items": CODES}},
+    ),
     "maxMegabytes": Words(
-        "Larger files are not checked, and it is said so: an analysis needs several hundred times the size of a file.",
+        "Files larger than this are skipped with a notice: checking a file needs several hundred times its size in memory.",
         extra={"exclusiveMinimum": 0, "maximum": LARGEST},
     ),
     "models": Words(
-        "A folder of the project with your own [models of libraries](your-trainer.md): Python files that say in which order a "
-        "trainer calls backward, step and your code. They are read, never run."
+        "A folder of the project with your own [models of libraries](your-trainer.md): Python files that show in which order "
+        "a trainer calls backward, step and your code. GradSight reads them and never runs them."
     ),
     "inlayHints": Words(
-        "Show behind each tensor whether it is a leaf, which operator made it, and its version."
+        "Show next to each tensor whether it is a leaf or which operator made it; after a run also its shape and the norm of its gradient."
     ),
-    "codeLens": Words("Offer a probe above functions, `__main__` blocks and cells."),
+    "codeLens": Words(
+        "Show a *Run* link above `__main__`, functions that call backward, functions with a finding, and notebook cells."
+    ),
     "scope": Words(
-        "Which files the list of problems is about.",
+        "Which files the list of problems covers.",
         choices={
-            "open": "Those that are open, and what they import.",
+            "open": "Open files, and the files they import.",
             "workspace": "All files of the workspace.",
         },
     ),
-    "probe.timeout": Words("Seconds after which a probe is stopped; 0 means never.", extra={"minimum": 0}),
-    "probe.memory": Words("Megabytes that a probed program may use; 0 means no limit.", extra={"minimum": 0}),
+    "probe.timeout": Words("Stop a run after this many seconds; 0 means never.", extra={"minimum": 0}),
+    "probe.memory": Words("Memory limit of a run, in megabytes; 0 means no limit.", extra={"minimum": 0}),
     "probe.steps": Words(
-        "Optimizer steps (or calls of backward) after which a probed program is stopped cleanly; 0 lets it run to its end.",
+        "Stop a run cleanly after this many optimizer steps (or calls of backward); 0 runs the program to its end.",
         extra={"minimum": 0},
     ),
-    "probe.args": Words("Arguments for the probed program.", is_restricted=True),
-    "probe.env": Words("Environment variables for the probed program.", is_restricted=True),
+    "probe.args": Words("Arguments for the program that is run.", is_restricted=True),
+    "probe.env": Words("Environment variables for the program that is run.", is_restricted=True),
     "probe.launcher": Words(
-        'Words that come before the interpreter, for example `["nice", "-n", "10"]`.', is_restricted=True
+        'A command to run the interpreter with, for example `["nice", "-n", "10"]`.', is_restricted=True
     ),
     "trace.server": Words(
         TRACE,
@@ -123,7 +146,16 @@ CLIENT_SIDE = {
     "path": {"type": "string", "default": ""},
     "trace.server": {"type": "string", "default": "off"},
 }
-# Told by the editor's client, not by the user.
+GROUPS = {
+    "General": ("enable", "run", "debounce", "scope", "exclude", "perFileIgnores", "maxMegabytes", "models", "path", "trace.server"),
+    "Rules": ("select", "ignore", "severity", "hints"),
+    "Editor": ("inlayHints", "codeLens"),
+    "Running code": (
+        "interpreter", "probe.timeout", "probe.memory", "probe.steps", "probe.args", "probe.env", "probe.launcher",
+    ),
+}  # fmt: skip
+"""The groups of the settings, in the order in which an editor shows them."""
+# Set by the editor's client, not by the user.
 NOT_SETTINGS = frozenset({"probe.allowed"})
 
 
@@ -147,7 +179,18 @@ def main() -> int:
 def manifest() -> str:
     """package.json with the settings as they should be."""
     table = json.loads(MANIFEST.read_text())
-    table["contributes"]["configuration"] = {"title": "GradSight", "properties": schema()}
+    declared = schema()
+    table["contributes"]["configuration"] = [
+        {
+            "title": title,
+            "order": place,
+            "properties": {
+                f"gradsight.{name}": {"order": number, **declared[f"gradsight.{name}"]}
+                for number, name in enumerate(names)
+            },
+        }
+        for place, (title, names) in enumerate(GROUPS.items())
+    ]
     restricted = [f"gradsight.{name}" for name in schema_names() if WORDS[name].is_restricted]
     table["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"] = restricted
     return json.dumps(table, indent=2, ensure_ascii=False) + "\n"
@@ -177,7 +220,8 @@ def schema() -> dict[str, Any]:
 def schema_names() -> list[str]:
     """The settings in reading order; raises when words and model do not fit."""
     known = {name for name, _ in model_settings()} | set(CLIENT_SIDE)
-    if known != set(WORDS):
+    grouped = [name for names in GROUPS.values() for name in names]
+    if known != set(WORDS) or sorted(grouped) != sorted(WORDS):
         raise SystemExit(f"settings without words, or words without a setting: {sorted(known ^ set(WORDS))}")
     return list(WORDS)
 
@@ -237,16 +281,16 @@ def page() -> str:
 PAGE_TEXT = """MARK
 # Settings
 
-Everything works without any. What there is to choose can be set in two places:
+Everything works without settings. They can be given in two places:
 
-- in the project, under `[tool.gradsight]` of `pyproject.toml`: it holds for everybody, in every editor and on the
+- in the project, under `[tool.gradsight]` of `pyproject.toml`: they apply to everybody, in every editor and on the
   command line;
 - in the editor, for one person or one folder.
 
-**Who wins.** An option of the command line holds before `[tool.gradsight]`, and that before the editor, so that an
-editor shows what continuous integration will say. The editor fills in what the project leaves open. The nearest
-`pyproject.toml` above a file that has the section is the one that counts; sections are not merged.
-A key or value that is not understood is told once, and the default holds in its place.
+**Which one wins.** An option of the command line overrides `[tool.gradsight]`, and that overrides the editor, so that
+your editor shows what continuous integration will report. The editor fills in what the project leaves open. The nearest
+`pyproject.toml` above a file that has the section is used; sections are not merged.
+A key or value that is not understood is reported once, and the default is used instead.
 
 ```toml
 [tool.gradsight]
@@ -254,6 +298,7 @@ select = ["GS"]
 ignore = ["softmax-before-loss"]
 severity = { GS302 = "error" }
 exclude = ["third_party/"]
+per-file-ignores = { "tests/" = ["GS5"] }
 models = "gradsight_models"
 ```
 
@@ -261,11 +306,10 @@ models = "gradsight_models"
 | --- | --- | --- | --- |
 ROWS
 
-In an editor that speaks the protocol plainly, the same names are sent as the section `gradsight`, with a table for
-`probe`: see [editors](editors.md).
+Other editors send the same names as the section `gradsight`, with a table for `probe`: see [editors](editors.md).
 
 In a workspace that is not trusted, VS Code reads `gradsight.interpreter`, `gradsight.path` and the arguments,
-variables and launcher of the probe from your own settings only, and nothing is probed.
+variables and launcher of the probe from your own settings only, and nothing is run.
 """
 
 

@@ -63,6 +63,12 @@ COLLECTIONS = (
         FIXTURES / "truths" / "labels.json",
         ("says",),
     ),
+    Collection(
+        "training",
+        FIXTURES / "training",
+        FIXTURES / "training" / "references",
+        FIXTURES / "training" / "labels.json",
+    ),
 )
 
 

@@ -33,7 +33,7 @@ const MARGIN = 16;
 const ROLE_WORDS: Readonly<Record<GraphNode["role"], string>> = {
   plain: "",
   leaf: "leaf",
-  saved: "kept for backward",
+  saved: "saved for backward",
   written: "overwritten here",
   needed: "needed here",
   cut: "cut here",

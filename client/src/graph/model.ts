@@ -20,7 +20,7 @@ export interface GraphNode {
 export interface GraphEdge {
   readonly from: string;
   readonly to: string;
-  /** `flow`: values go along it.  `write`: this write changed what that operator had kept. */
+  /** `flow`: values go along it.  `write`: this write changed what that operator had saved. */
   readonly kind: "flow" | "write";
 }
 

@@ -11,6 +11,7 @@ const editor = acquireVsCodeApi();
 const stage = byId("graph");
 let layout: Layout = { boxes: [], paths: [], width: 0, height: 0 };
 let scale = 1;
+const READABLE = 0.6;
 
 window.addEventListener("message", (event: MessageEvent<Graph>) => show(event.data));
 window.addEventListener("resize", fit);
@@ -36,7 +37,8 @@ function show(graph: Graph): void {
   fit();
   if (first === undefined) return;
   shapeOf(first)?.setAttribute("tabindex", "0");
-  shapeOf(first)?.scrollIntoView({ block: "center", inline: "nearest" });
+  if (stage.scrollHeight > stage.clientHeight)
+    shapeOf(first)?.scrollIntoView({ block: "center", inline: "nearest" });
 }
 
 function node(box: Box): SVGElement {
@@ -51,7 +53,9 @@ function node(box: Box): SVGElement {
     transform: `translate(${box.x} ${box.y})`,
   });
   const hint = element("title", {});
-  hint.textContent = message || label;
+  hint.textContent = [name, line > 0 ? `${line}: ${box.node.text}` : "", message]
+    .filter((part) => part !== "")
+    .join("\n");
   group.append(hint, element("rect", { width: box.width, height: box.height, rx: 4 }));
   const operator = box.lines.indexOf(name);
   box.lines.forEach((text, index) => {
@@ -122,7 +126,9 @@ function open(box: Box): void {
 
 function fit(): void {
   const wide = stage.clientWidth / Math.max(1, layout.width);
-  zoom(Math.min(1, wide));
+  const high = stage.clientHeight / Math.max(1, layout.height);
+  // A graph that would be too small to read is fitted to the width alone.
+  zoom(Math.min(1, wide, Math.max(high, READABLE)));
 }
 
 function zoom(wanted: number): void {

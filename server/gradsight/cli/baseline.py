@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from gradsight.cli.documents import Documents
-from gradsight.cli.merge_results import Gathered
+from gradsight.cli.merge_results import MergedResults
 from gradsight.cli.writing import usual_mode, write_whole
 from gradsight.model.finding import Finding
 from gradsight.session import disk
@@ -33,12 +33,12 @@ class BadBaseline(Exception):
 class Compared:
     """What is new, how many findings were known, and how many entries of the file nothing matches any more."""
 
-    fresh: Gathered
+    fresh: MergedResults
     known: int
     stale: int
 
 
-def compare(gathered: Gathered, documents: Documents, path: str, checked: Collection[str]) -> Compared:
+def compare(gathered: MergedResults, documents: Documents, path: str, checked: Collection[str]) -> Compared:
     """The findings that a baseline does not hold; `checked` are the files that were looked at."""
     left = Counter(read(path))
     fresh = []

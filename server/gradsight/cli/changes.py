@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from gradsight.cli.merge_results import Gathered
+from gradsight.cli.merge_results import MergedResults
 from gradsight.model.finding import Finding
 from gradsight.model.source import Span
 
@@ -40,7 +40,7 @@ class Changes:
         return any(line in changed for line in range(span.line, span.end_line + 1))
 
 
-def narrow(gathered: Gathered, changes: Changes) -> Gathered:
+def narrow(gathered: MergedResults, changes: Changes) -> MergedResults:
     """The findings that changed lines have to do with."""
     return replace(gathered, findings=tuple(each for each in gathered.findings if concerns(each, changes)))
 

@@ -9,20 +9,29 @@ from typing import TextIO
 
 from gradsight.cli.checking import Result, Task
 from gradsight.cli.documents import Documents
-from gradsight.cli.merge_results import Gathered
+from gradsight.cli.merge_results import MergedResults
 from gradsight.cli.shell import complain
 
 Check = Callable[[list[Task]], list[Result]]
 
 # The module that writes each format offers `write(gathered, documents, out, color)`.
 FORMATS = {
+    "full": "gradsight.cli.report_text",
     "text": "gradsight.cli.report_text",
+    "concise": "gradsight.cli.report_concise",
+    "grouped": "gradsight.cli.report_grouped",
     "json": "gradsight.cli.report_json",
     "json-lines": "gradsight.cli.report_jsonlines",
     "github": "gradsight.cli.report_github",
     "sarif": "gradsight.cli.report_sarif",
     "junit": "gradsight.cli.report_junit",
+    "gitlab": "gradsight.cli.report_gitlab",
+    "azure": "gradsight.cli.report_azure",
+    "rdjson": "gradsight.cli.report_rdjson",
 }
+
+
+FOR_PEOPLE = ("full", "text", "concise", "grouped")
 
 
 class Unusable(Exception):
@@ -31,20 +40,20 @@ class Unusable(Exception):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `check` that are about adopting it."""
-    parser.add_argument("--baseline", metavar="FILE", help="leave out findings that this file knows")
+    parser.add_argument("--baseline", metavar="FILE", help="report only findings that are not in this file")
     parser.add_argument(
-        "--write-baseline", action="store_true", help="take the present findings as known: write the baseline"
+        "--write-baseline", action="store_true", help="write the present findings to the baseline"
     )
     parser.add_argument(
-        "--diff", metavar="BASE", help="only what lines changed since this commit have to do with"
+        "--diff", metavar="BASE", help="report only what lines changed since this commit cause"
     )
     parser.add_argument(
         "--statistics", action="store_true", help="count findings by rule instead of showing them"
     )
     parser.add_argument(
-        "--gaps", action="store_true", help="show what was not understood too (text and json)"
+        "--gaps", action="store_true", help="also show what was not understood (full and json)"
     )
-    parser.add_argument("--no-cache", action="store_true", help="analyse every file, changed or not")
+    parser.add_argument("--no-cache", action="store_true", help="check every file, changed or not")
 
 
 def check(args: argparse.Namespace, tasks: list[Task], check_all: Check) -> list[Result]:
@@ -57,12 +66,12 @@ def check(args: argparse.Namespace, tasks: list[Task], check_all: Check) -> list
 
 
 def narrow(
-    args: argparse.Namespace, gathered: Gathered, documents: Documents, checked: Collection[str]
-) -> Gathered:
+    args: argparse.Namespace, gathered: MergedResults, documents: Documents, checked: Collection[str]
+) -> MergedResults:
     """The findings that count, of those in the files that were checked.  Raises Unusable."""
     if args.write_baseline and args.baseline is None:
         raise Unusable("--write-baseline needs --baseline FILE")
-    if args.gaps and args.format not in ("text", "json"):
+    if args.gaps and args.format not in ("full", "text", "json"):
         raise Unusable(f"--gaps is written as text or json, not as {args.format}")
     if args.baseline is not None:
         gathered = _compared(args, gathered, documents, checked)
@@ -76,7 +85,7 @@ def narrow(
     return gathered
 
 
-def write(args: argparse.Namespace, gathered: Gathered, documents: Documents, out: TextIO) -> None:
+def write(args: argparse.Namespace, gathered: MergedResults, documents: Documents, out: TextIO) -> None:
     """The findings in the format that was asked for, or their counts."""
     if args.statistics:
         from gradsight.cli import statistics
@@ -92,15 +101,15 @@ def write(args: argparse.Namespace, gathered: Gathered, documents: Documents, ou
         from gradsight.cli import report_gaps
 
         out.write("".join(f"{line}\n" for line in report_gaps.lines_of(gathered.results, documents)))
-    if args.write_baseline and args.format == "text" and not gathered.findings:
+    if args.write_baseline and args.format in FOR_PEOPLE and not gathered.findings:
         # That they are known now does not mean that there is nothing to report.
         return
     importlib.import_module(FORMATS[args.format]).write(gathered, documents, out, args.color)
 
 
 def _compared(
-    args: argparse.Namespace, gathered: Gathered, documents: Documents, checked: Collection[str]
-) -> Gathered:
+    args: argparse.Namespace, gathered: MergedResults, documents: Documents, checked: Collection[str]
+) -> MergedResults:
     from gradsight.cli import baseline
 
     try:

@@ -8,19 +8,21 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
-from typing import NoReturn
+import re
+from typing import Any, NoReturn
 
 from gradsight import __version__
 from gradsight.cli.shell import CLEAN, FAILED, complain, fail
 
 COMMANDS = (
     ("check", "find the places where gradients break"),
-    ("fix", "rewrite what can be repaired safely"),
-    ("run", "run a script under the probe and say what torch did"),
-    ("prove", "run minimal programs around the findings of a file and say what torch decided"),
+    ("fix", "apply the safe fixes"),
+    ("run", "run a script and report what torch did to its gradients"),
+    ("prove", "run minimal programs around the findings of a file and report what torch did"),
     ("explain", "print the manual page of a rule"),
     ("rules", "list the rules"),
     ("facts", "show what is known about a torch operator"),
+    ("completions", "print a script that completes commands and options in a shell"),
     ("server", "speak the language server protocol to an editor"),
 )
 
@@ -32,7 +34,7 @@ def dispatch(argv: list[str]) -> int:
     if name and name not in mounted:
         return fail(unknown_command(name, mounted))
     parser = Parser(
-        prog="gradsight", description="Shows where gradients break in PyTorch code.", allow_abbrev=False
+        prog="gradsight", description="Finds broken gradients in PyTorch code.", allow_abbrev=False
     )
     parser.add_argument("--version", action="version", version=f"gradsight {__version__}")
     choices = parser.add_subparsers(metavar="command")
@@ -56,7 +58,17 @@ class Parser(argparse.ArgumentParser):
     """Says in one line what was not understood, and where the options are listed."""
 
     def error(self, message: str) -> NoReturn:
-        """End the command as a wrong call."""
+        """End the command as a wrong call; a misspelt option is answered with the one that is meant."""
+        found = re.search(r"unrecognized arguments: (-\S+)", message)
+        if found is not None:
+            from difflib import get_close_matches
+
+            own = list(self._option_string_actions)
+            if self._subparsers is not None:
+                choices: Any = self._subparsers._group_actions[0].choices or {}
+                own += [option for parser in choices.values() for option in parser._option_string_actions]
+            near = get_close_matches(found.group(1).split("=")[0], own, n=1)
+            message = f"no option {found.group(1)}{f': did you mean {near[0]}' if near else ''}"
         complain(f"{message} (options: {self.prog} --help)")
         self.exit(FAILED)
 

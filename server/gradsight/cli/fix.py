@@ -1,4 +1,4 @@
-"""`gradsight fix PATHS…`: rewrite what can be repaired safely."""
+"""`gradsight fix PATHS…`: apply the safe fixes."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from gradsight.model.settings import Settings
 from gradsight.model.showing import visible
 from gradsight.model.source import Source
 from gradsight.session.configuration import BadValueError, code_prefix
+from gradsight.session.notebook_edits import with_module
+from gradsight.session.notebooks import read_notebook
 from gradsight.session.reading import Unreadable, decode, read_bytes, reader
 from gradsight.session.workspace import WorkspaceFinder
 
@@ -35,16 +37,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "paths", nargs="*", default=["."], metavar="PATH", help="files and folders; - is standard input"
     )
     parser.add_argument(
-        "--unsafe", action="store_true", help="apply fixes too that have to guess what was meant"
+        "--unsafe", action="store_true", help="also apply fixes that change what the program does"
     )
     parser.add_argument("--diff", action="store_true", help="show what would change, and change nothing")
     parser.add_argument(
-        "--select", action="append", metavar="CODES", help="repair these codes, prefixes or names only"
+        "--select",
+        action="append",
+        metavar="CODES",
+        help="fix only these rules: codes, prefixes of codes or names",
     )
     parser.add_argument(
-        "--ignore", action="append", metavar="CODES", help="leave these codes, prefixes or names alone"
+        "--ignore",
+        action="append",
+        metavar="CODES",
+        help="ignore these rules: codes, prefixes of codes or names",
     )
-    parser.add_argument("--stdin-filename", metavar="PATH", help="the name of what comes from standard input")
+    parser.add_argument("--stdin-filename", metavar="PATH", help="the file name of standard input")
     parser.add_argument("--config", metavar="FILE", help="read [tool.gradsight] from this pyproject.toml")
 
 
@@ -128,8 +136,10 @@ class Work:
         self.texts: dict[str, str] = {}
         """The new texts, by path."""
         self.fixes = 0
+        self.programs: dict[str, tuple[str, str]] = {}
+        """The program of each file before and after; that of a notebook is its cells, one after the other."""
         self.left_alone: set[str] = set()
-        """Files that could not be looked at or written, and notebooks."""
+        """Files that could not be looked at or written."""
         self.failed = False
 
     def do(self, task: Task) -> None:
@@ -147,18 +157,28 @@ class Work:
                 return True
             self._complain(task, data.reason)
             return False
-        if task.path.endswith(".ipynb"):
-            if task.is_named:
-                self._complain(task, "notebooks are repaired in the editor only")
-            return not task.is_named and TORCH not in data
+        if task.path.endswith(".ipynb") and TORCH not in data and not task.is_named:
+            return True
         text = task.text if task.text is not None else decode(data)
         if isinstance(text, Unreadable):
             if task.is_named or TORCH in data:
                 self._complain(task, text.reason)
             return not task.is_named and TORCH not in data
+        cells = read_notebook(task.path, text) if task.path.endswith(".ipynb") else None
+        if isinstance(cells, Unreadable):
+            self._complain(task, cells.reason)
+            return False
+        program = cells.source.text if cells is not None else text
         with Faults() as faults:
             is_worth = self.tally.is_worth_repairing(task.path)
-            new, fixes = self.repair(task, text) if is_worth else (text, [])
+            changed, fixes = self.repair(task, program) if is_worth else (program, [])
+        new: str | None = changed if cells is None else text
+        if cells is not None and changed != program:
+            new = with_module(text, cells, changed)
+        if new is None:
+            self._complain(task, "a fix would change two cells at once; nothing was written")
+            return False
+        self.programs[task.path] = (program, changed)
         if faults.traces:
             complain(
                 f"{shown_path(task.path)}: internal error, a fault of gradsight", "\n".join(faults.traces)
@@ -200,12 +220,13 @@ class Work:
         if self.shows_only:
             # A patch is exact where a program reads it; a terminal is shown what it would not act on.
             shown = visible_line if sys.stdout.isatty() else str
-            sys.stdout.writelines(map(shown, difference(shown_path(task.path), text, new)))
+            before, after = self.programs[task.path]
+            sys.stdout.writelines(map(shown, difference(shown_path(task.path), before, after)))
             return True
         try:
             replace_file(task.path, data, encode(new, data))
         except Changed:
-            self._complain(task, "changed while it was being repaired; nothing was written")
+            self._complain(task, "changed while it was being fixed; nothing was written")
             return False
         except OSError as problem:
             self._complain(task, f"cannot be written: {(problem.strerror or str(problem)).lower()}")

@@ -32,6 +32,12 @@ class FixBook:
         edits = [self._edit(finding.path, edit) for edit in fix.edits]
         return {"message": fix.title, "applicability": fix.safety, "edits": edits}
 
+    def has_safe_fix(self, finding: Finding) -> bool:
+        """Whether `gradsight fix` would fix it."""
+        workshop = self._workshop(finding.path)
+        fix = workshop.preferred(finding) if workshop is not None else None
+        return fix is not None and fix.safety == "safe"
+
     def _workshop(self, path: str) -> _Workshop | None:
         if path not in self._workshops:
             source = self._documents.source(path)

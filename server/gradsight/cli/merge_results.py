@@ -17,7 +17,7 @@ from gradsight.model.suppressions import Suppression, suppressions_in
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class MergedResults:
     """What a whole run found."""
 
     findings: tuple[Finding, ...]
@@ -38,7 +38,7 @@ def gather(
     settings: Settings,
     source_of: Callable[[str], Source | None],
     is_wanted: Callable[[str], bool] = lambda path: True,
-) -> Gathered:
+) -> MergedResults:
     """All findings of all files.  `is_wanted` says of a file that was only imported whether it is spoken of."""
     found: dict[tuple[str, str, int, int], Finding] = {}
     unused: dict[tuple[str, int], Finding] = {}
@@ -61,7 +61,7 @@ def gather(
             source = source_of(finding.path)
             comments[finding.path] = suppressions_in(source) if source is not None else []
         for comment in comments[finding.path]:
-            if _silences(comment, finding):
+            if comment.silences(finding):
                 found.pop(key, None)
                 unused.pop((finding.path, comment.span.line), None)
     shown = [*found.values(), *unused.values()]
@@ -69,8 +69,4 @@ def gather(
         shown = [finding for finding in shown if finding.severity != "hint"]
     shown.sort(key=lambda finding: (finding.path, finding.span.line, finding.span.column, finding.code))
     looked_at = sum(not result.unreadable for result in results)
-    return Gathered(tuple(shown), checked, looked_at, results)
-
-
-def _silences(comment: Suppression, finding: Finding) -> bool:
-    return finding.span.line <= comment.span.line <= finding.span.end_line and comment.covers(finding.code)
+    return MergedResults(tuple(shown), checked, looked_at, results)

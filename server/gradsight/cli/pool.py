@@ -14,7 +14,7 @@ WORTH_A_PROCESS = 60_000 if sys.platform == "linux" else 600_000
 
 
 @dataclass(frozen=True, slots=True)
-class Died:
+class WorkerDied:
     """The process that had this piece of work ended before it answered."""
 
     exit_code: int | None
@@ -88,7 +88,7 @@ def _spread(work: Callable[[int], Any], pieces: Sequence[int], processes: int) -
                     result = line.recv()
                 except (EOFError, ConnectionResetError):
                     process.join()
-                    yield piece, Died(process.exitcode)
+                    yield piece, WorkerDied(process.exitcode)
                     if waiting:
                         hire()
                     continue

@@ -10,7 +10,7 @@ PAUSE = 0.1
 _WIPE = "\r\x1b[K"
 
 
-class Line:
+class TerminalLine:
     """One line that changes."""
 
     def __init__(self, out: TextIO) -> None:
@@ -33,12 +33,12 @@ class Line:
             self.out.flush()
 
 
-class Progress:
+class CheckProgress:
     """Counts steps; speaks only after `PATIENCE` seconds, and not more often than a reader can follow."""
 
     def __init__(self, total: int, out: TextIO) -> None:
         self.total = total
-        self.line = Line(out)
+        self.line = TerminalLine(out)
         self.done = 0
         self.next_time = time.monotonic() + PATIENCE
 
@@ -52,7 +52,7 @@ class Progress:
             self.next_time = now + PAUSE
             self.line.show(f"checking: {self.done} of {self.total} files")
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> CheckProgress:
         return self
 
     def __exit__(self, *_: object) -> None:

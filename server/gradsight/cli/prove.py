@@ -17,7 +17,7 @@ from gradsight.cli import probe_arguments
 from gradsight.cli.checking import shown_path
 from gradsight.cli.documents import Documents
 from gradsight.cli.fix_json import FixBook
-from gradsight.cli.progress import Line
+from gradsight.cli.progress import TerminalLine
 from gradsight.cli.report_json import as_json
 from gradsight.cli.report_text import Run as TextRun
 from gradsight.cli.report_text import lay_out, put
@@ -33,7 +33,7 @@ from gradsight.session.evidence import Verdict, told
 from gradsight.session.files import Files
 from gradsight.session.probe_options import ProbeOptions
 from gradsight.session.prober import Prober
-from gradsight.session.proving import Proof, Prover, Subject, findings_on, program_of
+from gradsight.session.proving import ProofOutcome, Prover, Subject, findings_on, program_of
 from gradsight.session.reading import Unreadable, read_bytes
 from gradsight.session.schedule import Urgency, Worker
 
@@ -155,9 +155,9 @@ def _nothing_here(name: str, line: int, findings: Sequence[Finding]) -> str:
     return f"no finding on line {line}: {name} has findings on {where}"
 
 
-async def _prove(subject: Subject, findings: Sequence[Finding]) -> list[Proof]:
+async def _prove(subject: Subject, findings: Sequence[Finding]) -> list[ProofOutcome]:
     """The proofs in the order of the findings; they end early where nothing can be run."""
-    prober, worker, line = Prober(), Worker(), Line(sys.stderr)
+    prober, worker, line = Prober(), Worker(), TerminalLine(sys.stderr)
 
     async def run_shown(request: ProbeRequest, title: str) -> Outcome:
         def show(progress: Progress) -> None:
@@ -183,11 +183,11 @@ async def _prove(subject: Subject, findings: Sequence[Finding]) -> list[Proof]:
     return proofs
 
 
-def _is_fault(proof: Proof) -> bool:
+def _is_fault(proof: ProofOutcome) -> bool:
     return proof.verdict == "confirmed" and not rule_of(proof.finding.code).says_harmless
 
 
-def _print(opened: Opened, proofs: Sequence[Proof], color: str) -> None:
+def _print(opened: Opened, proofs: Sequence[ProofOutcome], color: str) -> None:
     lines: list[list[TextRun]] = []
     for proof in proofs:
         lines += [*lay_out(_as_told(proof), opened.documents), *_torchs_words(proof), []]
@@ -200,7 +200,7 @@ def _print(opened: Opened, proofs: Sequence[Proof], color: str) -> None:
     put(lines, sys.stdout, color)
 
 
-def _as_told(proof: Proof) -> Finding:
+def _as_told(proof: ProofOutcome) -> Finding:
     """A finding in the words of its verdict."""
     if proof.evidence is None:
         return proof.finding
@@ -216,16 +216,16 @@ def _as_told(proof: Proof) -> Finding:
     return shown
 
 
-def _torchs_words(proof: Proof) -> list[list[TextRun]]:
+def _torchs_words(proof: ProofOutcome) -> list[list[TextRun]]:
     said = proof.evidence.said.split(" Hint:")[0] if proof.evidence is not None else ""
     return [[(f"  torch said: {said}", "faint")]] if said else []
 
 
-def _counts(proofs: Sequence[Proof]) -> dict[Verdict, int]:
+def _counts(proofs: Sequence[ProofOutcome]) -> dict[Verdict, int]:
     return {verdict: sum(proof.verdict == verdict for proof in proofs) for verdict in VERDICTS}
 
 
-def _document(opened: Opened, request: ProbeRequest, proofs: Sequence[Proof]) -> dict[str, Any]:
+def _document(opened: Opened, request: ProbeRequest, proofs: Sequence[ProofOutcome]) -> dict[str, Any]:
     """Everything about the proofs as one object; each finding is in the shape of `gradsight check`."""
     fixes = FixBook(opened.documents)
     rows = []

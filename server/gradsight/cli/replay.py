@@ -28,7 +28,7 @@ FORM = "gradsight run 2"
 PREFIX = "run-"
 MOST_RUNS = 8
 # What these depend on is not a matter of files that were read, or they write something.
-UNREPEATABLE = ("-", "--diff", "--no-cache", "--write-baseline", "--stdin-filename", "--help", "-h")
+UNREPEATABLE = ("-", "--diff", "--no-cache", "--write-baseline", "--stdin-filename", "--help", "-h", "--fix", "--unsafe-fixes", "--watch", "--add-ignore", "--output-file", "-o", "--show-files", "--show-settings")  # fmt: skip
 VARIABLES = ("GRADSIGHT_", "PYTHON", "LC_", "LANG", "TERM", "COLOR", "NO_COLOR", "FORCE_COLOR", "TTY_", "COLUMNS", "HOME", "XDG_CACHE_HOME", "VIRTUAL_ENV", "CONDA_PREFIX")  # fmt: skip
 
 
@@ -60,7 +60,7 @@ def remember(words: list[str], run: Callable[[], int]) -> int:
     tolerate_narrow_terminals()
     out, err = sys.stdout, sys.stderr
     said, complaints = _Heard(out), _Heard(err)
-    with disk.Watch() as watch:
+    with disk.DiskWatch() as watch:
         for path in disk.files_below(os.path.dirname(gradsight.__file__), ENGINE_SUFFIXES):
             disk.note(path)
         sys.stdout, sys.stderr = said, complaints
@@ -90,7 +90,7 @@ class _Heard:
         return getattr(self.stream, name)
 
 
-def _keep(words: list[str], code: int, said: str, watch: disk.Watch) -> None:
+def _keep(words: list[str], code: int, said: str, watch: disk.DiskWatch) -> None:
     from gradsight.cli.result_cache import cache_folder
     from gradsight.ops import cache as tables
     from gradsight.session.workspace import project_root

@@ -7,7 +7,7 @@ from typing import TextIO
 
 from gradsight.cli.checking import shown_path
 from gradsight.cli.documents import Documents
-from gradsight.cli.merge_results import Gathered
+from gradsight.cli.merge_results import MergedResults
 from gradsight.cli.report_text import place
 from gradsight.model.finding import Finding
 from gradsight.model.showing import visible
@@ -15,7 +15,7 @@ from gradsight.model.showing import visible
 LEVELS = {"error": "error", "warning": "warning", "info": "notice", "hint": "notice"}
 
 
-def write(gathered: Gathered, documents: Documents, out: TextIO, color: str) -> None:
+def write(gathered: MergedResults, documents: Documents, out: TextIO, color: str) -> None:
     """One command for each finding."""
     for finding in gathered.findings:
         out.write(command(finding, documents) + "\n")

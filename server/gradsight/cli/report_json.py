@@ -7,21 +7,21 @@ from typing import Any, TextIO
 
 from gradsight.cli.documents import Documents
 from gradsight.cli.fix_json import FixBook
-from gradsight.cli.merge_results import Gathered
+from gradsight.cli.merge_results import MergedResults
 from gradsight.model.finding import Finding
 from gradsight.model.source import Span
 from gradsight.rules import find
 from gradsight.session.pages import page_url
 
 
-def write(gathered: Gathered, documents: Documents, out: TextIO, color: str) -> None:
+def write(gathered: MergedResults, documents: Documents, out: TextIO, color: str) -> None:
     """One array, also when there is nothing to say."""
     fixes = FixBook(documents)
     json.dump([as_json(finding, documents, fixes) for finding in gathered.findings], out, indent=2)
     out.write("\n")
 
 
-def write_with_gaps(gathered: Gathered, documents: Documents, out: TextIO) -> None:
+def write_with_gaps(gathered: MergedResults, documents: Documents, out: TextIO) -> None:
     """One object: the findings, and for each file with torch what was not understood of it."""
     from gradsight.cli import report_gaps
 

@@ -7,11 +7,11 @@ from typing import TextIO
 
 from gradsight.cli.documents import Documents
 from gradsight.cli.fix_json import FixBook
-from gradsight.cli.merge_results import Gathered
+from gradsight.cli.merge_results import MergedResults
 from gradsight.cli.report_json import as_json
 
 
-def write(gathered: Gathered, documents: Documents, out: TextIO, color: str) -> None:
+def write(gathered: MergedResults, documents: Documents, out: TextIO, color: str) -> None:
     """One line for each finding; nothing at all when there is nothing to say."""
     fixes = FixBook(documents)
     for finding in gathered.findings:

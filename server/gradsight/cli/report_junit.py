@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from gradsight.cli.checking import shown_path
 from gradsight.cli.documents import Documents
-from gradsight.cli.merge_results import Gathered
+from gradsight.cli.merge_results import MergedResults
 from gradsight.cli.report_text import place
 from gradsight.model.finding import Finding
 
@@ -18,7 +18,7 @@ ALARMS = ("error", "warning")
 _UNWRITABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def write(gathered: Gathered, documents: Documents, out: TextIO, color: str) -> None:
+def write(gathered: MergedResults, documents: Documents, out: TextIO, color: str) -> None:
     """The whole report; a clean run is one case that passed."""
     root = Element("testsuites", name="gradsight")
     for path, group in groupby(gathered.findings, key=lambda finding: finding.path):

@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 from gradsight.cli import sarif
 from gradsight.cli.documents import Documents
-from gradsight.cli.merge_results import Gathered
+from gradsight.cli.merge_results import MergedResults
 from gradsight.model.finding import Finding
 from gradsight.model.showing import visible
 from gradsight.model.source import Span
@@ -16,13 +16,13 @@ from gradsight.rules import find
 from gradsight.session.pages import page_url
 
 
-def write(gathered: Gathered, documents: Documents, out: TextIO, color: str) -> None:
+def write(gathered: MergedResults, documents: Documents, out: TextIO, color: str) -> None:
     """One log with one run."""
     json.dump(log_of(gathered, documents), out, indent=2)
     out.write("\n")
 
 
-def log_of(gathered: Gathered, documents: Documents) -> dict[str, Any]:
+def log_of(gathered: MergedResults, documents: Documents) -> dict[str, Any]:
     """The log as plain data."""
     codes = sorted({(finding.code, finding.name) for finding in gathered.findings})
     places = {code: index for index, (code, _) in enumerate(codes)}

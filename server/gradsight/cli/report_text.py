@@ -1,4 +1,4 @@
-"""`--format text`: each finding with its source excerpt, the trail as numbered spans below the lines they mark.
+"""`--output-format full`: each finding with its source excerpt, the trail as labels below the lines they mark.
 
 The layout is made once, as runs of text with a style each.  A pipe gets the plain text; a terminal gets colours from
 rich, which is imported only then.
@@ -7,13 +7,17 @@ rich, which is imported only then.
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import TextIO
 
 from gradsight.cli.checking import shown_path
 from gradsight.cli.documents import Documents
-from gradsight.cli.merge_results import Gathered
+from gradsight.cli.merge_results import MergedResults
 from gradsight.model.finding import Finding, Related
 from gradsight.model.showing import in_place
 from gradsight.model.source import Span
@@ -30,6 +34,9 @@ STYLES = {
     "trail": "cyan",
     "faint": "dim",
 }
+ALARMS = ("error", "warning")
+MOST_TRIED = 25
+"""The most findings whose fixes are tried for a mark in a listing."""
 NEAR = 1
 TAB = 4
 LONGEST_LINE = 160
@@ -37,8 +44,8 @@ ELLIPSIS = "..."
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """A span to underline, and what to write after the line: the finding itself, or one numbered step of the trail."""
+class TrailMark:
+    """A span to underline, and what to write after the line: the finding itself, or one step of its trail."""
 
     span: Span
     style: str
@@ -46,13 +53,25 @@ class Mark:
     label: str
 
 
-def write(gathered: Gathered, documents: Documents, out: TextIO, color: str) -> None:
+def write(gathered: MergedResults, documents: Documents, out: TextIO, color: str) -> None:
     """All findings, then one line that sums up."""
+    fixable = fixable_findings(gathered, documents)
     lines: list[list[Run]] = []
     for finding in gathered.findings:
-        lines += [*lay_out(finding, documents), []]
-    lines.append(summary(gathered))
+        lines += [*lay_out(finding, documents, finding in fixable), []]
+    lines.append(summary(gathered, len(fixable)))
     put(lines, out, color)
+
+
+def fixable_findings(gathered: MergedResults, documents: Documents) -> list[Finding]:
+    """The findings with a safe fix.  Where there are very many, nobody waits for their fixes to be tried."""
+    alarms = [finding for finding in gathered.findings if finding.severity in ALARMS and find(finding.code)]
+    if not 0 < len(alarms) <= MOST_TRIED:
+        return []
+    from gradsight.cli.fix_json import FixBook
+
+    book = FixBook(documents)
+    return [finding for finding in alarms if book.has_safe_fix(finding)]
 
 
 def put(lines: list[list[Run]], out: TextIO, color: str) -> None:
@@ -64,30 +83,35 @@ def put(lines: list[list[Run]], out: TextIO, color: str) -> None:
         out.write("".join("".join(text for text, _ in line) + "\n" for line in lines))
 
 
-def lay_out(finding: Finding, documents: Documents) -> Iterator[list[Run]]:
-    """The lines of one finding."""
-    yield [
-        (f"{place(finding.path, finding.span, documents)}: ", "path"),
+def headline(finding: Finding, documents: Documents, is_fixable: bool = False) -> list[Run]:
+    """`file:1:2: error GS101 [*] message`."""
+    return [
+        (f"{place(finding.path, finding.span, documents)}: ", f"link {finding.path}"),
         (f"{finding.severity}", finding.severity),
         (f" {finding.code} ", "path"),
+        *([("[*] ", "trail")] if is_fixable else []),
         (finding.message, ""),
     ]
+
+
+def lay_out(finding: Finding, documents: Documents, is_fixable: bool = False) -> Iterator[list[Run]]:
+    """The lines of one finding."""
+    yield headline(finding, documents, is_fixable)
     here = [step for step in finding.related if step.path == finding.path]
-    numbers = {id(step): number for number, step in enumerate(finding.related, start=1)}
-    marks = [_step_mark(step, numbers[id(step)]) for step in here]
-    own = Mark(finding.span, finding.severity, "^", "")
+    marks = [_step_mark(step) for step in here]
+    own = TrailMark(finding.span, finding.severity, "^", "")
     yield from excerpt(finding.path, [own, *marks], documents)
     for path in dict.fromkeys(step.path for step in finding.related if step.path != finding.path):
         steps = [step for step in finding.related if step.path == path]
-        yield [("  in ", "faint"), (place(path, steps[0].span, documents), "path")]
-        yield from excerpt(path, [_step_mark(step, numbers[id(step)]) for step in steps], documents)
+        yield [("  in ", "faint"), (place(path, steps[0].span, documents), f"link {path}")]
+        yield from excerpt(path, [_step_mark(step) for step in steps], documents)
     if find(finding.code) is not None:
         yield [(f"  {finding.name}: gradsight explain {finding.code}", "faint")]
 
 
-def excerpt(path: str, marks: list[Mark], documents: Documents) -> Iterator[list[Run]]:
+def excerpt(path: str, marks: list[TrailMark], documents: Documents) -> Iterator[list[Run]]:
     """The marked lines in order, each with its marks below; a gap between lines is shown as dots."""
-    shown: dict[int, list[Mark]] = {}
+    shown: dict[int, list[TrailMark]] = {}
     for mark in marks:
         if documents.line(path, mark.span.line).strip():
             shown.setdefault(mark.span.line, []).append(mark)
@@ -109,7 +133,34 @@ def excerpt(path: str, marks: list[Mark], documents: Documents) -> Iterator[list
         for mark, start, length in spots:
             at, long = window.clip(start, length)
             runs: list[Run] = [(blank, "gutter"), (" " * at + mark.character * long, mark.style)]
-            yield [*runs, (f" {mark.label}", mark.style)] if mark.label else runs
+            yield from labelled(runs, mark, len(blank) + at + long)
+
+
+def labelled(runs: list[Run], mark: TrailMark, column: int) -> Iterator[list[Run]]:
+    """A mark with its label behind it; on a narrow terminal the label goes on below, word by word."""
+    if not mark.label:
+        yield runs
+        return
+    width = terminal_width()
+    if not width or column + 1 + len(mark.label) <= width:
+        yield [*runs, (f" {mark.label}", mark.style)]
+        return
+    from textwrap import wrap
+
+    yield runs
+    indent = " " * (len(runs[0][0]) - 2)
+    for part in wrap(
+        mark.label, max(20, width - len(indent) - 4), break_long_words=False, break_on_hyphens=False
+    ):
+        yield [(f"{indent}| ", "gutter"), (part, mark.style)]
+
+
+@lru_cache(maxsize=1)
+def terminal_width() -> int:
+    """The columns of the terminal that is written to; 0 for a pipe or a file."""
+    if not sys.stdout.isatty():
+        return 0
+    return shutil.get_terminal_size((0, 0)).columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +199,8 @@ def place(path: str, span: Span, documents: Documents) -> str:
     return f"{shown_path(path)}:{cell}{position.span.line}:{position.span.column + 1}"
 
 
-def summary(gathered: Gathered) -> list[Run]:
-    """How much was found."""
+def summary(gathered: MergedResults, fixable: int = 0) -> list[Run]:
+    """How much was found, and how much of it can be fixed."""
     files = f"{gathered.checked} file{'' if gathered.checked == 1 else 's'}"
     counts = [
         (count, severity)
@@ -161,36 +212,36 @@ def summary(gathered: Gathered) -> list[Run]:
         read = "1 file" if one else f"{gathered.looked_at} files"
         return [(f"{read} checked, no torch in {'it' if one else 'them'}", "faint")]
     if not counts:
-        return [(f"nothing to report in {files} with torch", "faint")]
+        return [(f"no findings in {files} with torch", "faint")]
     runs: list[Run] = []
     for count, severity in counts:
         plural = "" if count == 1 or severity == "info" else "s"
         runs += [(", ", "faint")] if runs else []
         runs.append((f"{count} {severity}{plural}", severity))
-    return [*runs, (f" in {files} with torch", "faint")]
+    fixes = f", {fixable} fixable with `gradsight fix`" if fixable else ""
+    return [*runs, (f" in {files} with torch{fixes}", "faint")]
 
 
 def wants_color(out: TextIO, color: str) -> bool:
-    """Whether to paint: on a terminal, unless told otherwise."""
+    """Whether to paint: on a terminal, unless the user says otherwise."""
     if color != "auto":
         return color == "always"
     return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def _step_mark(step: Related, number: int) -> Mark:
-    text = step.message if step.role == "assumed" else f"{step.role}: {step.message}"
-    return Mark(step.span, "trail", "-", f"{number} {text}")
+def _step_mark(step: Related) -> TrailMark:
+    return TrailMark(step.span, "trail", "-", step.message)
 
 
-def _merged(marks: list[Mark]) -> list[Mark]:
-    """A step on the very span of the finding is told behind the finding's own mark."""
+def _merged(marks: list[TrailMark]) -> list[TrailMark]:
+    """A step on the very span of the finding is written behind the finding's own mark."""
     own = next((mark for mark in marks if mark.character == "^"), None)
     if own is None:
         return marks
     same = [mark for mark in marks if mark is not own and mark.span == own.span]
     label = "; ".join(mark.label for mark in same)
     return [
-        Mark(own.span, own.style, "^", label),
+        TrailMark(own.span, own.style, "^", label),
         *[mark for mark in marks if mark is not own and mark not in same],
     ]
 
@@ -223,4 +274,12 @@ def _paint(lines: list[list[Run]], out: TextIO, forced: bool) -> None:
 
     console = Console(file=out, force_terminal=forced or None, highlight=False, soft_wrap=True)
     for line in lines:
-        console.print(Text.assemble(*((text, STYLES.get(style, "")) for text, style in line)))
+        console.print(Text.assemble(*((text, _style(style)) for text, style in line)))
+
+
+def _style(style: str) -> str:
+    """A style as rich spells it; a place is a link to its file, for terminals that can follow one."""
+    if not style.startswith("link "):
+        return STYLES.get(style, "")
+    path = style.removeprefix("link ")
+    return f"bold link {Path(path).as_uri()}" if os.path.isabs(path) and " " not in path else "bold"

@@ -39,7 +39,7 @@ Entry = dict[str, Any]
 
 def check_with_cache(tasks: list[Task], check: Check) -> list[Result]:
     """The result of every task in order; only those that nothing is known about are checked."""
-    kept = {task.root: Kept(task.root, task.settings.most_bytes) for task in reversed(tasks)}
+    kept = {task.root: KeptResults(task.root, task.settings.most_bytes) for task in reversed(tasks)}
     results: dict[int, Result] = {}
     missing = []
     for number, task in enumerate(tasks):
@@ -58,7 +58,7 @@ def check_with_cache(tasks: list[Task], check: Check) -> list[Result]:
 
 
 @dataclass
-class Kept:
+class KeptResults:
     """What is known about the files of one project."""
 
     root: str

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gradsight.cli import probe_arguments
-from gradsight.cli.progress import Line
+from gradsight.cli.progress import TerminalLine
 from gradsight.cli.run_sarif import sarif_of
 from gradsight.cli.shell import fail
 from gradsight.probe import deep, host, ranks
@@ -113,7 +113,7 @@ def _execute(request: ProbeRequest, args: argparse.Namespace) -> Outcome:
         if args.form == "text" and _has_descriptors()
         else Streams()
     )
-    line = Line(sys.stderr)
+    line = TerminalLine(sys.stderr)
     cancel = threading.Event()
 
     def show(progress: Progress) -> None:

@@ -6,15 +6,15 @@ import json
 from collections import Counter
 from typing import TextIO
 
-from gradsight.cli.merge_results import Gathered
+from gradsight.cli.merge_results import MergedResults
 from gradsight.rules import find
 
 
-def write(gathered: Gathered, out: TextIO, form: str) -> None:
+def write(gathered: MergedResults, out: TextIO, form: str) -> None:
     """A table, the most frequent rule first; an array of objects for the formats that machines read."""
     counts = Counter((finding.code, finding.name, finding.severity) for finding in gathered.findings)
     rows = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
-    if form != "text":
+    if form not in ("full", "text", "concise", "grouped"):
         table = [
             {"code": code, "name": name, "severity": severity, "count": count}
             for (code, name, severity), count in rows

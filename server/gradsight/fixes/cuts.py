@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from gradsight.fixes.aliases import reaching
 from gradsight.fixes.calls import with_keyword
-from gradsight.fixes.draft import Case, Draft, short
+from gradsight.fixes.draft import Draft, FixCase, short
 from gradsight.fixes.expressions import appended, bracketed, without_call, without_method
 from gradsight.fixes.kinds import is_plainly_tensor
 from gradsight.fixes.lines import remove, unwrap, wrap
@@ -20,7 +20,7 @@ REDUCTIONS = frozenset("sum mean max min amax amin prod norm median logsumexp na
 SCALARS = frozenset("sum mean item norm dot mse_loss cross_entropy nll_loss l1_loss smooth_l1_loss".split())
 
 
-def copied(case: Case) -> Iterator[Draft]:
+def copied(case: FixCase) -> Iterator[Draft]:
     """Stack a list of tensors, or use the tensor itself."""
     call = case.node
     if not isinstance(call, ast.Call) or not call.args or isinstance(call.args[0], ast.Starred):
@@ -34,7 +34,7 @@ def copied(case: Case) -> Iterator[Draft]:
         elif not isinstance(given, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
             new = f"({text})" + _converted(case.tree, call)
         patch = Patch(case.tree.start(call), case.tree.end(call), new)
-        yield Draft("uncopied", f"Use {short(text)} itself, with its graph", "safe", (patch,))
+        yield Draft("uncopied", f"use `{short(text)}` itself, with its graph", "safe", (patch,))
         return
     stack = reach(case.tree, "torch.stack", call)
     if stack is None or not _may_be_stacked(given):
@@ -43,10 +43,10 @@ def copied(case: Case) -> Iterator[Draft]:
         case.tree.start(call), case.tree.end(call), f"{stack.text}({text})" + _converted(case.tree, call)
     )
     safety: Safety = "safe" if _is_reduced(case.tree, call) or _holds_scalars(case, given) else "unsafe"
-    yield Draft("stack", f"Stack {_entries(given, text)}, with their graphs", safety, (*stack.patches, patch))
+    yield Draft("stack", f"stack {_entries(given, text)}, with their graphs", safety, (*stack.patches, patch))
 
 
-def _is_tensor(case: Case, given: ast.expr) -> bool:
+def _is_tensor(case: FixCase, given: ast.expr) -> bool:
     """Whether torch.tensor is given one tensor, and not a list of them."""
     if isinstance(given, (ast.BinOp, ast.UnaryOp)):
         return True
@@ -74,7 +74,7 @@ def _may_be_stacked(given: ast.expr) -> bool:
 
 
 def _entries(given: ast.expr, text: str) -> str:
-    return "the entries" if isinstance(given, (ast.List, ast.ListComp, ast.Tuple)) else short(text)
+    return "the entries" if isinstance(given, (ast.List, ast.ListComp, ast.Tuple)) else f"`{short(text)}`"
 
 
 def _is_reduced(tree: Tree, node: ast.AST) -> bool:
@@ -86,14 +86,14 @@ def _is_reduced(tree: Tree, node: ast.AST) -> bool:
     return isinstance(call, ast.Call) and not call.args and not call.keywords
 
 
-def _holds_scalars(case: Case, given: ast.expr) -> bool:
+def _holds_scalars(case: FixCase, given: ast.expr) -> bool:
     """Whether every entry of a list is plainly the result of a reduction."""
     if isinstance(given, (ast.List, ast.Tuple)):
         return all(_is_scalar(case, one) for one in given.elts)
     return False
 
 
-def _is_scalar(case: Case, node: ast.AST | None) -> bool:
+def _is_scalar(case: FixCase, node: ast.AST | None) -> bool:
     if isinstance(node, ast.Call):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
         if name.endswith(("_loss", "cross_entropy", "_logits", "kl_div")):
@@ -105,7 +105,7 @@ def _is_scalar(case: Case, node: ast.AST | None) -> bool:
     return False
 
 
-def turned_into_number(case: Case) -> Iterator[Draft]:
+def turned_into_number(case: FixCase) -> Iterator[Draft]:
     """Leave the value a tensor.  It is safe only where the number goes straight into the loss: elsewhere it may
     also be logged, stored or compared."""
     call = case.node
@@ -116,10 +116,14 @@ def turned_into_number(case: Case) -> Iterator[Draft]:
     if isinstance(call.func, ast.Attribute) and call.func.attr in ("item", "tolist"):
         patch = without_method(case.tree, call)
         name = short(case.tree.segment(call.func.value))
-        title = f"Drop .{call.func.attr}() from {name}"
+        title = f"remove `.{call.func.attr}()` from `{name}`"
     elif isinstance(call.func, ast.Name) and call.func.id in ("float", "int"):
         patch = without_call(case.tree, call)
-        title = f"Drop {call.func.id}() around {short(case.tree.segment(call.args[0]))}" if call.args else ""
+        title = (
+            f"remove `{call.func.id}()` around `{short(case.tree.segment(call.args[0]))}`"
+            if call.args
+            else ""
+        )
     else:
         return
     if patch is not None:
@@ -130,7 +134,7 @@ def _is_arithmetic(tree: Tree, node: ast.AST) -> bool:
     return isinstance(tree.parents.get(node), ast.BinOp)
 
 
-def detached(case: Case) -> Iterator[Draft]:
+def detached(case: FixCase) -> Iterator[Draft]:
     """Drop the detach.  Unsafe: a stop-gradient may be what the author wanted."""
     op = case.word("op")
     if op not in ("detach", "data"):
@@ -142,19 +146,19 @@ def detached(case: Case) -> Iterator[Draft]:
         if len(statement.targets) == 1 and ast.unparse(statement.targets[0]) == ast.unparse(value):
             gone = remove(case.tree, statement)
             if gone is not None:
-                yield Draft("no-detach", f"Remove {short(case.tree.segment(statement))}", "unsafe", (gone,))
+                yield Draft("no-detach", f"remove `{short(case.tree.segment(statement))}`", "unsafe", (gone,))
             return
     patch = without_method(case.tree, node)
     if patch is not None:
-        yield Draft("no-detach", f"Drop {word} from {short(_subject(case))}", "unsafe", (patch,))
+        yield Draft("no-detach", f"remove `{word}` from `{short(_subject(case))}`", "unsafe", (patch,))
 
 
-def _subject(case: Case) -> str:
+def _subject(case: FixCase) -> str:
     node = case.node.func if isinstance(case.node, ast.Call) else case.node
     return case.tree.segment(node.value) if isinstance(node, ast.Attribute) else "it"
 
 
-def without_grad(case: Case) -> Iterator[Draft]:
+def without_grad(case: FixCase) -> Iterator[Draft]:
     """Let the forward pass be recorded.  Unsafe, but for a tensor of inference mode that a layer has to keep:
     one made under no_grad has the same value and may be kept."""
     tree, node = case.tree, case.node
@@ -164,7 +168,7 @@ def without_grad(case: Case) -> Iterator[Draft]:
             patch = Patch(tree.start(node.func), tree.end(node.func), mode.text)
             yield Draft(
                 "no-grad-mode",
-                "Use torch.no_grad() instead of inference_mode()",
+                "use `torch.no_grad()` instead of `inference_mode()`",
                 "safe",
                 (*mode.patches, patch),
             )
@@ -172,25 +176,25 @@ def without_grad(case: Case) -> Iterator[Draft]:
     if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and node in function.decorator_list:
         start = tree.text.rindex("@", 0, tree.start(node))
         patch = Patch(tree.line_start(start), tree.next_line(tree.end(node)), "")
-        title = f"Remove @{short(tree.segment(node))} from {function.name}"
+        title = f"remove `@{short(tree.segment(node))}` from `{function.name}`"
         yield Draft("no-decorator", title, "unsafe", (patch,))
     block = case.statement
     if isinstance(block, ast.With) and len(block.items) == 1 and block.items[0].context_expr is node:
         patches = unwrap(tree, block)
         if patches is not None:
-            yield Draft("unwrap", "Run this block with grad mode on", "unsafe", patches)
+            yield Draft("unwrap", "run this block with grad mode on", "unsafe", patches)
 
 
-def without_gradient(case: Case) -> Iterator[Draft]:
+def without_gradient(case: FixCase) -> Iterator[Draft]:
     """A sample that is reparametrised.  Unsafe: not every distribution can."""
     node = case.node
     if case.word("cut") == "sample" and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if node.func.attr == "sample":
             end = case.tree.end(node.func)
-            yield Draft("rsample", "Use rsample()", "unsafe", (Patch(end - len("sample"), end, "rsample"),))
+            yield Draft("rsample", "use `rsample()`", "unsafe", (Patch(end - len("sample"), end, "rsample"),))
 
 
-def hidden(case: Case) -> Iterator[Draft]:
+def hidden(case: FixCase) -> Iterator[Draft]:
     """As for the cut that is hidden, and `requires_grad` goes with it."""
     cut = case.word("cut")
     if cut == "copy":
@@ -204,7 +208,7 @@ def hidden(case: Case) -> Iterator[Draft]:
         yield from _shown(case)
 
 
-def _flags_removed(case: Case) -> Iterator[Patch]:
+def _flags_removed(case: FixCase) -> Iterator[Patch]:
     """Take out `loss.requires_grad = True`, which torch refuses on a value that has a graph."""
     for step in case.steps("made"):
         statement = case.tree.statement_at(step.span)
@@ -214,7 +218,7 @@ def _flags_removed(case: Case) -> Iterator[Patch]:
                 yield gone
 
 
-def _shown(case: Case) -> Iterator[Draft]:
+def _shown(case: FixCase) -> Iterator[Draft]:
     """Drop the detach, the `requires_grad_()` at the end of its chain and the Variable around it."""
     tree = case.tree
     outer = tree.parents.get(case.node)
@@ -224,7 +228,7 @@ def _shown(case: Case) -> Iterator[Draft]:
         and meaning(tree, outer.func).endswith("Variable")
     ):
         patch = Patch(tree.start(outer), tree.end(outer), _subject(case))
-        yield Draft("no-detach", f"Use {short(_subject(case))} itself, with its graph", "unsafe", (patch,))
+        yield Draft("no-detach", f"use `{short(_subject(case))}` itself, with its graph", "unsafe", (patch,))
         return
     for draft in detached(case):
         patches = draft.patches
@@ -240,7 +244,7 @@ def _shown(case: Case) -> Iterator[Draft]:
         yield Draft(draft.kind, draft.title, draft.safety, patches)
 
 
-def parameter_made(case: Case) -> Iterator[Draft]:
+def parameter_made(case: FixCase) -> Iterator[Draft]:
     """Use the value itself.  Not where an attribute receives it: a module refuses a plain tensor there."""
     call, statement = case.node, case.statement
     if not isinstance(call, ast.Call):
@@ -249,11 +253,11 @@ def parameter_made(case: Case) -> Iterator[Draft]:
         return
     patch = without_call(case.tree, call)
     if patch is not None:
-        title = f"Use {short(case.tree.segment(call.args[0]))} without nn.Parameter"
+        title = f"use `{short(case.tree.segment(call.args[0]))}` itself"
         yield Draft("no-parameter", title, "safe", (patch,))
 
 
-def gradient_zero(case: Case) -> Iterator[Draft]:
+def gradient_zero(case: FixCase) -> Iterator[Draft]:
     """Let the gradient pass straight through.  Unsafe: it is then an estimate, chosen by us."""
     call = case.node
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
@@ -267,11 +271,11 @@ def gradient_zero(case: Case) -> Iterator[Draft]:
         new = f"({new})"
     patch = Patch(case.tree.start(call), case.tree.end(call), new)
     yield Draft(
-        "straight-through", f"Let the gradient pass {case.word('op')} straight through", "unsafe", (patch,)
+        "straight-through", f"let the gradient pass through `{case.word('op')}` unchanged", "unsafe", (patch,)
     )
 
 
-def result_ignored(case: Case) -> Iterator[Draft]:
+def result_ignored(case: FixCase) -> Iterator[Draft]:
     """Keep the result.  Safe for detach, which changes no value."""
     call, tree = case.node, case.tree
     if not isinstance(case.statement, ast.Expr) or case.statement.value is not call:
@@ -283,15 +287,15 @@ def result_ignored(case: Case) -> Iterator[Draft]:
     if isinstance(target, ast.Name) and is_local(tree, target.id, case.statement):
         safety: Safety = "safe" if method == "detach" else "unsafe"
         patch = Patch(tree.start(call), tree.start(call), f"{name} = ")
-        yield Draft("keep-result", f"Assign the result to {name}", safety, (patch,))
+        yield Draft("keep-result", f"assign the result to `{name}`", safety, (patch,))
     elif isinstance(target, ast.Attribute):
         end = tree.end(call.func)
         yield Draft(
-            "in-place", f"Use {method}_, which changes {short(name)}", "unsafe", (Patch(end, end, "_"),)
+            "in-place", f"use `{method}_`, which changes `{short(name)}`", "unsafe", (Patch(end, end, "_"),)
         )
 
 
-def mode_left_off(case: Case) -> Iterator[Draft]:
+def mode_left_off(case: FixCase) -> Iterator[Draft]:
     """Switch recording off for a block, which restores the mode on every way out."""
     tree, statement = case.tree, case.statement
     if not isinstance(statement, ast.Expr) or not _switches(tree, statement, False):
@@ -312,7 +316,7 @@ def mode_left_off(case: Case) -> Iterator[Draft]:
         gone, wrapped = Patch(gone.start, gone.end, wrapped[0].text), wrapped[1:]
     patches = (*mode.patches, gone, *wrapped, *((restored,) if restored is not None else ()))
     safety: Safety = "safe" if last is not None else "unsafe"
-    yield Draft("no-grad-block", "Use a torch.no_grad() block, which restores grad mode", safety, patches)
+    yield Draft("no-grad-block", "use a `with torch.no_grad():` block", safety, patches)
 
 
 def _line_removed(tree: Tree, statement: ast.stmt) -> Patch | None:
@@ -330,17 +334,17 @@ def _switches(tree: Tree, statement: ast.stmt, on: bool) -> bool:
     )
 
 
-def checkpointed(case: Case) -> Iterator[Draft]:
+def checkpointed(case: FixCase) -> Iterator[Draft]:
     """The checkpoint that needs no input with a gradient."""
     if isinstance(case.node, ast.Call):
         patch = with_keyword(case.tree, case.node, "use_reentrant", "False")
         if patch is not None:
             name = short(case.word("target") or "it")
-            yield Draft("reentrant", f"Checkpoint {name} with use_reentrant=False", "safe", (patch,))
+            yield Draft("reentrant", f"checkpoint `{name}` with `use_reentrant=False`", "safe", (patch,))
 
 
-def target_moves(case: Case) -> Iterator[Draft]:
+def target_moves(case: FixCase) -> Iterator[Draft]:
     """Hold the target still.  Unsafe: some methods train both sides."""
     patches = appended(case.tree, case.node, ".detach()")
     if patches is not None:
-        yield Draft("detach-target", f"Detach {short(case.tree.segment(case.node))}", "unsafe", patches)
+        yield Draft("detach-target", f"detach `{short(case.tree.segment(case.node))}`", "unsafe", patches)

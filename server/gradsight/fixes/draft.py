@@ -25,7 +25,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class FixCase:
     """A finding in its text: the node it speaks of, the statement around it, and all findings of the text."""
 
     tree: Tree
@@ -52,7 +52,7 @@ class Case:
 
 
 Drafts = Iterator[Draft]
-Builder = Callable[[Case], Drafts]
+Builder = Callable[[FixCase], Drafts]
 
 
 def short(text: str, most: int = 40) -> str:

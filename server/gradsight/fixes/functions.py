@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gradsight.fixes.draft import Case, Draft
+from gradsight.fixes.draft import Draft, FixCase
 from gradsight.fixes.expressions import bracketed
 from gradsight.fixes.inplace import write_of, written_anew
 from gradsight.fixes.lines import insert_after
@@ -15,7 +15,7 @@ from gradsight.fixes.tree import Patch
 from gradsight.model.fix import Safety
 
 
-def gradient_count(case: Case) -> Iterator[Draft]:
+def gradient_count(case: FixCase) -> Iterator[Draft]:
     """One gradient per input; None for the inputs that are no tensors."""
     statement = case.statement
     returned, wanted = case.finding.data.get("returned"), case.finding.data.get("wanted")
@@ -34,10 +34,10 @@ def gradient_count(case: Case) -> Iterator[Draft]:
     )
     safety: Safety = "safe" if plain and isinstance(call, ast.Call) and len(call.args) == wanted else "unsafe"
     noun = "input" if missing == 1 else "inputs"
-    yield Draft("none-gradient", f"Return None for the last {noun}", safety, (patch,))
+    yield Draft("none-gradient", f"return None for the last {noun}", safety, (patch,))
 
 
-def dirty(case: Case) -> Iterator[Draft]:
+def dirty(case: FixCase) -> Iterator[Draft]:
     """Tell autograd, or leave the input as it is.  Unsafe: the first makes torch refuse leaves, the second
     hides the write from the caller."""
     function = case.tree.scope(case.statement)
@@ -49,7 +49,7 @@ def dirty(case: Case) -> Iterator[Draft]:
     if context and isinstance(target, ast.Name) and _returns(function, target.id):
         patch = insert_after(case.tree, case.statement, f"{context}.mark_dirty({target.id})")
         if patch is not None:
-            yield Draft("mark-dirty", f"Mark {target.id} as changed", "unsafe", (patch,))
+            yield Draft("mark-dirty", f"call `ctx.mark_dirty({target.id})`", "unsafe", (patch,))
     yield from (draft.unsafe() for draft in written_anew(case))
 
 
@@ -61,7 +61,7 @@ def _returns(function: ast.AST, name: str) -> bool:
     )
 
 
-def gradient_edited(case: Case) -> Iterator[Draft]:
+def gradient_edited(case: FixCase) -> Iterator[Draft]:
     """Return a new gradient."""
     tree, statement = case.tree, case.statement
     function = tree.scope(statement)
@@ -71,30 +71,30 @@ def gradient_edited(case: Case) -> Iterator[Draft]:
     if case.word("returns") == "nothing":
         if is_last and isinstance(statement, ast.Expr):
             patch = Patch(tree.start(statement), tree.start(statement), "return ")
-            yield Draft("return-it", f"Return what {function.name} computes", "unsafe", (patch,))
+            yield Draft("return-it", f"return what `{function.name}` computes", "unsafe", (patch,))
         elif is_last and isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
             name = statement.targets[0].id
             added = insert_after(tree, statement, f"return {name}")
             if added is not None:
-                yield Draft("return-it", f"Return {name}", "unsafe", (added,))
+                yield Draft("return-it", f"return `{name}`", "unsafe", (added,))
         return
     write = write_of(case)
     if is_last and isinstance(statement, ast.Expr) and write is not None and write.node is statement.value:
         text = out_of_place_value(tree, write)
         if text is not None:
             patch = Patch(tree.start(statement), tree.end(statement), f"return {text}")
-            yield Draft("return-new", f"Return a new gradient from {function.name}", "safe", (patch,))
+            yield Draft("return-new", f"return a new gradient from `{function.name}`", "safe", (patch,))
         return
     if isinstance(statement, ast.Return) and write is not None and write.node is statement.value:
         text = out_of_place_value(tree, write)
         if text is not None:
             patch = Patch(tree.start(write.node), tree.end(write.node), text)
-            yield Draft("return-new", f"Return a new gradient from {function.name}", "safe", (patch,))
+            yield Draft("return-new", f"return a new gradient from `{function.name}`", "safe", (patch,))
         return
     yield from written_anew(case)
 
 
-def kept_on_ctx(case: Case) -> Iterator[Draft]:
+def kept_on_ctx(case: FixCase) -> Iterator[Draft]:
     """Save for backward, so that torch can check the version.  Unsafe: torch then refuses what went unnoticed."""
     tree, statement = case.tree, case.statement
     owner, forward = tree.owner(statement), tree.scope(statement)
@@ -129,7 +129,11 @@ def kept_on_ctx(case: Case) -> Iterator[Draft]:
         saved = Patch(tree.start(statement), tree.end(statement), f"{context}.save_for_backward({values})")
         added = Patch(place, place, tree.indent(first) + unpacked + tree.newline)
         what = " and ".join(names)
-        title = f"Save a copy of {what} for backward" if suffix else f"Save {what} for backward"
+        title = (
+            f"save a copy of {what} with `save_for_backward`"
+            if suffix
+            else f"save {what} with `save_for_backward`"
+        )
         yield Draft("save" + suffix, title, safety, (saved, added, *reads))
 
 

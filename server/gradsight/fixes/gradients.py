@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gradsight.fixes.aliases import reads
 from gradsight.fixes.calls import without_keyword
-from gradsight.fixes.draft import Case, Draft, short
+from gradsight.fixes.draft import Draft, FixCase, short
 from gradsight.fixes.expressions import appended, without_method
 from gradsight.fixes.lines import insert_after, insert_before, move_after, wrap
 from gradsight.fixes.names import bound_in, meaning, own_nodes
@@ -19,7 +19,7 @@ WAITS = frozenset(
 )
 
 
-def non_leaf_read(case: Case) -> Iterator[Draft]:
+def non_leaf_read(case: FixCase) -> Iterator[Draft]:
     """Mark the result as the leaf where that is possible, or ask torch to keep its gradient."""
     made = case.step_statement("made")
     if made is None:
@@ -34,25 +34,23 @@ def non_leaf_read(case: Case) -> Iterator[Draft]:
             earlier = case.tree.start(made) < case.tree.start(case.statement)
             safety: Safety = "safe" if here and earlier else "unsafe"
             if earlier or not here:
-                yield Draft(
-                    "retain-grad", f"Keep the gradient of {name} with retain_grad()", safety, (patch,)
-                )
+                yield Draft("retain-grad", f"call `{name}.retain_grad()`", safety, (patch,))
             elif isinstance(made, ast.Assign):
                 patches = appended(case.tree, made.value, ".detach().requires_grad_()")
                 if patches is not None:
-                    yield Draft("new-leaf", f"Make {name} a new leaf in each round", "unsafe", patches)
+                    yield Draft("new-leaf", f"make `{name}` a new leaf in each step", "unsafe", patches)
 
 
-def non_leaf_optimized(case: Case) -> Iterator[Draft]:
+def non_leaf_optimized(case: FixCase) -> Iterator[Draft]:
     """Require the gradient of the finished value; a part of a leaf becomes a leaf of its own."""
     yield from leaf_made_last(case, case.node, case.statement)
     if isinstance(case.node, ast.Subscript):
         patches = appended(case.tree, case.node, ".detach().clone().requires_grad_()")
         if patches is not None:
-            yield Draft("own-leaf", f"Make {case.word('target')} a leaf of its own", "unsafe", patches)
+            yield Draft("own-leaf", f"make `{case.word('target')}` a leaf of its own", "unsafe", patches)
 
 
-def leaf_made_last(case: Case, node: ast.AST | None, statement: ast.stmt) -> Iterator[Draft]:
+def leaf_made_last(case: FixCase, node: ast.AST | None, statement: ast.stmt) -> Iterator[Draft]:
     """`requires_grad` moves from inside an expression to its result."""
     tree = case.tree
     value = getattr(statement, "value", None)
@@ -64,6 +62,9 @@ def leaf_made_last(case: Case, node: ast.AST | None, statement: ast.stmt) -> Ite
         return
     flag = flags[0]
     assert isinstance(flag, ast.Call)
+    whole = _tensor_around(flag, whole)
+    if whole is flag:
+        return
     gone = (
         without_method(tree, flag)
         if _method(flag) == "requires_grad_"
@@ -73,7 +74,29 @@ def leaf_made_last(case: Case, node: ast.AST | None, statement: ast.stmt) -> Ite
     if gone is None or added is None:
         return
     name = short(case.word("target") or "the result")
-    yield Draft("leaf-last", f"Make {name} the leaf with requires_grad_()", "safe", (gone, *added))
+    yield Draft("leaf-last", f"call `requires_grad_()` on the finished `{name}`", "safe", (gone, *added))
+
+
+def _tensor_around(flag: ast.expr, whole: ast.expr) -> ast.expr:
+    """The largest part of an expression that is one tensor computed of the flagged one: not a list, dict or comprehension of them."""
+    found = whole
+    while True:
+        inner: list[ast.expr] = []
+        for part in ast.walk(found):
+            if isinstance(part, (ast.List, ast.Tuple, ast.Set)):
+                inner += part.elts
+            elif isinstance(part, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
+                inner.append(part.elt)
+            elif isinstance(part, ast.DictComp):
+                inner.append(part.value)
+            elif isinstance(part, ast.Dict):
+                inner += part.values
+        holder = next(
+            (one for one in inner if one is not found and any(part is flag for part in ast.walk(one))), None
+        )
+        if holder is None:
+            return found
+        found = holder
 
 
 def _requires_grad(tree: Tree, node: ast.AST) -> bool:
@@ -92,14 +115,14 @@ def _method(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
-def gradient_kept(case: Case) -> Iterator[Draft]:
+def gradient_kept(case: FixCase) -> Iterator[Draft]:
     """Keep a copy."""
     patches = appended(case.tree, case.node, ".detach().clone()")
     if patches is not None:
-        yield Draft("copy-grad", f"Keep a copy of {short(case.tree.segment(case.node))}", "safe", patches)
+        yield Draft("copy-grad", f"store a clone of `{short(case.tree.segment(case.node))}`", "safe", patches)
 
 
-def gradient_none(case: Case) -> Iterator[Draft]:
+def gradient_none(case: FixCase) -> Iterator[Draft]:
     """Pass over what has no gradient."""
     tree, node, statement = case.tree, case.node, case.statement
     if not (isinstance(node, ast.Attribute) and node.attr == "grad"):
@@ -114,7 +137,7 @@ def gradient_none(case: Case) -> Iterator[Draft]:
         name = short(tree.segment(node.value))
         yield Draft(
             "skip-none",
-            f"Skip each {name} without a gradient",
+            f"skip every `{name}` without a gradient",
             "safe",
             (Patch(end, end, f" if {condition}"),),
         )
@@ -126,11 +149,11 @@ def gradient_none(case: Case) -> Iterator[Draft]:
         return
     patches = wrap(tree, [statement], f"if {condition}:")
     if patches is not None:
-        title = f"Do this only where {short(tree.segment(node.value))} has a gradient"
+        title = f"do this only where `{short(tree.segment(node.value))}` has a gradient"
         yield Draft("guard-none", title, "safe", patches)
 
 
-def _cleared_later(case: Case) -> Iterator[Draft]:
+def _cleared_later(case: FixCase) -> Iterator[Draft]:
     """Read the gradient before it is cleared.  Unsafe: another statement changes its place."""
     tree = case.tree
     reader = case.step_statement("call") or case.statement
@@ -139,12 +162,12 @@ def _cleared_later(case: Case) -> Iterator[Draft]:
         if isinstance(earlier, ast.Expr) and _method_of(earlier.value) == "zero_grad":
             patches = move_after(tree, earlier, reader)
             if patches is not None:
-                title = f"Move {short(tree.segment(earlier))} behind {short(tree.segment(reader))}"
+                title = f"move `{short(tree.segment(earlier))}` after `{short(tree.segment(reader))}`"
                 yield Draft("clear-later", title, "unsafe", patches)
             return
 
 
-def _read_later(case: Case) -> Iterator[Draft]:
+def _read_later(case: FixCase) -> Iterator[Draft]:
     """Read the gradient behind the backward that fills it.  Unsafe: other lines may rely on the order."""
     tree, statement = case.tree, case.statement
     if tree.loops(statement):
@@ -155,7 +178,7 @@ def _read_later(case: Case) -> Iterator[Draft]:
             patches = move_after(tree, statement, later)
             if patches is not None:
                 yield Draft(
-                    "read-later", f"Move this line behind {short(tree.segment(later))}", "unsafe", patches
+                    "read-later", f"move this line after `{short(tree.segment(later))}`", "unsafe", patches
                 )
             return
         if any(reads(later, name) for name in _bound_by(statement)):
@@ -193,7 +216,7 @@ def _is_loop_name(tree: Tree, statement: ast.stmt, node: ast.AST) -> bool:
     )
 
 
-def read_in_race(case: Case) -> Iterator[Draft]:
+def read_in_race(case: FixCase) -> Iterator[Draft]:
     """Wait for the other thread."""
     tree, started = case.tree, case.step_statement("call")
     if not isinstance(started, ast.Assign) or len(started.targets) != 1:
@@ -212,7 +235,7 @@ def read_in_race(case: Case) -> Iterator[Draft]:
     )
     if patch is not None:
         safety: Safety = "unsafe" if _is_synchronised(tree) else "safe"
-        yield Draft("wait", f"Wait for {short(holder)} first", safety, (patch,))
+        yield Draft("wait", f"wait for `{short(holder)}` first", safety, (patch,))
 
 
 def _is_synchronised(tree: Tree) -> bool:
@@ -241,7 +264,7 @@ def _waiting(tree: Tree, value: ast.AST, holder: str) -> str | None:
     return None
 
 
-def _is_reachable(case: Case, started: ast.stmt, holder: ast.AST) -> bool:
+def _is_reachable(case: FixCase, started: ast.stmt, holder: ast.AST) -> bool:
     """Whether what holds the thread has the same name where the gradient is read."""
     tree = case.tree
     if tree.scope(started) is tree.scope(case.statement):
@@ -255,7 +278,7 @@ def _is_reachable(case: Case, started: ast.stmt, holder: ast.AST) -> bool:
     )
 
 
-def non_leaf_copied(case: Case) -> Iterator[Draft]:
+def non_leaf_copied(case: FixCase) -> Iterator[Draft]:
     """Store the value without its graph.  Unsafe: a later loss may have wanted the graph."""
     made, name = case.step_statement("made"), case.word("target")
     if made is None or not name:
@@ -263,13 +286,13 @@ def non_leaf_copied(case: Case) -> Iterator[Draft]:
     call = case.node
     if isinstance(call, ast.Call) and len(call.args) == 1 and ast.unparse(call.args[0]) == name:
         patch = Patch(case.tree.start(call), case.tree.end(call), f"{name}.detach().clone()")
-        yield Draft("copy-value", f"Copy the value of {name} without its graph", "unsafe", (patch,))
+        yield Draft("copy-value", f"copy with `{name}.detach().clone()`", "unsafe", (patch,))
     for node in own_nodes(case.tree.scope(made)):
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
             if case.tree.start(node) > case.tree.end(made) and _is_stored(case.tree, node):
                 patches = appended(case.tree, node, ".detach()")
                 if patches is not None:
-                    yield Draft("store-detached", f"Store {name} without its graph", "unsafe", patches)
+                    yield Draft("store-detached", f"store `{name}.detach()`", "unsafe", patches)
 
 
 def _is_stored(tree: Tree, node: ast.AST) -> bool:

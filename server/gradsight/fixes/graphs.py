@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gradsight.fixes.aliases import is_read_after, reaching
 from gradsight.fixes.calls import renamed_keyword, with_keyword, without_keyword
-from gradsight.fixes.draft import Case, Draft, short
+from gradsight.fixes.draft import Draft, FixCase, short
 from gradsight.fixes.expressions import appended
 from gradsight.fixes.inplace import is_update, without_recording
 from gradsight.fixes.lines import insert_after, is_compound, move_before, remove, wrap
@@ -16,7 +16,7 @@ from gradsight.fixes.sharing import roots
 from gradsight.fixes.tree import Patch, Tree
 
 
-def non_scalar(case: Case) -> Iterator[Draft]:
+def non_scalar(case: FixCase) -> Iterator[Draft]:
     """Reduce to a scalar.  Unsafe: the mean and the sum are both possible, and differ."""
     call = case.node
     if not isinstance(call, ast.Call):
@@ -31,26 +31,26 @@ def non_scalar(case: Case) -> Iterator[Draft]:
     for way in ways:
         patches = appended(case.tree, value, f".{way}()")
         if patches is not None:
-            yield Draft(f"reduce-{way}", f"Take the {way} of {name}", "unsafe", patches)
+            yield Draft(f"reduce-{way}", f"take the {way} of `{name}`", "unsafe", patches)
 
 
 def _method(call: ast.AST) -> str:
     return call.func.attr if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else ""
 
 
-def backward_twice(case: Case) -> Iterator[Draft]:
+def backward_twice(case: FixCase) -> Iterator[Draft]:
     """Add the losses and walk once; or keep the graph, or compute the shared part anew."""
     yield from _added(case)
     first = case.step_node("needed")
     if isinstance(first, ast.Call):
         patch = with_keyword(case.tree, first, "retain_graph", "True")
         if patch is not None:
-            title = f"Keep the graph in {short(case.tree.segment(first))}"
+            title = "keep the graph with `retain_graph=True`"
             yield Draft("retain-graph", title, "unsafe", (patch,))
     yield from _computed_in_loop(case)
 
 
-def _added(case: Case) -> Iterator[Draft]:
+def _added(case: FixCase) -> Iterator[Draft]:
     """Two neighbouring calls of backward, or a loop of nothing else, become one: gradients add up either way."""
     tree, second = case.tree, case.statement
     first = case.step_statement("needed")
@@ -74,7 +74,7 @@ def _added(case: Case) -> Iterator[Draft]:
     if not isinstance(loss, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
         patch = Patch(tree.start(second), tree.end(second), f"({left} + {right}).backward()")
     yield Draft(
-        "add-losses", f"Add {short(left)} to {short(right)} and run backward once", "safe", (gone, patch)
+        "add-losses", f"add `{short(left)}` to `{short(right)}` and call backward once", "safe", (gone, patch)
     )
 
 
@@ -98,7 +98,7 @@ def _summed_loop(tree: Tree, loop: ast.For, loss: ast.expr) -> Iterator[Draft]:
     if "\n" in inner or "#" in tree.segment(loop):
         return
     patch = Patch(tree.start(loop), tree.end(loop), f"sum({inner}).backward()")
-    yield Draft("add-losses", f"Add up {short(ast.unparse(loss))} and run backward once", "safe", (patch,))
+    yield Draft("add-losses", f"add up `{short(ast.unparse(loss))}` and call backward once", "safe", (patch,))
 
 
 def _plain_backward(statement: ast.stmt) -> ast.expr | None:
@@ -109,7 +109,7 @@ def _plain_backward(statement: ast.stmt) -> ast.expr | None:
     return None
 
 
-def _computed_in_loop(case: Case) -> Iterator[Draft]:
+def _computed_in_loop(case: FixCase) -> Iterator[Draft]:
     """Move the shared part into the loop that walks it again.  Unsafe: it then sees the values of each round."""
     tree, saved = case.tree, case.step_statement("saved")
     if not isinstance(saved, ast.Assign):
@@ -118,11 +118,11 @@ def _computed_in_loop(case: Case) -> Iterator[Draft]:
         if loop in tree.block(saved) and tree.start(saved) < tree.start(loop):
             patches = move_before(tree, saved, loop.body[0])
             if patches is not None:
-                title = f"Compute {short(tree.segment(saved.targets[0]))} in each round"
+                title = f"compute `{short(tree.segment(saved.targets[0]))}` in each step"
                 yield Draft("into-loop", title, "unsafe", patches)
 
 
-def state_carried(case: Case) -> Iterator[Draft]:
+def state_carried(case: FixCase) -> Iterator[Draft]:
     """Cut the carried state after each backward.  Unsafe: how far back the gradient goes is a choice."""
     tree, node = case.tree, case.node
     if isinstance(node, ast.Call) and _method(node) in ("append", "add", "put", "appendleft") and node.args:
@@ -130,7 +130,7 @@ def state_carried(case: Case) -> Iterator[Draft]:
         if patches is not None:
             yield Draft(
                 "store-detached",
-                f"Store {short(tree.segment(node.args[-1]))} without its graph",
+                f"store `{short(tree.segment(node.args[-1]))}.detach()`",
                 "unsafe",
                 patches,
             )
@@ -144,7 +144,7 @@ def state_carried(case: Case) -> Iterator[Draft]:
     yield from _detached_where_read(case)
 
 
-def _recorded_nowhere(case: Case) -> Iterator[Draft]:
+def _recorded_nowhere(case: FixCase) -> Iterator[Draft]:
     """An attribute that is computed from itself is updated without a graph.  Unsafe: the round's own part of the
     gradient goes too."""
     tree, statement = case.tree, case.statement
@@ -156,10 +156,12 @@ def _recorded_nowhere(case: Case) -> Iterator[Draft]:
     mode = reach(tree, "torch.no_grad", statement)
     patches = wrap(tree, [statement], f"with {mode.text}():") if mode is not None else None
     if mode is not None and patches is not None:
-        yield Draft("no-grad", f"Update {name} under torch.no_grad()", "unsafe", (*mode.patches, *patches))
+        yield Draft(
+            "no-grad", f"update `{name}` under `torch.no_grad()`", "unsafe", (*mode.patches, *patches)
+        )
 
 
-def _detached_after_backward(case: Case) -> Iterator[Draft]:
+def _detached_after_backward(case: FixCase) -> Iterator[Draft]:
     """Cut each carried name where the round ends: behind the backward, or where it gets its value after that."""
     tree = case.tree
     backward = next((tree.statement_at(step.span) for step in case.steps("needed")), None)
@@ -168,7 +170,7 @@ def _detached_after_backward(case: Case) -> Iterator[Draft]:
     names = carried_names(tree, case.statement, backward)
     if not names or any(_has_gradient_read(tree, name, backward) for name in names):
         return
-    title = f"Detach {' and '.join(names)} after each backward"
+    title = f"detach `{'` and `'.join(names)}` after each backward"
     later = [_bound_after(tree, name, backward) for name in names]
     if any(later):
         patches: list[Patch] = []
@@ -227,7 +229,7 @@ def carried_names(tree: Tree, statement: ast.stmt, backward: ast.stmt) -> list[s
     return names
 
 
-def _detached_where_read(case: Case) -> Iterator[Draft]:
+def _detached_where_read(case: FixCase) -> Iterator[Draft]:
     """An attribute that keeps its graph is read without it.  Unsafe: how far back the gradient goes is a choice."""
     tree = case.tree
     for node in own_nodes(case.statement):
@@ -240,10 +242,10 @@ def _detached_where_read(case: Case) -> Iterator[Draft]:
             ):
                 patches = appended(tree, node, ".detach()")
                 if patches is not None:
-                    yield Draft("detach-read", f"Read {text} without its graph", "unsafe", patches)
+                    yield Draft("detach-read", f"read `{text}.detach()`", "unsafe", patches)
 
 
-def kept_alive(case: Case) -> Iterator[Draft]:
+def kept_alive(case: FixCase) -> Iterator[Draft]:
     """Keep the value without its graph."""
     tree, statement = case.tree, case.statement
     value: ast.AST | None = None
@@ -258,10 +260,10 @@ def kept_alive(case: Case) -> Iterator[Draft]:
     if isinstance(statement, ast.AugAssign) and _is_number(tree, statement):
         number = appended(tree, value, ".item()")
         if number is not None:
-            yield Draft("item-kept", f"Add the number of {short(tree.segment(value))}", "safe", number)
+            yield Draft("item-kept", f"use `{short(tree.segment(value))}.item()`", "safe", number)
     patches = appended(tree, value, ".detach()")
     if patches is not None:
-        yield Draft("detach-kept", f"Keep {short(tree.segment(value))} without its graph", "safe", patches)
+        yield Draft("detach-kept", f"use `{short(tree.segment(value))}.detach()`", "safe", patches)
 
 
 def _is_number(tree: Tree, statement: ast.AugAssign) -> bool:
@@ -295,7 +297,7 @@ def _is_number(tree: Tree, statement: ast.AugAssign) -> bool:
     )
 
 
-def penalty(case: Case) -> Iterator[Draft]:
+def penalty(case: FixCase) -> Iterator[Draft]:
     """Record the gradient itself."""
     if isinstance(case.node, ast.Call):
         patch = with_keyword(case.tree, case.node, "create_graph", "True")
@@ -311,25 +313,25 @@ def penalty(case: Case) -> Iterator[Draft]:
                 for node in ast.walk(target)
                 if isinstance(node, ast.Name)
             ]
-            name = short(" and ".join(names)) if names else "this gradient"
-            title = f"Record how {name} is computed, with create_graph=True"
+            name = f"`{short('` and `'.join(names))}`" if names else "this gradient"
+            title = f"compute {name} with `create_graph=True`"
             yield Draft("create-graph", title, "safe", (patch,))
 
 
-def unused(case: Case) -> Iterator[Draft]:
+def unused(case: FixCase) -> Iterator[Draft]:
     """Require the gradient before the tensor is used.  `allow_unused` would only hide the mistake."""
     tree, made, name = case.tree, case.step_statement("made"), case.word("target")
     if isinstance(made, ast.Assign) and [ast.unparse(one) for one in made.targets] == [name]:
         patches = appended(tree, made.value, ".requires_grad_()")
         if patches is not None:
             fresh = not roots(tree, made.value) and tree.scope(made) is tree.scope(case.statement)
-            yield Draft("require-grad", f"Make {name} require grad", "safe" if fresh else "unsafe", patches)
+            yield Draft("require-grad", f"make `{name}` require grad", "safe" if fresh else "unsafe", patches)
 
 
-def grows(case: Case) -> Iterator[Draft]:
+def grows(case: FixCase) -> Iterator[Draft]:
     """Let each backward free its graph, and cut what is carried.  Unsafe: the gradient ends earlier."""
     if not isinstance(case.node, ast.Call):
         return
     patch = without_keyword(case.tree, case.node, "retain_graph")
     if patch is not None:
-        yield Draft("free-graph", "Free the graph in each round", "unsafe", (patch,))
+        yield Draft("free-graph", "free the graph in each step", "unsafe", (patch,))

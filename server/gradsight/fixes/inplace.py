@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from gradsight.fixes.aliases import Standing
 from gradsight.fixes.callers import gives_temporaries
-from gradsight.fixes.draft import Case, Draft, short
+from gradsight.fixes.draft import Draft, FixCase, short
 from gradsight.fixes.expressions import appended
 from gradsight.fixes.forms import FUNCTION_TWINS
 from gradsight.fixes.lines import insert_before, move_after, unwrap, wrap
@@ -15,7 +15,7 @@ from gradsight.fixes.names import FUNCTIONAL, meaning, own_nodes, parameters, re
 from gradsight.fixes.out_of_place import Rewrite, rewrite
 from gradsight.fixes.sharing import is_inplace_name, roots
 from gradsight.fixes.tree import Patch, Tree
-from gradsight.fixes.writes import Write, writes_in
+from gradsight.fixes.writes import WriteStatement, writes_in
 from gradsight.model.fix import Safety
 from gradsight.ops.traits import having
 
@@ -23,14 +23,14 @@ TUPLES = having("several")
 MODES = ("no_grad", "inference_mode", "set_grad_enabled")
 
 
-def saved_overwritten(case: Case) -> Iterator[Draft]:
+def saved_overwritten(case: FixCase) -> Iterator[Draft]:
     """Write a new tensor, or let the reader keep a copy."""
     yield from written_anew(case)
     yield from twin_passed(case)
     yield from copy_kept(case)
 
 
-def twin_passed(case: Case) -> Iterator[Draft]:
+def twin_passed(case: FixCase) -> Iterator[Draft]:
     """`partial(torch.clamp_, ...)`: the function that makes a new tensor.  Unsafe: others may look at what was written."""
     node = case.node
     passed = node.args[0] if isinstance(node, ast.Call) and node.args else None
@@ -41,11 +41,11 @@ def twin_passed(case: Case) -> Iterator[Draft]:
         end = case.tree.end(passed)
         twin = case.tree.segment(passed).removesuffix("_")
         yield Draft(
-            "twin-passed", f"Pass {twin}, which makes a new tensor", "unsafe", (Patch(end - 1, end, ""),)
+            "twin-passed", f"pass `{twin}`, which makes a new tensor", "unsafe", (Patch(end - 1, end, ""),)
         )
 
 
-def leaf_written(case: Case) -> Iterator[Draft]:
+def leaf_written(case: FixCase) -> Iterator[Draft]:
     """An update belongs under no_grad.  A computation makes a new tensor; that is unsafe, because the name then
     stands for a result, and whoever holds the leaf does not see the change."""
     update = without_recording(case)
@@ -59,28 +59,28 @@ def leaf_written(case: Case) -> Iterator[Draft]:
         yield update.unsafe()
 
 
-def _is_attribute(tree: Tree, write: Write) -> bool:
+def _is_attribute(tree: Tree, write: WriteStatement) -> bool:
     """Whether a write goes to an attribute: torch refuses a plain tensor in the place of a module's parameter."""
     return any(isinstance(base, ast.Attribute) for base in roots(tree, write.target))
 
 
-def shared_view_written(case: Case) -> Iterator[Draft]:
+def shared_view_written(case: FixCase) -> Iterator[Draft]:
     """Write a new tensor; an expanded one can be cloned where it is made."""
     yield from written_anew(case, hoist=True)
     made = case.step_node("made")
     if case.word("reason") == "overlap" and isinstance(made, ast.expr):
         patches = appended(case.tree, made, ".clone()")
         if patches is not None:
-            title = f"Clone {case.word('target') or 'it'} where {case.word('view')} makes it"
+            title = f"clone `{case.word('target') or 'it'}` where it is made"
             yield Draft("clone-made", title, "safe", patches)
 
 
-def saved_changed_silently(case: Case) -> Iterator[Draft]:
+def saved_changed_silently(case: FixCase) -> Iterator[Draft]:
     """Let the reader keep a copy."""
     yield from copy_kept(case)
 
 
-def written_without_grad(case: Case) -> Iterator[Draft]:
+def written_without_grad(case: FixCase) -> Iterator[Draft]:
     """Take the write out of no_grad.  Unsafe: the author may have wanted the gradient not to see it."""
     tree, block = case.tree, case.tree.parents.get(case.statement)
     if not isinstance(block, ast.With):
@@ -88,10 +88,10 @@ def written_without_grad(case: Case) -> Iterator[Draft]:
     yield from _write_moved_out(case, block)
     patches = unwrap(tree, block)
     if patches is not None and len(block.body) > 1:
-        yield Draft("unwrap", "Run this block with grad mode on", "unsafe", patches)
+        yield Draft("unwrap", "run this block with grad mode on", "unsafe", patches)
 
 
-def _write_moved_out(case: Case, block: ast.With) -> Iterator[Draft]:
+def _write_moved_out(case: FixCase, block: ast.With) -> Iterator[Draft]:
     """The last write of a block, behind the block and out of place."""
     tree, changed = case.tree, _rewrite_of(case)
     if block.body[-1] is not case.statement or changed is None or changed.how != "new":
@@ -107,24 +107,26 @@ def _write_moved_out(case: Case, block: ast.With) -> Iterator[Draft]:
         patches = [Patch(tree.line_start(tree.start(block)), start + len(inner), outer)]
     yield Draft(
         "out-of-no-grad",
-        f"Write {changed.name} out of place, with grad mode on",
+        f"make a new `{changed.name}`, with grad mode on",
         "unsafe",
         (*patches, *changed.patches),
     )
 
 
-def step_before_backward(case: Case) -> Iterator[Draft]:
+def step_before_backward(case: FixCase) -> Iterator[Draft]:
     """Step after the backward that needs the old values."""
     needed = case.step_statement("needed")
     if needed is None or needed not in case.tree.block(case.statement):
         return
     patches = move_after(case.tree, case.statement, needed)
     if patches is not None and case.tree.start(needed) > case.tree.start(case.statement):
-        title = f"Move {short(case.tree.segment(case.statement))} behind {short(case.tree.segment(needed))}"
+        title = (
+            f"move `{short(case.tree.segment(case.statement))}` after `{short(case.tree.segment(needed))}`"
+        )
         yield Draft("move-step", title, "unsafe", patches)
 
 
-def alias_changed(case: Case) -> Iterator[Draft]:
+def alias_changed(case: FixCase) -> Iterator[Draft]:
     """Make it a copy.  Unsafe: values that are read later change, which is what the finding is about."""
     node = case.node
     if case.word("how") == "state_dict" and isinstance(node, ast.expr):
@@ -132,7 +134,7 @@ def alias_changed(case: Case) -> Iterator[Draft]:
         if copied is not None:
             start, end = case.tree.start(node), case.tree.end(node)
             patches = (*copied.patches, Patch(start, start, f"{copied.text}("), Patch(end, end, ")"))
-            yield Draft("deepcopy", "Keep a copy of the state", "unsafe", patches)
+            yield Draft("deepcopy", "store a deep copy of the state", "unsafe", patches)
         return
     yield from _stored_copies(case)
     yield from _returned_copies(case)
@@ -148,11 +150,11 @@ def alias_changed(case: Case) -> Iterator[Draft]:
         if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) and roots(case.tree, value):
             cloned = appended(case.tree, value, ".clone()")
             if cloned is not None:
-                yield Draft("clone-alias", f"Clone {short(case.tree.segment(value))}", "unsafe", cloned)
+                yield Draft("clone-alias", f"clone `{short(case.tree.segment(value))}`", "unsafe", cloned)
     yield from (draft.unsafe() for draft in written_anew(case))
 
 
-def _returned_copies(case: Case) -> Iterator[Draft]:
+def _returned_copies(case: FixCase) -> Iterator[Draft]:
     """A method that writes what its object keeps, and gives it away: it can give away a copy."""
     if case.word("how") != "argument" or not isinstance(scope := case.tree.scope(case.node), ast.FunctionDef):
         return
@@ -160,11 +162,11 @@ def _returned_copies(case: Case) -> Iterator[Draft]:
         given = one.value if isinstance(one, ast.Return) else None
         for value in given.elts if isinstance(given, ast.Tuple) else (given,):
             if isinstance(value, ast.Attribute) and ast.unparse(value) == case.word("written"):
-                title = f"Return a clone of {short(case.tree.segment(value))}"
+                title = f"return a clone of `{short(case.tree.segment(value))}`"
                 yield Draft("clone-returned", title, "unsafe", appended(case.tree, value, ".clone()") or ())
 
 
-def _stored_copies(case: Case) -> Iterator[Draft]:
+def _stored_copies(case: FixCase) -> Iterator[Draft]:
     """A clone of each name that is stored or yielded as it is; which of them helps is seen when it is tried."""
     if case.word("how") != "list":
         return
@@ -179,7 +181,7 @@ def _stored_copies(case: Case) -> Iterator[Draft]:
             continue
         given = place.args if isinstance(place, ast.Call) else [place.value] if place.value else []
         for one in _stored_names(given):
-            title = f"Store a clone of {one.id}"
+            title = f"store a clone of `{one.id}`"
             yield Draft("clone-stored", title, "unsafe", appended(tree, one, ".clone()") or ())
 
 
@@ -193,12 +195,12 @@ def _stored_names(given: Sequence[ast.expr]) -> Iterator[ast.Name]:
             yield from _stored_names(one.args)
 
 
-def written_to_out(case: Case) -> Iterator[Draft]:
+def written_to_out(case: FixCase) -> Iterator[Draft]:
     """Assign the result; `out=` is never recorded."""
     yield from written_anew(case)
 
 
-def recorded(case: Case) -> Iterator[Draft]:
+def recorded(case: FixCase) -> Iterator[Draft]:
     """The same value, written out of place."""
     yield from written_anew(case)
 
@@ -206,7 +208,7 @@ def recorded(case: Case) -> Iterator[Draft]:
 # A new tensor instead of a write.
 
 
-def written_anew(case: Case, hoist: bool = False) -> Iterator[Draft]:
+def written_anew(case: FixCase, hoist: bool = False) -> Iterator[Draft]:
     """The statement written out of place, unless the write was only meant for others to see."""
     changed = _rewrite_of(case)
     if changed is None:
@@ -218,22 +220,22 @@ def written_anew(case: Case, hoist: bool = False) -> Iterator[Draft]:
     if changed.how == "clone" and hoist:
         patches = _hoisted(case.tree, case.statement, changed.name) or patches
     if changed.how == "clone":
-        yield Draft("clone-first", f"Clone {short(changed.name)} before this write", safety, patches)
+        yield Draft("clone-first", f"clone `{short(changed.name)}` before this write", safety, patches)
     elif changed.how == "layer":
-        yield Draft("layer", f"Use {changed.name} without inplace=True", safety, patches)
+        yield Draft("layer", f"use `{changed.name}` without `inplace=True`", safety, patches)
     else:
-        yield Draft("out-of-place", f"Write {short(changed.name)} out of place", safety, patches)
+        yield Draft("out-of-place", f"write to a new `{short(changed.name)}`", safety, patches)
 
 
-def _rewrite_of(case: Case) -> Rewrite | None:
+def _rewrite_of(case: FixCase) -> Rewrite | None:
     write = write_of(case)
     return rewrite(case.tree, case.statement, write) if write is not None else None
 
 
-def write_of(case: Case) -> Write | None:
+def write_of(case: FixCase) -> WriteStatement | None:
     """The write that a finding speaks of."""
     start, end = case.tree.offsets(case.finding.span)
-    best: Write | None = None
+    best: WriteStatement | None = None
     for write in writes_in(case.tree, case.statement):
         first, last = case.tree.start(write.node), case.tree.end(write.node)
         if (first <= start and end <= last) or (start <= first and last <= end):
@@ -242,7 +244,7 @@ def write_of(case: Case) -> Write | None:
     return best
 
 
-def safety_of(case: Case, known: Standing, name: str) -> Safety | None:
+def safety_of(case: FixCase, known: Standing, name: str) -> Safety | None:
     """How far a rewrite that rebinds a name can be trusted; None when the write matters to others alone."""
     if not known.is_private and not known.read_later:
         return None
@@ -258,7 +260,7 @@ def safety_of(case: Case, known: Standing, name: str) -> Safety | None:
     return "unsafe"
 
 
-def is_unrecorded(case: Case) -> bool:
+def is_unrecorded(case: FixCase) -> bool:
     """Whether the statement runs without grad mode, by what the finding says or by a block or decorator around it."""
     if case.word("mode") in ("no_grad", "inference"):
         return True
@@ -292,7 +294,7 @@ def _hoisted(tree: Tree, statement: ast.stmt, name: str) -> tuple[Patch, ...] | 
 # A copy for the reader.
 
 
-def copy_kept(case: Case) -> Iterator[Draft]:
+def copy_kept(case: FixCase) -> Iterator[Draft]:
     """The operation that keeps the tensor for backward is given, or gives, a clone: no other value changes."""
     saved = case.step_node("saved")
     op, tree = case.word("op") or "it", case.tree
@@ -303,9 +305,7 @@ def copy_kept(case: Case) -> Iterator[Draft]:
             return
         patches = appended(tree, saved, ".clone()")
         if patches is not None:
-            yield Draft(
-                "clone-result", f"Clone the result of {op}, which keeps it for backward", "safe", patches
-            )
+            yield Draft("clone-result", f"clone the output of `{op}`", "safe", patches)
         return
     if (
         isinstance(saved, ast.Call)
@@ -318,7 +318,7 @@ def copy_kept(case: Case) -> Iterator[Draft]:
         return
     every = tuple(patch for one in operands for patch in appended(tree, one, ".clone()") or ())
     name = short(tree.segment(operands[0]))
-    yield Draft("clone-operand", f"Give {op} a clone of {name} to keep", "safe", every)
+    yield Draft("clone-operand", f"pass a clone of `{name}` to `{op}`", "safe", every)
 
 
 def _runs_what_it_is_given(tree: Tree, node: ast.AST) -> bool:
@@ -359,7 +359,7 @@ def _operands_or_self(node: ast.expr) -> list[ast.expr]:
     return _operands(node) if isinstance(node, ast.BinOp) else [node]
 
 
-def _speaks_of(case: Case, operand: ast.expr) -> bool:
+def _speaks_of(case: FixCase, operand: ast.expr) -> bool:
     """Whether an operand may be the tensor that is written."""
     if not isinstance(operand, (ast.Name, ast.Attribute, ast.Subscript)):
         return False
@@ -381,7 +381,7 @@ def _is_unpacked(tree: Tree, node: ast.AST) -> bool:
 # A write that is meant as an update.
 
 
-def without_recording(case: Case) -> Draft | None:
+def without_recording(case: FixCase) -> Draft | None:
     """The write, and its neighbours with the same fault, under `torch.no_grad()`."""
     tree = case.tree
     mode = reach(tree, "torch.no_grad", case.statement)
@@ -393,19 +393,19 @@ def without_recording(case: Case) -> Draft | None:
         return None
     return Draft(
         "no-grad",
-        f"Update {short(_written_name(case))} under torch.no_grad()",
+        f"update `{short(_written_name(case))}` under `torch.no_grad()`",
         "safe",
         (*mode.patches, *patches),
     )
 
 
-def _written_name(case: Case) -> str:
+def _written_name(case: FixCase) -> str:
     write = write_of(case)
     base = roots(case.tree, write.target)[:1] if write is not None else []
     return case.word("target") or (case.tree.segment(base[0]) if base else "it")
 
 
-def neighbours(case: Case) -> list[ast.stmt]:
+def neighbours(case: FixCase) -> list[ast.stmt]:
     """The statement and those next to it that have a finding of the same rule."""
     tree = case.tree
     block = tree.block(case.statement)
@@ -422,7 +422,7 @@ def neighbours(case: Case) -> list[ast.stmt]:
     return block[first : last + 1]
 
 
-def is_update(case: Case) -> bool:
+def is_update(case: FixCase) -> bool:
     """Whether a write to a leaf is an update of a parameter, and no part of a computation."""
     tree = case.tree
     scope = tree.scope(case.statement)

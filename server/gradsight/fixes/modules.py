@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from gradsight.fixes.calls import without_keyword
-from gradsight.fixes.draft import Case, Draft, short
+from gradsight.fixes.draft import Draft, FixCase, short
 from gradsight.fixes.expressions import without_call, without_method
 from gradsight.fixes.lines import insert_after, insert_before, move_before, remove
 from gradsight.fixes.names import meaning, parameters, reach
@@ -29,7 +29,7 @@ OFFERED = {
 }
 
 
-def not_registered(case: Case) -> Iterator[Draft]:
+def not_registered(case: FixCase) -> Iterator[Draft]:
     """The container, or the parameter, that the module knows of."""
     value = getattr(case.statement, "value", None)
     if not isinstance(case.statement, (ast.Assign, ast.AnnAssign)) or not isinstance(value, ast.expr):
@@ -47,8 +47,9 @@ def not_registered(case: Case) -> Iterator[Draft]:
         patches: tuple[Patch, ...] = (Patch(start, end, f"{written.text}()"),)
     else:
         patches = (Patch(start, start, f"{written.text}("), Patch(end, end, ")"))
-    safety: Safety = "safe" if _is_used_as(case, kind) else "unsafe"
-    title = f"Make {case.word('name')} an nn.{kind}"
+    is_safe = not case.finding.data.get("mixed") and _is_own(case, value) and _is_used_as(case, kind)
+    safety: Safety = "safe" if is_safe else "unsafe"
+    title = f"make `{case.word('name')}` an `nn.{kind}`"
     yield Draft("register", title, safety, (*written.patches, *patches))
 
 
@@ -59,21 +60,73 @@ def _keys_fit(value: ast.expr) -> bool:
     return True
 
 
-def _is_used_as(case: Case, kind: str) -> bool:
-    """Whether the class uses nothing of the plain container that the registered one lacks."""
-    owner, name = case.tree.owner(case.statement), case.word("name")
-    for node in ast.walk(owner) if owner is not None else ():
-        if (
-            isinstance(node, ast.Attribute)
-            and isinstance(node.value, ast.Attribute)
-            and node.value.attr == name
-        ):
-            if node.attr not in OFFERED[kind]:
+def _is_own(case: FixCase, value: ast.expr) -> bool:
+    """Whether nobody can change the plain container behind the registered one, which copies its entries."""
+    if isinstance(value, ast.Name):
+        scope = case.tree.scope(case.statement)
+        return scope is not None and not any(
+            isinstance(node, ast.Name)
+            and node.id == value.id
+            and case.tree.start(node) > case.tree.end(value)
+            for node in ast.walk(scope)
+        )
+    return isinstance(value, (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)) or (
+        isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in COPYING
+    )
+
+
+COPYING = ("list", "tuple", "dict")
+READING = frozenset("len enumerate zip list tuple reversed iter range print bool".split())
+"""Functions that take a registered container as well as a plain one."""
+
+
+def _is_used_as(case: FixCase, kind: str) -> bool:
+    """Whether the text uses nothing of the plain container that the registered one lacks, under any name of its owner."""
+    name, is_dict = case.word("name"), kind.endswith("Dict")
+    if case.tree.owner(case.statement) is None:
+        return False
+    for node in ast.walk(case.tree.module):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Attribute) and child.attr == name and not _fits(node, child, kind):
                 return False
-    return owner is not None
+        if is_dict and isinstance(node, ast.Dict) and any(not _is_name(key) for key in node.keys):
+            # Its keys become names of attributes.
+            if node is getattr(case.statement, "value", None):
+                return False
+    return not (is_dict and isinstance(getattr(case.statement, "value", None), ast.DictComp))
 
 
-def _parameter(case: Case, value: ast.expr) -> Iterator[Draft]:
+def _fits(parent: ast.AST, used: ast.Attribute, kind: str) -> bool:
+    """Whether one use of the container is one that the registered container knows too."""
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in OFFERED[kind]
+    if isinstance(parent, (ast.For, ast.comprehension)):
+        return parent.iter is used
+    if isinstance(parent, ast.Subscript):
+        return not kind.endswith("Dict") or isinstance(parent.ctx, ast.Load) or _is_name(parent.slice)
+    if isinstance(parent, ast.Call):
+        return isinstance(parent.func, ast.Name) and parent.func.id in READING
+    if isinstance(parent, ast.Compare):
+        return used is not parent.left and all(isinstance(op, (ast.In, ast.NotIn)) for op in parent.ops)
+    if isinstance(parent, ast.Assign):
+        return isinstance(used.ctx, ast.Store)
+    return isinstance(parent, (ast.AnnAssign, ast.Starred, ast.YieldFrom, ast.Return, ast.Delete))
+
+
+def _is_name(key: ast.expr | None) -> bool:
+    """Whether a key of a dict may name a module: a plain word, and none that every module has a use for."""
+    value = key.value if isinstance(key, ast.Constant) else None
+    return isinstance(value, str) and value.isidentifier() and value not in TAKEN
+
+
+TAKEN = frozenset(
+    "add_module apply bfloat16 buffers children clear compile cpu cuda double eval extra_repr float forward get_buffer half items "
+    "keys load_state_dict modules named_modules named_parameters parameters pop register_buffer requires_grad_ state_dict to "
+    "train training type update values zero_grad".split()
+)
+
+
+def _parameter(case: FixCase, value: ast.expr) -> Iterator[Draft]:
     tree = case.tree
     written = reach(tree, "torch.nn.Parameter", case.statement)
     if written is None:
@@ -88,12 +141,12 @@ def _parameter(case: Case, value: ast.expr) -> Iterator[Draft]:
         text = patched(text, (Patch(gone.start - start, gone.end - start, gone.text),))
     patch = Patch(tree.start(value), tree.end(value), f"{written.text}({text})")
     name = case.word("name")
-    yield Draft("parameter", f"Make {name} an nn.Parameter", "safe", (*written.patches, patch))
+    yield Draft("parameter", f"make `{name}` an `nn.Parameter`", "safe", (*written.patches, patch))
     target = getattr(case.statement, "targets", [None])[0]
     if flag is not None and isinstance(target, ast.Attribute) and target.attr == name:
         call = f'{tree.segment(target.value)}.register_buffer("{name}", {text})'
         whole = Patch(tree.start(case.statement), tree.end(case.statement), call)
-        yield Draft("buffer", f"Make {name} a buffer, which is not trained", "unsafe", (whole,))
+        yield Draft("buffer", f"make `{name}` a buffer", "unsafe", (whole,))
 
 
 def _flagged(tree: Tree, value: ast.expr) -> ast.Call | None:
@@ -106,7 +159,7 @@ def _flagged(tree: Tree, value: ast.expr) -> ast.Call | None:
     return value if has_flag and meaning(tree, value.func).startswith("torch.") else None
 
 
-def typo(case: Case) -> Iterator[Draft]:
+def typo(case: FixCase) -> Iterator[Draft]:
     """The attribute that is meant."""
     tree, statement, meant = case.tree, case.statement, case.word("meant")
     target = statement.targets[0] if isinstance(statement, ast.Assign) else None
@@ -115,17 +168,24 @@ def typo(case: Case) -> Iterator[Draft]:
     if meant.isidentifier():
         end = tree.end(target)
         patch = Patch(end - len(target.attr), end, meant)
-        yield Draft("rename", f"Rename {target.attr} to {meant}", "safe", (patch,))
+        yield Draft("rename", f"rename `{target.attr}` to `{meant}`", "safe", (patch,))
+    elif meant == "requires_grad_()" and isinstance(statement, ast.Assign):
+        start = tree.end(target) - len(target.attr)
+        text = f"requires_grad_({tree.segment(statement.value)})"
+        patch = Patch(start, tree.end(statement), text)
+        yield Draft("method", f"replace with `{tree.segment(target.value)}.{text}`", "safe", (patch,))
     elif meant.startswith("param_groups") and isinstance(statement, ast.Assign):
         name, value = tree.segment(target.value), tree.segment(statement.value)
         inner = tree.newline + tree.indent(statement) + tree.indent_unit
         text = f'for group in {name}.param_groups:{inner}group["{target.attr}"] = {value}'
         if tree.stands_alone(statement):
             patch = Patch(tree.start(statement), tree.end(statement), text)
-            yield Draft("groups", f"Set {target.attr} in the groups of {name}", "unsafe", (patch,))
+            yield Draft(
+                "groups", f"set `{target.attr}` in the parameter groups of `{name}`", "unsafe", (patch,)
+            )
 
 
-def super_first(case: Case) -> Iterator[Draft]:
+def super_first(case: FixCase) -> Iterator[Draft]:
     """Initialise the module before anything is assigned to it."""
     tree = case.tree
     function = tree.scope(case.statement)
@@ -138,13 +198,13 @@ def super_first(case: Case) -> Iterator[Draft]:
     if called is None:
         patch = insert_before(tree, first, "super().__init__()")
         if patch is not None:
-            yield Draft("super-init", "Call super().__init__() first", "safe", (patch,))
+            yield Draft("super-init", "call `super().__init__()` first", "safe", (patch,))
         return
     if not _uses_arguments_only(function, called):
         return
     patches = move_before(tree, called, first)
     if patches is not None:
-        yield Draft("super-init", f"Move {short(tree.segment(called))} to the top", "safe", patches)
+        yield Draft("super-init", f"move `{short(tree.segment(called))}` to the top", "safe", patches)
 
 
 def _is_super_init(statement: ast.stmt) -> bool:
@@ -170,7 +230,7 @@ def _uses_arguments_only(function: FunctionNode, statement: ast.stmt) -> bool:
     return not names & assigned and "self" not in names and (names <= known or not names & {"self"})
 
 
-def made_in_forward(case: Case) -> Iterator[Draft]:
+def made_in_forward(case: FixCase) -> Iterator[Draft]:
     """Make the layer once, in __init__.  Unsafe: its parameters are then drawn at another time."""
     tree, call = case.tree, case.node
     owner = tree.owner(case.statement)
@@ -204,7 +264,7 @@ def made_in_forward(case: Case) -> Iterator[Draft]:
     added = insert_after(tree, init.body[-1], f"self.{layer} = {tree.segment(call)}")
     if not layer or layer in taken or added is None:
         return
-    yield Draft("hoist", f"Make self.{layer} once, in __init__", "unsafe", (added, *used))
+    yield Draft("hoist", f"create `self.{layer}` once, in `__init__`", "unsafe", (added, *used))
 
 
 def _renamed(tree: Tree, scope: ast.AST, name: str) -> Iterator[Patch]:
@@ -214,7 +274,7 @@ def _renamed(tree: Tree, scope: ast.AST, name: str) -> Iterator[Patch]:
             yield Patch(tree.start(node), tree.end(node), f"self.{name}")
 
 
-def activation_twice(case: Case) -> Iterator[Draft]:
+def activation_twice(case: FixCase) -> Iterator[Draft]:
     """Leave the activation to the loss.  Unsafe: whoever else reads the value gets another one."""
     tree, made = case.tree, case.step_node("made")
     if not isinstance(made, ast.Call):
@@ -233,13 +293,13 @@ def activation_twice(case: Case) -> Iterator[Draft]:
     if patch is not None:
         yield Draft(
             "no-activation",
-            f"Drop {case.word('op')}, which {case.word('loss')} applies itself",
+            f"remove `{case.word('op')}`",
             "unsafe",
             (patch,),
         )
 
 
-def _activation_passed_by(case: Case, made: ast.Call, inner: ast.AST | None) -> Iterator[Draft]:
+def _activation_passed_by(case: FixCase, made: ast.Call, inner: ast.AST | None) -> Iterator[Draft]:
     """The loss is given what the activation was applied to; the activation stays where others read it."""
     tree, loss = case.tree, case.node
     statement = tree.statement(made)
@@ -262,16 +322,14 @@ def _activation_passed_by(case: Case, made: ast.Call, inner: ast.AST | None) -> 
     gone = remove(tree, statement) if count == 2 else None
     if gone is not None:
         patches.insert(0, gone)
-    title = f"Give {case.word('loss')} {inner.id}, without {case.word('op')}"
+    title = f"pass `{inner.id}` to `{case.word('loss')}`, without `{case.word('op')}`"
     yield Draft("pass-by", title, "unsafe", tuple(patches))
 
 
-def forward_called(case: Case) -> Iterator[Draft]:
+def forward_called(case: FixCase) -> Iterator[Draft]:
     """`net.forward(x)` becomes `net(x)`."""
     call = case.node
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
         gone = without_method(case.tree, call.func)
         if gone is not None:
-            yield Draft(
-                "call-module", f"Call {short(case.word('target'))} itself: its hooks run", "unsafe", (gone,)
-            )
+            yield Draft("call-module", f"call `{short(case.word('target'))}(...)`", "unsafe", (gone,))

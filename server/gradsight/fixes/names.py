@@ -12,7 +12,7 @@ FUNCTIONAL = "torch.nn.functional"
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class NameReach:
     """How to write a library name here, and the patches that import it where that is needed."""
 
     text: str
@@ -61,7 +61,7 @@ def meaning(tree: Tree, node: ast.AST) -> str:
     return f"{known}.{rest}" if rest else known
 
 
-def reach(tree: Tree, full: str, place: ast.AST) -> Reach | None:
+def reach(tree: Tree, full: str, place: ast.AST) -> NameReach | None:
     """How to write a library name such as `torch.no_grad` at a place, importing its package if nobody has."""
     known = imports(tree)
     best = ""
@@ -71,11 +71,11 @@ def reach(tree: Tree, full: str, place: ast.AST) -> Reach | None:
             if not is_shadowed(tree, name, place) and (not best or len(text) < len(best)):
                 best = text
     if best:
-        return Reach(best)
+        return NameReach(best)
     package = full.partition(".")[0]
     if is_shadowed(tree, package, place) or package in bound_in(tree.module):
         return None
-    return Reach(full, (import_patch(tree, package),))
+    return NameReach(full, (import_patch(tree, package),))
 
 
 def import_patch(tree: Tree, package: str) -> Patch:

@@ -23,7 +23,7 @@ from gradsight.fixes.lines import insert_before, is_compound
 from gradsight.fixes.names import is_local, meaning
 from gradsight.fixes.sharing import is_view_attribute, root
 from gradsight.fixes.tree import Patch, Tree, patched
-from gradsight.fixes.writes import Write, call_write, chain_root, links, method_of
+from gradsight.fixes.writes import WriteStatement, call_write, chain_root, links, method_of
 
 SYMBOLS: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.MatMult: "@", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
@@ -50,7 +50,7 @@ class Rewrite:
     keeps_tensor: bool = False
 
 
-def rewrite(tree: Tree, statement: ast.stmt, write: Write, asked: bool = False) -> Rewrite | None:
+def rewrite(tree: Tree, statement: ast.stmt, write: WriteStatement, asked: bool = False) -> Rewrite | None:
     """The statement with one write done out of place, or None when that cannot be written.
 
     `asked`: on the user's own demand a gradient, too, is given anew; as a repair that would only hide who shares it.
@@ -69,7 +69,7 @@ def rewrite(tree: Tree, statement: ast.stmt, write: Write, asked: bool = False) 
 # y *= 3
 
 
-def _augmented(tree: Tree, statement: ast.stmt, write: Write) -> Rewrite | None:
+def _augmented(tree: Tree, statement: ast.stmt, write: WriteStatement) -> Rewrite | None:
     assert isinstance(statement, ast.AugAssign)
     target = statement.target
     if isinstance(target, ast.Subscript):
@@ -164,7 +164,7 @@ def has_call(node: ast.AST) -> bool:
 # x.mul_(w), torch.relu_(x), F.relu(x, inplace=True), torch.mul(x, w, out=x)
 
 
-def _call(tree: Tree, statement: ast.stmt, write: Write, asked: bool) -> Rewrite | None:
+def _call(tree: Tree, statement: ast.stmt, write: WriteStatement, asked: bool) -> Rewrite | None:
     call = write.node
     assert isinstance(call, ast.Call)
     bottom = chain_root(call) if write.form == "method" else write.target
@@ -197,7 +197,7 @@ def _call(tree: Tree, statement: ast.stmt, write: Write, asked: bool) -> Rewrite
 
 
 def _several_outs(
-    tree: Tree, statement: ast.stmt, write: Write, targets: ast.Tuple | ast.List
+    tree: Tree, statement: ast.stmt, write: WriteStatement, targets: ast.Tuple | ast.List
 ) -> Rewrite | None:
     """`torch.max(x, 0, out=(a, b))` becomes `a, b = torch.max(x, 0)`."""
     names = [one.id for one in targets.elts if isinstance(one, ast.Name)]
@@ -233,7 +233,7 @@ def prefixed(patches: tuple[Patch, ...], start: int, text: str) -> tuple[Patch, 
 def _in_expression(
     tree: Tree,
     statement: ast.stmt,
-    write: Write,
+    write: WriteStatement,
     target: ast.AST,
     changed: tuple[Patch, ...],
     known: Standing,
@@ -313,7 +313,7 @@ def _arguments(node: ast.Tuple) -> Iterator[ast.AST]:
             yield from (keyword.value for keyword in element.keywords)
 
 
-def out_of_place(tree: Tree, write: Write, name: str, operator: bool) -> tuple[Patch, ...] | None:
+def out_of_place(tree: Tree, write: WriteStatement, name: str, operator: bool) -> tuple[Patch, ...] | None:
     """The patches that turn an in-place call into one that returns a new tensor."""
     call = write.node
     assert isinstance(call, ast.Call)
@@ -361,7 +361,7 @@ def _without_out(tree: Tree, call: ast.Call, name: str) -> tuple[Patch, ...] | N
     return (patch,) if patch is not None else None
 
 
-def out_of_place_value(tree: Tree, write: Write) -> str | None:
+def out_of_place_value(tree: Tree, write: WriteStatement) -> str | None:
     """The value of an in-place call, as an expression that changes nothing."""
     call = write.node
     target = chain_root(call) if write.form == "method" else write.target
@@ -396,7 +396,7 @@ def _given(call: ast.Call) -> list[ast.expr]:
     return [*call.args, *(keyword.value for keyword in call.keywords)]
 
 
-def _of_temporary(tree: Tree, write: Write) -> Rewrite | None:
+def _of_temporary(tree: Tree, write: WriteStatement) -> Rewrite | None:
     """A write to a value that no name holds: only the operation itself changes."""
     if write.target is None or write.form == "out":
         return None
@@ -409,7 +409,7 @@ def _of_temporary(tree: Tree, write: Write) -> Rewrite | None:
 # nn.ReLU(inplace=True)
 
 
-def _layer(tree: Tree, write: Write) -> Rewrite | None:
+def _layer(tree: Tree, write: WriteStatement) -> Rewrite | None:
     call = write.node
     assert isinstance(call, ast.Call)
     flag = flag_of(tree, call)

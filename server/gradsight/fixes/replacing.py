@@ -26,7 +26,7 @@ from gradsight.fixes.out_of_place import (
 )
 from gradsight.fixes.sharing import root, roots
 from gradsight.fixes.tree import Patch, Tree, patched
-from gradsight.fixes.writes import Write, chain_root
+from gradsight.fixes.writes import WriteStatement, chain_root
 
 PAST_THE_GRAPH = ("data", "detach", "numpy")
 NUMBERS = frozenset(
@@ -35,7 +35,7 @@ NUMBERS = frozenset(
 """Calls that mostly give a number or something else that is no tensor."""
 
 
-def is_unrecorded(tree: Tree, statement: ast.stmt, write: Write) -> bool:
+def is_unrecorded(tree: Tree, statement: ast.stmt, write: WriteStatement) -> bool:
     """Whether autograd takes no note of a write, and it may be a parameter that is written."""
     target = written(write)
     if target is None or isinstance(target, (ast.Tuple, ast.List)):
@@ -53,7 +53,7 @@ def is_unrecorded(tree: Tree, statement: ast.stmt, write: Write) -> bool:
     )
 
 
-def replaced(tree: Tree, statement: ast.stmt, write: Write) -> Rewrite | None:
+def replaced(tree: Tree, statement: ast.stmt, write: WriteStatement) -> Rewrite | None:
     """The statement with the written tensor given new memory; None where that cannot be written."""
     target = written(write)
     base = _base(tree, target, statement)
@@ -76,7 +76,7 @@ def replaced(tree: Tree, statement: ast.stmt, write: Write) -> Rewrite | None:
     return Rewrite("new", name, patches, known, True) if patches is not None else None
 
 
-def written(write: Write) -> ast.AST | None:
+def written(write: WriteStatement) -> ast.AST | None:
     """The expression at the bottom of a write."""
     return chain_root(write.node) if write.form == "method" else write.target
 
@@ -197,7 +197,9 @@ def may_lose_its_graph(tree: Tree, statement: ast.stmt, changed: Rewrite) -> boo
     return not _is_without_grad(tree, ast.Name(changed.name), statement)
 
 
-def _value(tree: Tree, statement: ast.stmt, write: Write, target: ast.AST) -> tuple[Patch, ...] | None:
+def _value(
+    tree: Tree, statement: ast.stmt, write: WriteStatement, target: ast.AST
+) -> tuple[Patch, ...] | None:
     """The patches that turn the call into one that leaves its tensor alone."""
     if write.form == "init":
         end = tree.end(target)

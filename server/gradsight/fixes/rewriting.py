@@ -15,7 +15,7 @@ from gradsight.fixes.names import meaning
 from gradsight.fixes.out_of_place import is_list, rewrite, written_base
 from gradsight.fixes.replacing import NUMBERS, is_unrecorded, may_lose_its_graph, replaced
 from gradsight.fixes.tree import BLOCKS, Patch, Tree, first_line, patched
-from gradsight.fixes.writes import Write, writes_in
+from gradsight.fixes.writes import WriteStatement, writes_in
 from gradsight.model.fix import Safety
 from gradsight.model.source import Span
 
@@ -60,11 +60,11 @@ def _rewrites_of(tree: Tree, statement: ast.stmt, span: Span) -> Iterator[Draft]
         ):
             continue
         if changed.how == "layer":
-            title = f"Use {changed.name} without inplace=True"
+            title = f"use `{changed.name}` without `inplace=True`"
         elif changed.how == "clone":
-            title = f"Clone {short(changed.name)} before this write"
+            title = f"clone `{short(changed.name)}` before this write"
         else:
-            title = f"Write out of place: {short(_told(tree, statement, changed.patches), 60)}"
+            title = f"rewrite as `{short(_told(tree, statement, changed.patches), 60)}`"
         is_safe = changed.standing.is_private and not may_lose_its_graph(tree, statement, changed)
         safety: Safety = "safe" if is_safe else "unsafe"
         yield Draft("rewrite", title, safety, changed.patches)
@@ -119,10 +119,10 @@ def _copies_of(tree: Tree, statement: ast.stmt, span: Span) -> Iterator[Draft]:
             f".requires_grad_({tree.segment(known['requires_grad'])})" if "requires_grad" in known else ""
         )
         patch = Patch(tree.start(call), tree.end(call), f"{inner}.detach().clone(){moved}{wanted}")
-        yield Draft("copy", f"Copy {short(text)} with detach().clone()", "safe", (patch,))
+        yield Draft("copy", f"copy with `{short(text)}.detach().clone()`", "safe", (patch,))
 
 
-def may_be_tensor(tree: Tree, statement: ast.stmt, write: Write) -> bool:
+def may_be_tensor(tree: Tree, statement: ast.stmt, write: WriteStatement) -> bool:
     """Whether what is written may be a tensor: not a number, a string or a list that the text plainly makes."""
     target = write.target
     if isinstance(target, ast.Subscript) and is_container(

@@ -1,4 +1,4 @@
-"""A comment that silences one finding."""
+"""Comments that silence: one finding, or its rule in the whole file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from gradsight.fixes.tree import Patch, Tree, patched
 from gradsight.model.finding import Finding
 
+FOR_FILE = re.compile(r"(#\s*gradsight:\s*ignore-file\[)([^\]]*)(\])", re.IGNORECASE)
 OWN = re.compile(r"(#\s*gradsight:\s*ignore\[)([^\]]*)(\])", re.IGNORECASE)
 
 
@@ -26,6 +27,20 @@ def suppression(tree: Tree, finding: Finding) -> Patch | None:
         if _changes_nothing(tree, patch):
             return patch
     return None
+
+
+def file_suppression(tree: Tree, finding: Finding) -> Patch | None:
+    """A comment that silences the rule in the whole file: one more code in the one that is there, or a first line."""
+    known = FOR_FILE.search(tree.text)
+    if known is not None:
+        codes = known.group(2).strip()
+        return Patch(known.start(2), known.end(2), f"{codes}, {finding.code}" if codes else finding.code)
+    lines = tree.text.splitlines(keepends=True)
+    # A shebang and the encoding of the file stay first.
+    first = next((number for number, line in enumerate(lines) if not line.startswith(("#!", "# -*-"))), 0)
+    at = sum(len(line) for line in lines[:first])
+    patch = Patch(at, at, f"# gradsight: ignore-file[{finding.code}]{tree.newline}")
+    return patch if _changes_nothing(tree, patch) else None
 
 
 def _changes_nothing(tree: Tree, patch: Patch) -> bool:

@@ -6,14 +6,14 @@ import ast
 from collections.abc import Iterator
 
 from gradsight.fixes.aliases import reads
-from gradsight.fixes.draft import Case, Draft, short
+from gradsight.fixes.draft import Draft, FixCase, short
 from gradsight.fixes.lines import insert_after, insert_before, move_after, move_before
 from gradsight.fixes.names import bound_in, own_nodes
 from gradsight.fixes.tree import Patch, Tree
 from gradsight.model.fix import Safety
 
 
-def never_cleared(case: Case) -> Iterator[Draft]:
+def never_cleared(case: FixCase) -> Iterator[Draft]:
     """Clear before the backward."""
     tree, step = case.tree, case.step_statement("needed")
     holder = _receiver(step, "step")
@@ -26,7 +26,7 @@ def never_cleared(case: Case) -> Iterator[Draft]:
         for node in own_nodes(loop):
             if isinstance(node, ast.Expr) and _is_uncalled(node.value, name):
                 patch = Patch(tree.end(node), tree.end(node), "()")
-                yield Draft("call-it", f"Call {name}.zero_grad()", "safe", (patch,))
+                yield Draft("call-it", f"call `{name}.zero_grad()`", "safe", (patch,))
                 return
     if not is_visible(tree, holder, step, case.statement):
         return
@@ -36,14 +36,14 @@ def never_cleared(case: Case) -> Iterator[Draft]:
         patch_before = insert_before(tree, _round_start(tree, case.statement), f"{name}.zero_grad()")
         if patch_before is not None:
             safety: Safety = "safe" if alone else "unsafe"
-            yield Draft("clear", f"Clear the gradients with {name}.zero_grad()", safety, (patch_before,))
+            yield Draft("clear", f"call `{name}.zero_grad()` in each step", safety, (patch_before,))
         return
     patch_after = insert_after(tree, step, f"{name}.zero_grad()")
     if patch_after is not None:
-        yield Draft("clear-after", f"Clear the gradients after {name}.step()", "unsafe", (patch_after,))
+        yield Draft("clear-after", f"call `{name}.zero_grad()` after the step", "unsafe", (patch_after,))
 
 
-def _cleared_by_hand(case: Case, update: ast.stmt) -> Iterator[Draft]:
+def _cleared_by_hand(case: FixCase, update: ast.stmt) -> Iterator[Draft]:
     """Drop the gradients that updates by hand use, before the next ones are computed."""
     tree = case.tree
     names: list[str] = []
@@ -65,7 +65,9 @@ def _cleared_by_hand(case: Case, update: ast.stmt) -> Iterator[Draft]:
     line = (tree.newline + tree.indent(place)).join(f"{name}.grad = None" for name in names)
     patch = insert_before(tree, place, line)
     if patch is not None:
-        yield Draft("drop-grads", f"Drop the old gradient of {' and '.join(names)} first", "safe", (patch,))
+        yield Draft(
+            "drop-grads", f"clear the old gradient of `{'` and `'.join(names)}` first", "safe", (patch,)
+        )
 
 
 def _round_start(tree: Tree, backward: ast.stmt) -> ast.stmt:
@@ -122,7 +124,7 @@ def is_visible(tree: Tree, holder: ast.expr, there: ast.stmt, here: ast.stmt) ->
     )
 
 
-def cleared_before_step(case: Case) -> Iterator[Draft]:
+def cleared_before_step(case: FixCase) -> Iterator[Draft]:
     """Clear before the backward, or after the step."""
     tree, clearing = case.tree, case.statement
     if case.finding.data.get("accumulating") is True:
@@ -136,13 +138,13 @@ def cleared_before_step(case: Case) -> Iterator[Draft]:
         anchor = _round_start(tree, backward)
         patches = move_before(tree, clearing, anchor)
         if patches is not None:
-            title = f"Move {short(tree.segment(clearing))} before {short(tree.segment(anchor))}"
+            title = f"move `{short(tree.segment(clearing))}` before `{short(tree.segment(anchor))}`"
             yield Draft("clear-first", title, "safe", patches)
         return
     if step is not None and step in block and block.index(clearing) < block.index(step):
         patches = move_after(tree, clearing, step)
         if patches is not None:
-            title = f"Move {short(tree.segment(clearing))} behind {short(tree.segment(step))}"
+            title = f"move `{short(tree.segment(clearing))}` after `{short(tree.segment(step))}`"
             yield Draft("clear-last", title, "unsafe", patches)
 
 
@@ -160,11 +162,11 @@ def _backward_first(tree: Tree, block: list[ast.stmt], backward: ast.stmt, step:
         return
     patches = move_before(tree, backward, step)
     if patches is not None:
-        title = f"Move {short(tree.segment(backward))} before {short(tree.segment(step))}"
+        title = f"move `{short(tree.segment(backward))}` before `{short(tree.segment(step))}`"
         yield Draft("backward-first", title, "unsafe", patches)
 
 
-def _cleared_after_step(case: Case) -> Iterator[Draft]:
+def _cleared_after_step(case: FixCase) -> Iterator[Draft]:
     """Clear only where the gathered gradients have been used.  Unsafe: the steps become larger."""
     tree, holder = case.tree, _receiver(case.statement, "zero_grad")
     loops = tree.loops(case.statement)
@@ -174,12 +176,12 @@ def _cleared_after_step(case: Case) -> Iterator[Draft]:
         if isinstance(node, ast.Expr) and ast.unparse(node.value) == f"{tree.segment(holder)}.step()":
             patches = move_after(tree, case.statement, node)
             if patches is not None:
-                title = f"Move {short(tree.segment(case.statement))} behind {short(tree.segment(node))}"
+                title = f"move `{short(tree.segment(case.statement))}` after `{short(tree.segment(node))}`"
                 yield Draft("clear-last", title, "unsafe", patches)
             return
 
 
-def step_without_backward(case: Case) -> Iterator[Draft]:
+def step_without_backward(case: FixCase) -> Iterator[Draft]:
     """Run backward, or pass the closure that does.  Unsafe: which loss is meant is a guess."""
     tree, step = case.tree, case.statement
     scope = tree.scope(step)
@@ -190,16 +192,16 @@ def step_without_backward(case: Case) -> Iterator[Draft]:
         if isinstance(node, ast.FunctionDef) and not node.args.args and tree.start(node) < tree.start(step):
             if any(_calls(inner, "backward") for inner in node.body) and not call.args:
                 patch = Patch(tree.end(call) - 1, tree.end(call) - 1, node.name)
-                yield Draft("closure", f"Pass {node.name} to the step", "unsafe", (patch,))
+                yield Draft("closure", f"pass `{node.name}` to the step", "unsafe", (patch,))
     if any(_calls(one, "backward") for one in tree.block(step)):
         return
     name = _loss_before(tree, step)
     added = insert_before(tree, step, f"{name}.backward()") if name else None
     if added is not None:
-        yield Draft("backward", f"Run {name}.backward() first", "unsafe", (added,))
+        yield Draft("backward", f"call `{name}.backward()` first", "unsafe", (added,))
 
 
-def iterator_used_up(case: Case) -> Iterator[Draft]:
+def iterator_used_up(case: FixCase) -> Iterator[Draft]:
     """Keep a list of what is gone through twice.  Unsafe: what found nothing so far is done from then on."""
     made = case.step_node("made")
     if not isinstance(made, (ast.Call, ast.GeneratorExp)):
@@ -208,7 +210,7 @@ def iterator_used_up(case: Case) -> Iterator[Draft]:
     opening, closing = Patch(start, start, "list("), Patch(end, end, ")")
     if isinstance(made, ast.GeneratorExp) and case.tree.segment(made).startswith("("):
         opening, closing = Patch(start, start + 1, "["), Patch(end - 1, end, "]")
-    yield Draft("list", f"Keep {short(case.tree.segment(made))} as a list", "unsafe", (opening, closing))
+    yield Draft("list", f"store `{short(case.tree.segment(made))}` as a list", "unsafe", (opening, closing))
 
 
 def _loss_before(tree: Tree, step: ast.stmt) -> str:
@@ -222,7 +224,7 @@ def _loss_before(tree: Tree, step: ast.stmt) -> str:
     return ""
 
 
-def parameters_replaced(case: Case) -> Iterator[Draft]:
+def parameters_replaced(case: FixCase) -> Iterator[Draft]:
     """Make the optimizer after the parameters."""
     tree, made = case.tree, case.step_statement("made")
     block = tree.block(case.statement)
@@ -236,10 +238,10 @@ def parameters_replaced(case: Case) -> Iterator[Draft]:
     if patches is not None:
         target = case.statement.targets[0] if isinstance(case.statement, ast.Assign) else None
         replaced = tree.segment(target) if target is not None else case.word("name")
-        yield Draft("optimizer-later", f"Make {name} after {replaced} is replaced", "safe", patches)
+        yield Draft("optimizer-later", f"create `{name}` after `{replaced}` is replaced", "safe", patches)
 
 
-def eval_left_on(case: Case) -> Iterator[Draft]:
+def eval_left_on(case: FixCase) -> Iterator[Draft]:
     """Switch back to training mode.  Unsafe: dropout and batch statistics then act again."""
     tree, step, name = case.tree, case.step_statement("needed"), case.word("target")
     holder = _receiver(case.statement, "eval")
@@ -251,14 +253,14 @@ def eval_left_on(case: Case) -> Iterator[Draft]:
     place = loops[-1].body[0] if loops else tree.block(step)[0]
     patch = insert_before(tree, place, f"{name}.train()")
     if patch is not None:
-        yield Draft("train-mode", f"Put {name} into training mode first", "unsafe", (patch,))
+        yield Draft("train-mode", f"call `{name}.train()` first", "unsafe", (patch,))
 
 
 def _has_name(tree: Tree, holder: ast.expr, place: ast.stmt) -> bool:
     return isinstance(holder, ast.Name) and holder.id in bound_in(tree.scope(place))
 
 
-def scheduler_first(case: Case) -> Iterator[Draft]:
+def scheduler_first(case: FixCase) -> Iterator[Draft]:
     """Step the schedule after the optimizer.  Unsafe: the learning rates of all rounds move by one."""
     tree, step = case.tree, case.step_statement("needed")
     block = tree.block(case.statement)
@@ -269,11 +271,11 @@ def scheduler_first(case: Case) -> Iterator[Draft]:
         return
     patches = move_after(tree, case.statement, anchor)
     if patches is not None and step is not None:
-        title = f"Move {short(tree.segment(case.statement))} behind {short(tree.segment(step))}"
+        title = f"move `{short(tree.segment(case.statement))}` after `{short(tree.segment(step))}`"
         yield Draft("schedule-later", title, "unsafe", patches)
 
 
-def scaled_used(case: Case) -> Iterator[Draft]:
+def scaled_used(case: FixCase) -> Iterator[Draft]:
     """Unscale before the gradients are looked at, here or where the function that looks is called."""
     tree, made = case.tree, case.step_statement("made")
     scaler = next(
@@ -298,11 +300,11 @@ def scaled_used(case: Case) -> Iterator[Draft]:
                 optimizer = tree.segment(node.args[0])
                 patch = insert_before(tree, place, f"{name}.unscale_({optimizer})")
                 if patch is not None and tree.start(node) > tree.start(place):
-                    yield Draft("unscale", f"Unscale the gradients of {optimizer} first", "safe", (patch,))
+                    yield Draft("unscale", f"unscale the gradients of `{optimizer}` first", "safe", (patch,))
                     return
 
 
-def foreign_gradients(case: Case) -> Iterator[Draft]:
+def foreign_gradients(case: FixCase) -> Iterator[Draft]:
     """Clear what the other loss has left, right before the own backward."""
     tree, own, step = case.tree, case.step_statement("written"), case.step_statement("needed")
     holder = _receiver(step, "step")
@@ -312,7 +314,7 @@ def foreign_gradients(case: Case) -> Iterator[Draft]:
     patch = insert_before(tree, own, f"{name}.zero_grad()")
     if patch is not None:
         safety: Safety = "safe" if _is_only_backward(tree, case.statement, own, step) else "unsafe"
-        yield Draft("clear", f"Clear the gradients with {name}.zero_grad() first", safety, (patch,))
+        yield Draft("clear", f"call `{name}.zero_grad()` first", safety, (patch,))
 
 
 def _is_only_backward(tree: Tree, foreign: ast.stmt, own: ast.stmt, step: ast.stmt) -> bool:
@@ -324,14 +326,16 @@ def _is_only_backward(tree: Tree, foreign: ast.stmt, own: ast.stmt, step: ast.st
     return sum(_calls(one, "backward") for one in block[first : block.index(step)]) == 1
 
 
-def frozen_moves(case: Case) -> Iterator[Draft]:
+def frozen_moves(case: FixCase) -> Iterator[Draft]:
     """A parameter without a gradient is left alone by its optimizer."""
     statement = case.statement
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         function = statement.value.func
         if isinstance(function, ast.Attribute) and function.attr == "zero_" and not statement.value.args:
             patch = Patch(case.tree.end(function.value), case.tree.end(statement), " = None")
-            yield Draft("drop-grad", f"Drop {short(case.tree.segment(function.value))}", "unsafe", (patch,))
+            yield Draft(
+                "drop-grad", f"set `{short(case.tree.segment(function.value))}` to None", "unsafe", (patch,)
+            )
         return
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Attribute):
         return
@@ -340,4 +344,4 @@ def frozen_moves(case: Case) -> Iterator[Draft]:
         return
     added = insert_after(case.tree, statement, f"{name}.grad = None")
     if added is not None:
-        yield Draft("drop-grad", f"Drop the gradient of {name} too", "safe", (added,))
+        yield Draft("drop-grad", f"set the gradient of `{name}` to None too", "safe", (added,))

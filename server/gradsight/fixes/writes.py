@@ -18,7 +18,7 @@ from gradsight.fixes.tree import Tree
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class WriteStatement:
     """One in-place operation: `form` is augmented, item, method, function, init, flag, layer or out."""
 
     form: str
@@ -26,12 +26,12 @@ class Write:
     target: ast.AST | None
 
 
-def writes_in(tree: Tree, statement: ast.stmt) -> Iterator[Write]:
+def writes_in(tree: Tree, statement: ast.stmt) -> Iterator[WriteStatement]:
     """The in-place operations of a statement itself, not of the blocks inside it."""
     if isinstance(statement, ast.AugAssign):
-        yield Write("augmented", statement, statement.target)
+        yield WriteStatement("augmented", statement, statement.target)
     if isinstance(statement, ast.Assign):
-        yield from (Write("item", statement, one) for one in _items(tree, statement))
+        yield from (WriteStatement("item", statement, one) for one in _items(tree, statement))
     for node in _own_expressions(statement):
         if isinstance(node, ast.Call) and not _is_link(tree, node):
             write = call_write(tree, node)
@@ -78,16 +78,16 @@ def method_of(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
-def call_write(tree: Tree, call: ast.Call) -> Write | None:
+def call_write(tree: Tree, call: ast.Call) -> WriteStatement | None:
     """The write that a call does, if it does one."""
     name = meaning(tree, call.func)
     if flag_of(tree, call) is not None:
         if name.rpartition(".")[2][:1].isupper():
-            return Write("layer", call, None)
+            return WriteStatement("layer", call, None)
         return _with_target("flag", call, "input")
     for keyword in call.keywords:
         if keyword.arg == "out" and name.startswith("torch."):
-            return Write("out", call, keyword.value)
+            return WriteStatement("out", call, keyword.value)
     if name:
         package, _, last = name.rpartition(".")
         if package == "torch.nn.init" and last in INITS:
@@ -98,16 +98,16 @@ def call_write(tree: Tree, call: ast.Call) -> Write | None:
             return _with_target("function", call, "self")
         return None
     if method_of(call) in INPLACE:
-        return Write("method", call, call.func.value)  # type: ignore[attr-defined]
+        return WriteStatement("method", call, call.func.value)  # type: ignore[attr-defined]
     return None
 
 
-def _with_target(form: str, call: ast.Call, name: str) -> Write | None:
+def _with_target(form: str, call: ast.Call, name: str) -> WriteStatement | None:
     """A write to the first argument of a call, which may be given by its name."""
     if call.args:
-        return Write(form, call, call.args[0]) if not isinstance(call.args[0], ast.Starred) else None
+        return WriteStatement(form, call, call.args[0]) if not isinstance(call.args[0], ast.Starred) else None
     target = next((word.value for word in call.keywords if word.arg == name), None)
-    return Write(form, call, target) if target is not None else None
+    return WriteStatement(form, call, target) if target is not None else None
 
 
 def chain_root(call: ast.AST) -> ast.AST:

@@ -29,6 +29,7 @@ KINDS: dict[Purpose, str] = {
 }
 APPLY = "gradsight.apply"
 VERIFY = "gradsight.verifyFix"
+PROVE = "gradsight.proveFinding"
 
 
 def register(server: GradSightServer) -> None:
@@ -71,8 +72,17 @@ async def code_actions(
     if is_fix_all_offered and document.findings:
         offers.append(Offer("fixAll", fix_menu.FIX_ALL, None))
     actions = [_action(ls, document, offer, asked, context.diagnostics) for offer in offers]
+    if wanted & {"fix", "suppress"} and ls.client.shows_pages:
+        chosen = _chosen(ls, spot, asked, context.diagnostics)
+        more = _commands(ls, spot, chosen, context.diagnostics)
+        # Where the menu ends: what is done about the finding first, then how to ignore it, then all at once.
+        first = next((number for number, offer in enumerate(offers) if offer.purpose != "fix"), len(offers))
+        last = next((number for number, offer in enumerate(offers) if offer.purpose == "fixAll"), len(offers))
+        ignoring = [each for each in more if "ignore" in each.title]
+        actions[last:last] = ignoring
+        actions[first:first] = [each for each in more if each not in ignoring]
     fixes = [offer for offer in offers if offer.purpose == "fix" and offer.finding is not None]
-    is_news = any(_title(ls, document, offer) == offer.title for offer in fixes)
+    is_news = any(_title(ls, document, offer) == f"GradSight: {offer.title}" for offer in fixes)
     if is_news and document.options.probe.allowed:
         actions.insert(offers.index(fixes[-1]) + 1, _verification(ls, spot, fixes, context.diagnostics))
     return actions
@@ -111,6 +121,9 @@ async def edit_for(ls: GradSightServer, handle: dict[str, Any]) -> types.Workspa
     offers = await _offers(ls, document, plan)
     # What is fixed at once is counted in its title, on the text as it is now.
     offer = next((each for each in offers if each.title == title or each.purpose == "fixAll"), None)
+    if offer is None and purpose == "fix":
+        # A title shows the line as it will be; where the line was typed in, the fix in the same place is meant.
+        offer = next((each for each in offers if each.number == handle.get("number")), None)
     if offer is None or offer.edits is None:
         return None
     return workspace_edit(ls, document, offer.edits)
@@ -171,6 +184,7 @@ def _action(
         "document": document.key,
         "purpose": offer.purpose,
         "title": offer.title,
+        "number": offer.number,
         "line": asked.line,
         "column": asked.column,
         "code": offer.finding.code if offer.finding is not None else "",
@@ -191,6 +205,33 @@ def _action(
     )
 
 
+def _commands(
+    ls: GradSightServer, spot: Spot, chosen: Sequence[Finding], echoed: Sequence[types.Diagnostic]
+) -> list[types.CodeAction | types.Command]:
+    """What else can be done about the findings of a place: prove one, read about its rule, ignore the rule everywhere."""
+    from gradsight.rules import find
+
+    actions: list[types.CodeAction | types.Command] = []
+    for finding in {each.code: each for each in reversed(chosen)}.values():
+        if find(finding.code) is None:
+            continue
+        uri, place = locate(spot.document, finding.span, ls.client.encoding)
+        diagnostics = _repaired(ls, spot.document, Offer("fix", "", None, finding), echoed)
+        offered: list[tuple[str, str, list[Any]]] = [
+            (f"explain {finding.code}", "gradsight.explainRule", [finding.code]),
+            (f"ignore {finding.code} in this workspace", "gradsight.ignoreRule", [finding.code]),
+        ]
+        if spot.document.options.probe.allowed and finding.severity in ("error", "warning"):
+            proof = (f"prove {finding.code} on my torch", PROVE, [uri, place.start.line, finding.code])
+            offered.insert(0, proof)
+        for title, name, arguments in offered:
+            command = types.Command(f"GradSight: {title}", name, arguments=arguments)
+            actions.append(
+                types.CodeAction(command.title, kind=KINDS["fix"], diagnostics=diagnostics, command=command)
+            )
+    return actions
+
+
 def _verification(
     ls: GradSightServer, spot: Spot, fixes: Sequence[Offer], echoed: Sequence[types.Diagnostic]
 ) -> types.CodeAction | types.Command:
@@ -198,7 +239,11 @@ def _verification(
     finding = fixes[0].finding
     assert finding is not None
     uri, place = locate(spot.document, finding.span, ls.client.encoding)
-    title = "Try this fix on my torch" if len(fixes) == 1 else "Try these fixes on my torch"
+    title = (
+        "GradSight: test this fix on my torch"
+        if len(fixes) == 1
+        else "GradSight: test these fixes on my torch"
+    )
     command = types.Command(title, VERIFY, arguments=[uri, place.start.line, finding.code])
     if not ls.client.takes_action_literals:
         return command
@@ -209,9 +254,10 @@ def _verification(
 def _title(ls: GradSightServer, document: Document, offer: Offer) -> str:
     """The title of an offer, with what torch said about it when it was tried."""
     if offer.purpose != "fix" or offer.finding is None:
-        return offer.title
+        return f"GradSight: {offer.title}"
     finding, trials = offer.finding, ls.session.evidence.trials
-    return trials.titled(document.path, document.source.text, finding.code, finding.span.line, offer.title)
+    said = trials.titled(document.path, document.source.text, finding.code, finding.span.line, offer.title)
+    return f"GradSight: {said}"
 
 
 def _chosen(

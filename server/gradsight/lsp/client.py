@@ -43,9 +43,11 @@ class Client:
     refreshes_lenses: bool = False
     shows_progress: bool = False
     knows_notebooks: bool = False
+    shows_pages: bool = False
+    """It is our own: it shows pages and signs, and has findings in its hovers by itself."""
 
 
-def read_client(capabilities: object, name: object = None) -> Client:
+def read_client(capabilities: object, name: object = None, options: object = None) -> Client:
     """The client that has these capabilities, and calls itself by this name."""
 
     def find(path: str) -> Any:
@@ -85,4 +87,10 @@ def read_client(capabilities: object, name: object = None) -> Client:
         refreshes_lenses=has("workspace.codeLens.refreshSupport"),
         shows_progress=has("window.workDoneProgress"),
         knows_notebooks=find("notebookDocument") is not None,
+        shows_pages=_is_own(options),
     )
+
+
+def _is_own(options: object) -> bool:
+    own = options.get("client") if isinstance(options, Mapping) else None
+    return isinstance(own, Mapping) and own.get("pages") is True

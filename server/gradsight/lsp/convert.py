@@ -12,7 +12,7 @@ from pygls import uris
 
 from gradsight.lsp.wire_types import types
 from gradsight.model.source import Span
-from gradsight.session.buffer import Buffer, Edit, Point
+from gradsight.session.buffer import Buffer, Point, TextChange
 
 Encoding = Literal["utf-8", "utf-16", "utf-32"]
 
@@ -52,11 +52,11 @@ def point_of(buffer: Buffer, position: types.Position, encoding: Encoding) -> Po
     return Point(position.line, to_column(buffer.content(position.line), position.character, encoding))
 
 
-def edit_of(buffer: Buffer, change: types.TextDocumentContentChangePartial, encoding: Encoding) -> Edit:
+def edit_of(buffer: Buffer, change: types.TextDocumentContentChangePartial, encoding: Encoding) -> TextChange:
     """A client's change of a part of a text."""
     start = point_of(buffer, change.range.start, encoding)
     end = point_of(buffer, change.range.end, encoding)
-    return Edit(start, end, change.text)
+    return TextChange(start, end, change.text)
 
 
 def range_of(span: Span, first_line: str, last_line: str, encoding: Encoding) -> types.Range:

@@ -18,7 +18,7 @@ from gradsight.model.finding import Finding
 from gradsight.model.suppressions import UNUSED_CODE
 from gradsight.session.documents import Document, Notebook
 from gradsight.session.pages import page_url
-from gradsight.session.session import Session
+from gradsight.session.session import EditorSession
 
 if TYPE_CHECKING:
     from gradsight.lsp.server import GradSightServer
@@ -126,7 +126,7 @@ async def pull_workspace(
     return types.WorkspaceDiagnosticReport(items)
 
 
-def diagnostics_of(session: Session, document: Document, client: Client) -> Diagnostics:
+def diagnostics_of(session: EditorSession, document: Document, client: Client) -> Diagnostics:
     """The diagnostics of a document by address; a notebook has one address for each code cell."""
     found: Diagnostics = {document.key: []}
     if isinstance(document, Notebook):
@@ -137,14 +137,14 @@ def diagnostics_of(session: Session, document: Document, client: Client) -> Diag
     return found
 
 
-def diagnostic_of(session: Session, finding: Finding, client: Client) -> types.Diagnostic:
+def diagnostic_of(session: EditorSession, finding: Finding, client: Client) -> types.Diagnostic:
     """One finding; fields that the client does not know are left out."""
     _, place = locate_at_path(session, finding.path, finding.span, client.encoding)
     is_unused = finding.code == UNUSED_CODE
     tags = [tag for tag in [types.DiagnosticTag.Unnecessary] if is_unused and int(tag) in client.tags]
     return types.Diagnostic(
         range=place,
-        message=finding.message if client.takes_related_information else _with_trail(finding),
+        message=finding.message if client.takes_related_information else _with_trail(session, finding),
         severity=SEVERITIES[finding.severity],
         code=finding.code,
         code_description=_description(finding) if client.takes_code_description else None,
@@ -167,19 +167,25 @@ def _description(finding: Finding) -> types.CodeDescription | None:
 
 
 def _trail(
-    session: Session, finding: Finding, client: Client
+    session: EditorSession, finding: Finding, client: Client
 ) -> list[types.DiagnosticRelatedInformation] | None:
     steps = []
     for step in finding.related:
         uri, place = locate_at_path(session, step.path, step.span, client.encoding)
-        steps.append(types.DiagnosticRelatedInformation(types.Location(uri, place), step.message))
+        document = session.open.at_path(step.path)
+        name = document.line_name(step.span.line) if isinstance(document, Notebook) else ""
+        message = f"{name}: {step.message}" if name else step.message
+        steps.append(types.DiagnosticRelatedInformation(types.Location(uri, place), message))
     return steps or None
 
 
-def _with_trail(finding: Finding) -> str:
+def _with_trail(session: EditorSession, finding: Finding) -> str:
     """For clients that cannot show other places: the lines are named in the message."""
+    document = session.open.at_path(finding.path)
     steps = [
-        f"line {step.span.line}: {step.message}" for step in finding.related if step.path == finding.path
+        f"{document.line_name(step.span.line) if document is not None else f'line {step.span.line}'}: {step.message}"
+        for step in finding.related
+        if step.path == finding.path
     ]
     return "; ".join([finding.message, *steps])
 

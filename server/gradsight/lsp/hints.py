@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gradsight.lsp.places import locate, span_of, spot_of
 from gradsight.lsp.wire_types import types
+from gradsight.model.card import TensorCard
 from gradsight.session.tensor_text import hint_label, tensor_card
 
 if TYPE_CHECKING:
@@ -27,13 +28,15 @@ async def inlay_hints(ls: GradSightServer, params: types.InlayHintParams) -> lis
     asked = span_of(spot, params.range, ls.client.encoding)
     hints, observed = [], ls.session.evidence.observed
     for card in await ls.session.cards(document, asked.line, asked.end_line):
-        if not card.is_assigned:
+        if not isinstance(card, TensorCard) or not card.is_assigned:
             continue
         seen = (document.path, document.source.text, card.span.line, card.name)
         label = " ".join(part for part in (hint_label(card), observed.label(*seen)) if part)
         if label:
             _, place = locate(document, card.span, ls.client.encoding)
-            told = "\n\n".join(part for part in (tensor_card(card), observed.card(*seen)) if part)
+            told = "\n\n".join(
+                part for part in (tensor_card(card, document.line_name), observed.card(*seen)) if part
+            )
             tooltip = types.MarkupContent(types.MarkupKind.Markdown, told)
             hints.append(types.InlayHint(place.end, f" {label}", tooltip=tooltip, padding_left=True))
     return hints

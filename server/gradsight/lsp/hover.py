@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import TYPE_CHECKING
 
-from gradsight.lsp.places import locate, span_of, spot_of
+from gradsight.lsp.places import locate, locate_at_path, span_of, spot_of
 from gradsight.lsp.wire_types import types
+from gradsight.model.source import Span
 
 if TYPE_CHECKING:
     from gradsight.lsp.server import GradSightServer
+
+
+LONGEST_WAIT = 10.0
+"""Seconds that a hover waits for the first analysis of a text."""
 
 
 def register(server: GradSightServer) -> None:
@@ -17,7 +24,7 @@ def register(server: GradSightServer) -> None:
 
 
 async def hover(ls: GradSightServer, params: types.HoverParams) -> types.Hover | None:
-    """What there is to say about a place; the last report is enough, so that nobody waits for the next."""
+    """What there is to say about a place.  The first analysis is waited for; later on the last report is enough."""
     from gradsight.session.hovering import card_at, plain_text
 
     spot = spot_of(ls.session, params.text_document.uri)
@@ -25,9 +32,18 @@ async def hover(ls: GradSightServer, params: types.HoverParams) -> types.Hover |
         return None
     place = span_of(spot, types.Range(params.position, params.position), ls.client.encoding)
     document = spot.document
+    if document.report is None:
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(ls.session.current(document), LONGEST_WAIT)
     cards = await ls.session.cards(document, place.line, place.line)
     findings, observed = ls.session.findings_of(document), ls.session.evidence.observed
-    card = card_at(document, findings, place.line, place.column, cards, observed)
+
+    def link(path: str, line: int) -> str:
+        uri, where = locate_at_path(ls.session, path, Span(line, 0, line, 0), ls.client.encoding)
+        return f"{uri}#L{where.start.line + 1}" if uri.startswith("file:") else ""
+
+    ways = link if ls.client.shows_pages else None
+    card = card_at(document, findings, place.line, place.column, cards, observed, ways)
     if card is None:
         return None
     _, shown = locate(document, card.span, ls.client.encoding)

@@ -18,7 +18,8 @@ def begin(server: GradSightServer, params: Mapping[str, Any]) -> dict[str, Any]:
     """Take up the conversation; the result of `initialize`, ready to be sent."""
     client = params.get("clientInfo")
     name = client.get("name") if isinstance(client, Mapping) else None
-    server.client = read_client(params.get("capabilities"), name)
+    options = params.get("initializationOptions")
+    server.client = read_client(params.get("capabilities"), name, options)
     server.session.is_pulled = server.client.pulls_diagnostics
     server.choices.folders_at_start = folders_of(params)
     server.choices.sent_at_start = params.get("initializationOptions")
@@ -38,6 +39,7 @@ def capabilities(client: Client, commands: list[str]) -> dict[str, Any]:
             "save": {"includeText": False},
         },
         "hoverProvider": True,
+        "documentHighlightProvider": True,
         "codeActionProvider": {"codeActionKinds": list(ACTION_KINDS), "resolveProvider": True},
         "codeLensProvider": {"resolveProvider": False},
         "inlayHintProvider": {"resolveProvider": False},

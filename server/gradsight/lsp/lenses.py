@@ -1,9 +1,9 @@
-"""Code lenses above functions, `__main__` blocks and `# %%` cells: those that somebody registered with the server."""
+"""Code lenses above `__main__` blocks, `# %%` cells, and functions that call backward or have a finding."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -15,6 +15,8 @@ from gradsight.session.documents import Document
 if TYPE_CHECKING:
     from gradsight.lsp.server import GradSightServer
 
+ALARMS = ("error", "warning")
+CALLS_BACKWARD = re.compile(r"\bbackward\(|\bautograd\.grad\(")
 Kind = Literal["function", "main", "cell"]
 _PLACES = re.compile(
     r"^(?:(?P<cell>#[ \t]*%%)|[ \t]*(?:(?P<function>(?:async[ \t]+)?def[ \t]+\w+)|(?P<main>if[ \t]+__name__[ \t]*==)))",
@@ -42,7 +44,8 @@ def code_lenses(ls: GradSightServer, params: types.CodeLensParams) -> list[types
     if spot is None or not ls.lens_commands or not spot.document.options.code_lens:
         return []
     lenses = []
-    for span, kind in runnable_places(spot.document):
+    found = {each.span.line for each in ls.session.findings_of(spot.document) if each.severity in ALARMS}
+    for span, kind in runnable_places(spot.document, found):
         uri, place = locate(spot.document, span, ls.client.encoding)
         if uri != params.text_document.uri:
             continue
@@ -53,16 +56,40 @@ def code_lenses(ls: GradSightServer, params: types.CodeLensParams) -> list[types
     return lenses
 
 
-def runnable_places(document: Document) -> Iterator[tuple[Span, Kind]]:
-    """Where functions, `__main__` blocks and cells begin, and which of these it is."""
+def runnable_places(document: Document, found: Collection[int] = ()) -> Iterator[tuple[Span, Kind]]:
+    """Where `__main__` blocks, cells and functions worth running begin, and which of these it is.
+
+    `found` are the lines with a finding: a function that has none and calls no backward shows nothing when it is run.
+    """
     text = document.source.text
     if "torch" not in text:
         return
     kinds: tuple[Kind, ...] = ("function", "main", "cell")
     line, at = 1, 0
-    for found in _PLACES.finditer(text):
-        line += text.count("\n", at, found.start())
-        at = found.start()
-        kind = next(each for each in kinds if found.group(each))
-        column = found.start(kind) - at
-        yield Span(line, column, line, column + len(found.group(kind))), kind
+    for place in _PLACES.finditer(text):
+        line += text.count("\n", at, place.start())
+        at = place.start()
+        kind = next(each for each in kinds if place.group(each))
+        column = place.start(kind) - at
+        if kind == "function" and not is_worth_running(text, at, line, found):
+            continue
+        yield Span(line, column, line, column + len(place.group(kind))), kind
+
+
+def is_worth_running(text: str, start: int, first: int, found: Collection[int]) -> bool:
+    """Whether the function that begins here calls backward, or has a finding in one of its lines."""
+    rows = text[start:].split("\n")
+    indent = len(rows[0]) - len(rows[0].lstrip())
+    last = 1
+    while last < len(rows):
+        row = rows[last].strip()
+        is_inside = (
+            not row or row.startswith(("#", ")", "]")) or len(rows[last]) - len(rows[last].lstrip()) > indent
+        )
+        if not is_inside:
+            break
+        last += 1
+    body = rows[:last]
+    return any(first <= line < first + last for line in found) or any(
+        CALLS_BACKWARD.search(row) for row in body
+    )

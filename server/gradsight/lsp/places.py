@@ -12,7 +12,7 @@ from gradsight.lsp.wire_types import types
 from gradsight.model.source import Span
 from gradsight.session.buffer import Buffer, split_keeping_ends, without_end
 from gradsight.session.documents import Document, Notebook, OpenCell
-from gradsight.session.session import Session
+from gradsight.session.session import EditorSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Spot:
         return self.document.offset_of(self.cell) or 0
 
 
-def spot_of(session: Session, uri: str) -> Spot | None:
+def spot_of(session: EditorSession, uri: str) -> Spot | None:
     """The open document or code cell with this address."""
     document = session.open.find(uri)
     if document is None:
@@ -69,7 +69,9 @@ def locate(document: Document, span: Span, encoding: Encoding) -> tuple[str, typ
     return document.key, range_of(span, first, last, encoding)
 
 
-def locate_at_path(session: Session, path: str, span: Span, encoding: Encoding) -> tuple[str, types.Range]:
+def locate_at_path(
+    session: EditorSession, path: str, span: Span, encoding: Encoding
+) -> tuple[str, types.Range]:
     """Where a span of any file is to the client."""
     document = session.open.at_path(path)
     if document is not None:

@@ -26,13 +26,14 @@ from gradsight.lsp.probe_requests import (
 from gradsight.lsp.wire_types import types
 from gradsight.model.finding import Finding
 from gradsight.model.source import Span
+from gradsight.session import run_details
 from gradsight.session.documents import Document
 
 if TYPE_CHECKING:
     from gradsight.lsp.server import GradSightServer
     from gradsight.probe.outcome import Outcome
-    from gradsight.session.evidence import Evidence
-    from gradsight.session.proving import Proof, Prover
+    from gradsight.session.evidence import ProbeEvidence
+    from gradsight.session.proving import ProofOutcome, Prover
 
 Answer = dict[str, Any]
 Result = TypeVar("Result")
@@ -46,9 +47,9 @@ def register(server: GradSightServer) -> None:
         server.add_command(name, handler)
     server.feature(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)(cancel_progress)
     server.lens_commands += [
-        LensCommand("Probe", "gradsight.probeFunction", ("function",)),
-        LensCommand("Probe File", "gradsight.probeFile", ("main",)),
-        LensCommand("Probe Cell", "gradsight.probeCell", ("cell",)),
+        LensCommand("Run", "gradsight.probeFunction", ("function",)),
+        LensCommand("Run File", "gradsight.probeFile", ("main",)),
+        LensCommand("Run Cell", "gradsight.probeCell", ("cell",)),
     ]
 
 
@@ -56,7 +57,7 @@ async def probe_file(ls: GradSightServer, uri: str, line: int = 0) -> Answer:
     """Run the whole file and judge everything that was found in it."""
     spot = trusted_spot(ls, uri)
     findings = await findings_of(ls, spot)
-    return await _judged(ls, spot, findings, f"Probing {_name(spot.document)}")
+    return await _judged(ls, spot, findings, f"Running {_name(spot.document)}")
 
 
 async def probe_function(ls: GradSightServer, uri: str, line: int = 0) -> Answer:
@@ -64,7 +65,7 @@ async def probe_function(ls: GradSightServer, uri: str, line: int = 0) -> Answer
     spot = trusted_spot(ls, uri)
     first, last = function_at(spot.document, line + 1 + spot.offset)
     findings = _passing(await findings_of(ls, spot), first, last)
-    answer = await _judged(ls, spot, findings, f"Probing line {first} to {last}")
+    answer = await _judged(ls, spot, findings, f"Running lines {first} to {last}")
     # A file that never calls the function says nothing about it: then inputs are made up.
     source, book = spot.document.source, ls.session.evidence
     missed = [each for each in findings if book.verdict_on(source, each) == "not-reached"]
@@ -81,11 +82,11 @@ async def probe_cell(ls: GradSightServer, uri: str, line: int = 0) -> Answer:
     first, last = cell_at(spot, line + 1 + spot.offset)
     findings = _passing(await findings_of(ls, spot), first, last)
     text = "\n".join(spot.document.source.text.split("\n")[:last]) + "\n"
-    return await _judged(ls, spot, findings, f"Probing line {first} to {last}", text)
+    return await _judged(ls, spot, findings, f"Running lines {first} to {last}", text)
 
 
 def _passing(findings: list[Finding], first: int, last: int) -> list[Finding]:
-    """The findings that some of these lines have a part in: who kept a value, who overwrote it, who needs it."""
+    """The findings that some of these lines have a part in: who saved a value, who overwrote it, who needs it."""
     return [
         each
         for each in findings
@@ -131,7 +132,7 @@ def _prover(ls: GradSightServer, document: Document) -> Prover:
     def aside(work: Callable[[], Result]) -> Awaitable[Result]:
         return ls.session.worker.submit(Urgency.AWAITED, work)
 
-    def hear(judged: list[Evidence]) -> None:
+    def hear(judged: list[ProbeEvidence]) -> None:
         _publish(ls, document, judged)
 
     return Prover(run_shown(ls), aside, hear, ls.session.decided)
@@ -139,7 +140,7 @@ def _prover(ls: GradSightServer, document: Document) -> Prover:
 
 async def _prove(
     ls: GradSightServer, spot: Spot, finding: Finding, title: str, has_graph: bool = False
-) -> Proof:
+) -> ProofOutcome:
     document = spot.document
     return await _prover(ls, document).prove(subject_of(ls, document), finding, title, has_graph)
 
@@ -236,7 +237,7 @@ def _was_quick(outcome: Outcome) -> bool:
     return float(report.get("seconds") or QUICK) < QUICK
 
 
-def _publish(ls: GradSightServer, document: Document, judged: list[Evidence]) -> None:
+def _publish(ls: GradSightServer, document: Document, judged: list[ProbeEvidence]) -> None:
     """Keep what a run showed, and let the client see it; nobody looks at a document that was closed meanwhile."""
     if ls.session.open.documents.get(document.key) is document:
         ls.session.evidence.record(document.path, judged)
@@ -261,6 +262,14 @@ def _answer(ls: GradSightServer, findings: list[Finding], outcome: Outcome, pyth
         ],
         "graph": _drawable(ls, findings),
         "output": getattr(outcome, "output", "")[-4000:],
+        "details": run_details.page(
+            document,
+            _shown(ls, findings),
+            _summary(ls, findings, outcome, python),
+            python,
+            getattr(outcome, "output", ""),
+        ),
+        "observed": bool((getattr(outcome, "report", None) or {}).get("facts")),
     }
 
 
@@ -287,6 +296,14 @@ def _shown(ls: GradSightServer, findings: list[Finding]) -> list[Finding]:
     ]
 
 
+VERDICT_WORDS = {
+    "confirmed": "confirmed",
+    "refuted": "refuted",
+    "not-reached": "not reached",
+    "undecided": "cannot be judged by this run",
+}
+
+
 def _summary(ls: GradSightServer, findings: list[Finding], outcome: Outcome, python: str) -> str:
     """One sentence about a run."""
     from gradsight.probe.document import document_of
@@ -295,27 +312,8 @@ def _summary(ls: GradSightServer, findings: list[Finding], outcome: Outcome, pyt
     torch = str(document["torch"] or "").split("+")[0]
     error = document["error"]
     if document["outcome"] == "could-not-run":
-        return f"GradSight could not run it with {python}: {error['message']}"
-    verdicts = [str(each.data.get("verdict")) for each in _shown(ls, findings)]
-    faults = len(document["faults"])
-    parts = []
-    for verdict, word in (("confirmed", "confirmed"), ("refuted", "refuted"), ("not-reached", "not reached")):
-        count = verdicts.count(verdict)
-        if count:
-            parts.append(word if len(findings) == 1 else f"{count} {word}")
-    beyond = faults - verdicts.count("confirmed")
-    if beyond > 0:
-        parts.append(f"{beyond} {'more ' if parts else ''}fault{'' if beyond == 1 else 's'} seen")
-    if not parts:
-        parts.append("no fault seen")
-    ending = {
-        "timeout": "; the time was over before its end",
-        "died": f"; the program died: {error['message']}" if error else "; the program died",
-        "raised": f"; the program raised {error['type']}" if error and not faults else "",
-    }.get(document["outcome"], "")
-    subject = f"{findings[0].code}: " if len(findings) == 1 else ""
-    where = f" (torch {torch})" if torch else ""
-    return f"GradSight {subject}{', '.join(parts)}{ending}{where}"
+        return f"GradSight: could not run it with {python}: {error['message']}"
+    return f"GradSight: {run_details.sentence(document, findings, _shown(ls, findings))}{f' (torch {torch})' if torch else ''}"
 
 
 def _name(document: Document) -> str:

@@ -16,11 +16,12 @@ from gradsight.lsp.probe_requests import UNTRUSTED, Refused
 from gradsight.lsp.probing import line_reader
 from gradsight.lsp.progress import Reporter
 from gradsight.model.finding import Finding
+from gradsight.session.gaps import not_analysed
 from gradsight.session.probe_options import ProbeOptions
 
 if TYPE_CHECKING:
     from gradsight.lsp.server import GradSightServer
-    from gradsight.session.tracebacks import Frame
+    from gradsight.session.tracebacks import TracebackFrame
 
 Answer = dict[str, Any]
 MOST_FILES = 200
@@ -31,6 +32,7 @@ def register(server: GradSightServer) -> None:
     server.add_command("gradsight.environment", environment)
     server.add_command("gradsight.explainError", explain_error)
     server.add_command("gradsight.refreshFacts", refresh_facts)
+    server.add_command("gradsight.rulePage", rule_page)
 
 
 async def environment(ls: GradSightServer, uri: str = "") -> Answer:
@@ -49,6 +51,7 @@ async def environment(ls: GradSightServer, uri: str = "") -> Answer:
         "torch": found.torch.split("+")[0],
         "server": __version__,
         "serverPython": platform.python_version(),
+        "notAnalysed": await _not_analysed(ls, uri),
     }
 
 
@@ -67,6 +70,27 @@ async def explain_error(ls: GradSightServer, text: str) -> Answer:
         return f"{uri_of(path)}#L{line}"
 
     return {"markdown": tracebacks.explanation(message, found, line_reader(ls), link)}
+
+
+def rule_page(ls: GradSightServer, uri: str = "", line: int = 0, code: str = "") -> Answer:
+    """The manual page of a rule: of the one that is named, or of the finding at a line; else the rules to choose from."""
+    from gradsight.rules import ALL, find
+    from gradsight.session.pages import page_markdown
+
+    spot = spot_of(ls.session, uri) if uri and not code else None
+    if spot is not None:
+        wanted = line + 1 + spot.offset
+        code = next(
+            (each.code for each in ls.session.findings_of(spot.document)
+             if each.path == spot.document.path and each.span.line <= wanted <= each.span.end_line),
+            "",
+        )  # fmt: skip
+    rule = find(code) if code else None
+    return {
+        "code": rule.code if rule is not None else "",
+        "markdown": page_markdown(rule) if rule is not None else "",
+        "rules": [[each.code, each.name, each.summary] for each in ALL],
+    }
 
 
 async def refresh_facts(ls: GradSightServer, uri: str = "") -> Answer:
@@ -107,6 +131,15 @@ async def refresh_facts(ls: GradSightServer, uri: str = "") -> Answer:
     }
 
 
+async def _not_analysed(ls: GradSightServer, uri: str) -> str:
+    """How much of an open file the analysis had to leave out."""
+    spot = spot_of(ls.session, uri) if uri else None
+    if spot is None:
+        return ""
+    await ls.session.current(spot.document)
+    return not_analysed(spot.document.report)
+
+
 def _options(ls: GradSightServer, uri: str) -> ProbeOptions:
     """The options that hold for a file; those of the first folder when none is named."""
     spot = spot_of(ls.session, uri) if uri else None
@@ -115,7 +148,7 @@ def _options(ls: GradSightServer, uri: str) -> ProbeOptions:
     return next(iter(ls.choices.folders.values()), ls.choices.common).probe
 
 
-async def _findings(ls: GradSightServer, frames: list[Frame]) -> list[Finding]:
+async def _findings(ls: GradSightServer, frames: list[TracebackFrame]) -> list[Finding]:
     """What is found in open files, and in those that the traceback passed through."""
     from gradsight.session.schedule import Urgency
 
@@ -130,7 +163,7 @@ async def _findings(ls: GradSightServer, frames: list[Frame]) -> list[Finding]:
     return list(found.values())
 
 
-def _own_files(ls: GradSightServer, frames: list[Frame]) -> list[str]:
+def _own_files(ls: GradSightServer, frames: list[TracebackFrame]) -> list[str]:
     """Files of the traceback that belong to the workspace and are not open."""
     folders = [path_of(folder).rstrip("/\\") + os.sep for folder in ls.choices.folders]
     paths = dict.fromkeys(os.path.abspath(frame.path) for frame in frames)

@@ -25,6 +25,7 @@ from gradsight.lsp import (
     probing,
     queries,
     settings,
+    trail,
     watching,
 )
 from gradsight.lsp.client import Client
@@ -32,14 +33,14 @@ from gradsight.lsp.convert import path_of
 from gradsight.lsp.protocol import EditorConversation, settle
 from gradsight.lsp.wire_types import types
 from gradsight.session.documents import Document
-from gradsight.session.session import Session
+from gradsight.session.session import EditorSession
 
 if TYPE_CHECKING:
     from gradsight.model.finding import Finding
 
 log = logging.getLogger(__name__)
 Handler = Callable[..., Any]
-FEATURES = (documents, notebooks, hover, actions, hints, lenses, settings, watching, probing, queries)
+FEATURES = (documents, notebooks, hover, actions, hints, lenses, settings, watching, probing, queries, trail)
 
 
 class GradSightServer(LanguageServer):
@@ -47,13 +48,13 @@ class GradSightServer(LanguageServer):
 
     protocol: EditorConversation
 
-    def __init__(self, session: Session | None = None) -> None:
+    def __init__(self, session: EditorSession | None = None) -> None:
         super().__init__(
             "gradsight",
             __version__,
             protocol_cls=EditorConversation,
         )
-        self.session = session if session is not None else Session()
+        self.session = session if session is not None else EditorSession()
         self.client = Client()
         self.choices = settings.Choices(self)
         self.commands: dict[str, Handler] = {}

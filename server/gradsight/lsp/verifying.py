@@ -24,7 +24,7 @@ async def has_fix(ls: GradSightServer, document: Document, finding: Finding, tit
 def answer(tried: Sequence[tuple[str, Trial]]) -> dict[str, Any]:
     """What came out of trying fixes, in one sentence and in detail."""
     return {
-        "summary": "GradSight " + "; ".join(f"{name}: {_sentence(trial)}" for name, trial in tried),
+        "summary": "GradSight: " + "; ".join(f"{name}: {_sentence(trial)}" for name, trial in tried),
         "trials": [
             {
                 "title": name,
@@ -57,7 +57,7 @@ def sentence_about(ls: GradSightServer, document: Document, finding: Finding) ->
     """What to add to a proof about the fixes that were tried."""
     text, line = document.source.text, finding.span.line
     good = ls.session.evidence.trials.good_titles(document.path, text, finding.code, line)
-    return f"; verified: {good[0]}" if good else ""
+    return f". The fix works: {good[0]}" if good else ""
 
 
 async def _fixes(
@@ -72,4 +72,4 @@ async def _fixes(
 
 
 def _sentence(trial: Trial) -> str:
-    return f"verified on torch {trial.torch} ({trial.sentence})" if trial.is_good else trial.sentence
+    return f"works on torch {trial.torch}: {trial.sentence}" if trial.is_good else trial.sentence

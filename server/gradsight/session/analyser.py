@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from gradsight.model.card import TensorCard
+from gradsight.model.card import Card
 from gradsight.model.report import Report
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
@@ -26,7 +26,7 @@ A_MOMENT = 0.012
 """Seconds of work for which messages may wait."""
 
 
-class Analyser(Protocol):
+class DocumentAnalyser(Protocol):
     """Says everything about one document, again and again; None if it was stopped."""
 
     def analyze(
@@ -43,7 +43,7 @@ class Analyser(Protocol):
 
     def cards(
         self, source: Source, settings: Settings, finder: Finder | None, first_line: int, last_line: int
-    ) -> Sequence[TensorCard]:
+    ) -> Sequence[Card]:
         """What is known about tensor names on these lines of a text."""
         ...
 
@@ -93,7 +93,7 @@ class Incremental:
 
     def cards(
         self, source: Source, settings: Settings, finder: Finder | None, first_line: int, last_line: int
-    ) -> Sequence[TensorCard]:
+    ) -> Sequence[Card]:
         if self._engine is None:
             self.analyze(source, settings, finder, lambda: False)
         with self._in_use:
@@ -101,7 +101,7 @@ class Incremental:
             return engine.cards(source, first_line, last_line, settings, finder) if engine is not None else ()
 
 
-def new_analyser() -> Analyser:
+def new_analyser() -> DocumentAnalyser:
     """The analyser for a document that was just opened."""
     return Incremental()
 

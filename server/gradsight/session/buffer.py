@@ -21,7 +21,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class TextChange:
     """The text from `start` up to `end` is replaced by `text`."""
 
     start: Point
@@ -66,7 +66,7 @@ class Buffer:
         """The place after the last character."""
         return Point(len(self.lines) - 1, len(self.lines[-1]))
 
-    def replace(self, edit: Edit) -> None:
+    def replace(self, edit: TextChange) -> None:
         """Apply an edit whose places are in the text."""
         first, last = edit.start.line, edit.end.line
         start = self._offset(first)

@@ -1,6 +1,6 @@
 """Settings as users write them: `[tool.gradsight]` of the nearest pyproject.toml, or the options of an editor.
 
-A key or value that is not understood is told once, in a sentence, and the default stands in its place.
+A key or value that is not understood is reported once, in a sentence, and the default is used instead.
 """
 
 from __future__ import annotations
@@ -177,6 +177,13 @@ def _size(value: object) -> float:
     return float(value)
 
 
+def _per_file(value: object) -> dict[str, tuple[str, ...]]:
+    """Codes by pattern of files."""
+    if not isinstance(value, Mapping):
+        raise BadValueError("a table from patterns of files to lists of codes is expected")
+    return {str(pattern): _prefixes(codes) for pattern, codes in value.items()}
+
+
 def _severities(value: object) -> dict[str, Severity]:
     """Severity by rule code; a prefix or a name stands for every rule it matches."""
     if not isinstance(value, Mapping):
@@ -196,11 +203,17 @@ PARSERS: dict[str, Callable[[object], Any]] = {
     "severity": _severities,
     "hints": _flag,
     "exclude": _strings,
+    "perFileIgnores": _per_file,
+    "per-file-ignores": _per_file,
     "maxMegabytes": _size,
     "models": _folder,
 }
 # Names of the model that users write in another way.
-FIELDS = {"maxMegabytes": "max_megabytes"}
+FIELDS = {
+    "maxMegabytes": "max_megabytes",
+    "perFileIgnores": "per_file_ignores",
+    "per-file-ignores": "per_file_ignores",
+}
 
 
 def _may_have_section(path: str) -> bool:

@@ -34,7 +34,7 @@ FINE_TICK = 50 * MILLISECOND
 COARSE_TICK = 2_100 * MILLISECOND
 
 
-class Watch:
+class DiskWatch:
     """Notes every question asked while it is open.
 
     `is_settled`: no file is so young that it could change once more and show the same times.
@@ -45,7 +45,7 @@ class Watch:
         self.is_settled = True
         self.started = time.time_ns()
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> DiskWatch:
         _open_watches.append(self)
         return self
 
@@ -59,7 +59,7 @@ class Watch:
             self.is_settled = self.is_settled and (kind != AT or _is_settled(path, self.started))
 
 
-_open_watches: list[Watch] = []
+_open_watches: list[DiskWatch] = []
 
 
 def answer(kind: str, path: str) -> str:

@@ -12,8 +12,8 @@ from gradsight.model.finding import Finding
 from gradsight.model.report import Report
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source, Span
-from gradsight.session.analyser import Analyser
-from gradsight.session.buffer import Buffer, Edit, Point
+from gradsight.session.analyser import DocumentAnalyser
+from gradsight.session.buffer import Buffer, Point, TextChange
 from gradsight.session.finding_shift import Shown, merge_broken, move
 from gradsight.session.notebooks import Cell, JoinedCells, join_cells
 from gradsight.session.options import Options
@@ -22,7 +22,9 @@ from gradsight.session.options import Options
 class Document:
     """An open text that is analysed as one module."""
 
-    def __init__(self, key: str, path: str, version: int | None, text: str, analyser: Analyser) -> None:
+    def __init__(
+        self, key: str, path: str, version: int | None, text: str, analyser: DocumentAnalyser
+    ) -> None:
         self.key = key
         self.path = path
         self.version = version
@@ -59,11 +61,11 @@ class Document:
         """What there is to show now, in its present place."""
         return tuple(one.finding for one in self.shown)
 
-    def edit(self, edit: Edit) -> None:
+    def edit(self, edit: TextChange) -> None:
         """Change the text; findings move along."""
-        clamped = Edit(self.buffer.clamp(edit.start), self.buffer.clamp(edit.end), edit.text)
+        clamped = TextChange(self.buffer.clamp(edit.start), self.buffer.clamp(edit.end), edit.text)
         if clamped.end < clamped.start:
-            clamped = Edit(clamped.end, clamped.start, edit.text)
+            clamped = TextChange(clamped.end, clamped.start, edit.text)
         self.buffer.replace(clamped)
         self.shown = move(self.shown, clamped, self.path)
         self._changed()
@@ -99,6 +101,10 @@ class Document:
         """A line of the analysed module, counted from 1, without its end."""
         return self.buffer.content(line - 1)
 
+    def line_name(self, line: int) -> str:
+        """A line as a person finds it: `line 7`; in a notebook `cell 3, line 2`."""
+        return f"line {line}"
+
     def _make_source(self) -> Source:
         return Source(self.path, self.buffer.text)
 
@@ -120,7 +126,7 @@ class OpenCell:
 class Notebook(Document):
     """An open notebook: its code cells, joined in order, are one module."""
 
-    def __init__(self, key: str, path: str, version: int | None, analyser: Analyser) -> None:
+    def __init__(self, key: str, path: str, version: int | None, analyser: DocumentAnalyser) -> None:
         super().__init__(key, path, version, "", analyser)
         self.cells: list[OpenCell] = []
         self._joined: JoinedCells | None = None
@@ -141,15 +147,15 @@ class Notebook(Document):
         """The cell with this key."""
         return next((cell for cell in self.cells if cell.key == key), None)
 
-    def edit_cell(self, cell: OpenCell, edit: Edit) -> None:
+    def edit_cell(self, cell: OpenCell, edit: TextChange) -> None:
         """Change the text of one cell; findings of the whole notebook move along."""
         start, end = cell.buffer.clamp(edit.start), cell.buffer.clamp(edit.end)
         if end < start:
             start, end = end, start
         offset = self.offset_of(cell)
-        cell.buffer.replace(Edit(start, end, edit.text))
+        cell.buffer.replace(TextChange(start, end, edit.text))
         if offset is not None:
-            joined = Edit(
+            joined = TextChange(
                 Point(start.line + offset, start.column), Point(end.line + offset, end.column), edit.text
             )
             self.shown = move(self.shown, joined, self.path)
@@ -175,6 +181,11 @@ class Notebook(Document):
     def line_text(self, line: int) -> str:
         cell, inside = self.locate_line(line)
         return cell.buffer.content(inside - 1) if cell is not None else ""
+
+    def line_name(self, line: int) -> str:
+        """Cells are counted as the editor counts them, texts among them."""
+        cell, inside = self.locate_line(line)
+        return f"cell {self.cells.index(cell) + 1}, line {inside}" if cell is not None else f"line {line}"
 
     def locate_line(self, line: int) -> tuple[OpenCell | None, int]:
         """The cell that holds a joined line, and the line in it, both counted from 1."""

@@ -15,7 +15,7 @@ from gradsight.model.showing import as_markdown
 from gradsight.model.source import Source, Span
 from gradsight.session.observed import ObservedBook
 from gradsight.session.tried_fixes import TrialBook
-from gradsight.session.units import Unit, lines_now, units_of
+from gradsight.session.units import CodeUnit, lines_now, units_of
 
 Verdict = Literal["confirmed", "refuted", "not-reached", "undecided", "seen"]
 """Undecided: the run came here, and it cannot be judged, with the reason where there is one.  Seen: nobody had predicted it."""
@@ -23,13 +23,13 @@ SILENT: frozenset[Verdict] = frozenset({"not-reached", "undecided"})
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class ProbeEvidence:
     """What a probe showed about one finding.  `finding` is as it was told then, with the probe's own trail."""
 
     verdict: Verdict
     finding: Finding
     torch: str
-    units: tuple[Unit, ...]
+    units: tuple[CodeUnit, ...]
     said: str = ""
     """Torch's own message."""
     extent: str = ""
@@ -42,11 +42,11 @@ class EvidenceBook:
     """The evidence of a session, by path."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, list[Evidence]] = {}
+        self._kept: dict[str, list[ProbeEvidence]] = {}
         self.trials = TrialBook()
         self.observed = ObservedBook()
 
-    def record(self, path: str, fresh: Iterable[Evidence]) -> None:
+    def record(self, path: str, fresh: Iterable[ProbeEvidence]) -> None:
         """Keep what a probe showed about a file; what it has nothing to say about stays as it was."""
         fresh = list(fresh)
         said = {_key(each.finding) for each in fresh if each.verdict not in SILENT}
@@ -97,7 +97,7 @@ class EvidenceBook:
         return tuple(sorted(shown, key=lambda each: (each.span.line, each.span.column, each.code)))
 
 
-def told(finding: Finding, evidence: Evidence, moved: Finding) -> Finding:
+def told(finding: Finding, evidence: ProbeEvidence, moved: Finding) -> Finding:
     """A finding with what a probe showed about it."""
     data = {
         **finding.data,
@@ -113,7 +113,7 @@ def told(finding: Finding, evidence: Evidence, moved: Finding) -> Finding:
         return replace(finding, message=message, related=moved.related or finding.related, data=data)
     if evidence.verdict == "refuted":
         ran = f"it ran on torch {evidence.torch}{' ' if evidence.extent else ''}{evidence.extent}"
-        message = f"refuted: {ran} and the gradient was exact; predicted was: {finding.message}"
+        message = f"refuted: {ran}, and the gradient was exact (predicted: {finding.message})"
         return replace(finding, message=message, severity="hint", data=data)
     return replace(finding, data=data)
 
@@ -122,14 +122,16 @@ def shown_by_probe(finding: Finding) -> list[str]:
     """What a hover adds to a finding that was probed, in Markdown."""
     keys = ("verdict", "torch", "said", "why")
     verdict, torch, said, why = (str(finding.data.get(key, "")) for key in keys)
+    if verdict == "not-reached" and not torch:
+        return []
     if verdict == "not-reached":
-        missed = f"came here, and {why}" if why else "did not come here"
-        return ["", f"*The last probe (torch {torch}) {missed}.*"]
+        missed = f"got here, and {why}" if why else "did not get here"
+        return ["", f"*The last run (torch {torch}) {missed}.*"]
     if verdict == "undecided":
-        reason = f"cannot judge this: {why}" if why else "saw nothing that decides it"
-        return ["", f"*The last probe (torch {torch}) came here, and {reason}.*"]
+        reason = f"cannot judge this: {why}" if why else "showed nothing that decides it"
+        return ["", f"*The last run (torch {torch}) got here, and {reason}.*"]
     if verdict == "refuted" or (verdict == "confirmed" and _says_harmless(finding)):
-        return ["", f"*The last probe (torch {torch}) ran it, and the gradient was exact.*"]
+        return ["", f"*The last run (torch {torch}) executed it, and the gradient was exact.*"]
     if verdict in ("confirmed", "seen") and said:
         return ["", f"torch {torch} said:", "", f"> {as_markdown(said.split(' Hint:')[0])}"]
     return []
@@ -143,13 +145,13 @@ def evidence_of(
     said: str = "",
     extent: str = "",
     why: str = "",
-) -> Evidence:
+) -> ProbeEvidence:
     """Evidence that rests on the functions which the places of a finding lie in."""
     lines = [finding.span.line, *(step.span.line for step in finding.related if step.path == finding.path)]
-    return Evidence(verdict, finding, torch, units_of(text, lines), said, extent, why)
+    return ProbeEvidence(verdict, finding, torch, units_of(text, lines), said, extent, why)
 
 
-def _moved(evidence: Evidence, text: str) -> Finding | None:
+def _moved(evidence: ProbeEvidence, text: str) -> Finding | None:
     """The finding of some evidence in its present place; None once one of its functions has changed."""
     places: dict[int, int] = {}
     for unit in evidence.units:

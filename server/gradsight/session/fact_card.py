@@ -3,28 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gradsight.ops.fact import Case, Condition, OpFact, Save
-from gradsight.ops.usual import usual_case
 
-MOST_CASES = 4
+MOST_CASES = 6
 
 
 def fact_card(fact: OpFact, torch_version: str = "") -> str:
-    """A card in Markdown."""
-    plain, special = _main_case(fact), _special_cases(fact)
+    """A card in Markdown that is true of every call: each case with the conditions under which it holds."""
+    told = _told_cases(fact)
     lines = [f"**`{signature(fact)}`**", ""]
-    if plain is not None:
-        lines += [f"- {sentence}" for sentence in case_sentences(fact, plain)]
-    for case in special[:MOST_CASES]:
+    if len(told) == 1:
+        lines += [f"- {sentence}" for sentence in told[0][1]]
+    else:
+        lines += [f"- {when}: {'; '.join(sentences)}" for when, sentences in told[:MOST_CASES]]
+        if len(told) > MOST_CASES:
+            lines.append(f"- {len(told) - MOST_CASES} more forms: `gradsight facts {fact.name}`")
+    return "\n".join([*lines, *_closing(fact, torch_version)])
+
+
+def call_card(shown: OpFact, fact: OpFact, cases: Sequence[Case], torch_version: str = "") -> str:
+    """The card of a call: the cases of `fact` that it meets, under the name that the program calls it by."""
+    told = list(dict.fromkeys(tuple(case_sentences(fact, case)) for case in cases))
+    lines = [f"**`{signature(shown)}`**", ""]
+    if len(told) == 1:
+        lines += [f"- {sentence}" for sentence in told[0]]
+    else:
+        lines += [f"- {_when(case.when)}: {'; '.join(case_sentences(fact, case))}" for case in cases]
+    if len(_told_cases(fact)) > len(told):
+        lines.append(f"- other forms: `gradsight facts {shown.name}`")
+    return "\n".join([*lines, *_closing(fact, torch_version)])
+
+
+def of_call(case: Case, numbers: Sequence[str]) -> Case:
+    """The case of a call in which some arguments are plain numbers: none is kept as anything that can be written, or needs grad."""
+    saves = (
+        save
+        for save in case.saves
+        if save.what not in numbers
+        and not (save.needs and all(need.partition(":")[0] in numbers for need in save.needs))
+    )
+    return replace(case, saves=tuple(saves))
+
+
+def _closing(fact: OpFact, torch_version: str) -> list[str]:
+    lines = [f"- {fact.note}"] if fact.note else []
+    return [*lines, "", f"*{_origin(fact)} on torch {torch_version}*"] if torch_version else lines
+
+
+def _told_cases(fact: OpFact) -> list[tuple[str, list[str]]]:
+    """The cases in the order in which they are tried, each with what must hold for it; those that `out=` makes are left out."""
+    told: list[tuple[str, list[str]]] = []
+    for case in fact.cases:
         sentences = case_sentences(fact, case)
-        if plain is None or sentences != case_sentences(fact, plain):
-            lines.append(f"- {_when(case.when)}: {'; '.join(sentences)}")
-    if fact.note:
-        lines.append(f"- {fact.note}")
-    if torch_version:
-        lines += ["", f"*{_origin(fact)} on torch {torch_version}*"]
-    return "\n".join(lines)
+        if any(each.argument == "out" for each in case.when) or not sentences:
+            continue
+        told.append((_when(case.when), sentences))
+    alike = {tuple(sentences) for _, sentences in told}
+    return told[:1] if len(alike) == 1 else told
 
 
 def signature(fact: OpFact) -> str:
@@ -58,15 +95,6 @@ def case_sentences(fact: OpFact, case: Case) -> list[str]:
         result = " and is not a leaf" if fact.name in FOR_LEAVES else ""
         sentences.append(f"raises if {_names(case.refuses)} requires grad{result}")
     return sentences
-
-
-def _main_case(fact: OpFact) -> Case | None:
-    """The case of a plain call."""
-    return usual_case(fact) or (fact.cases[-1] if fact.cases else None)
-
-
-def _special_cases(fact: OpFact) -> list[Case]:
-    return [case for case in fact.cases[:-1] if not any(each.argument == "out" for each in case.when)]
 
 
 def _writes(case: Case) -> str:
@@ -170,7 +198,7 @@ def _shared(name: str, alias: str, case: Case, index: int) -> str:
 
 
 def _when(conditions: Sequence[Condition]) -> str:
-    return "with " + " and ".join(_condition(each) for each in conditions)
+    return "otherwise" if not conditions else "with " + " and ".join(_condition(each) for each in conditions)
 
 
 def _condition(condition: Condition) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from gradsight.model.finding import Finding
 from gradsight.model.source import Span
-from gradsight.session.buffer import Edit, Point
+from gradsight.session.buffer import Point, TextChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class Shown:
     is_touched: bool = False
 
 
-def move(shown: tuple[Shown, ...], edit: Edit, path: str) -> tuple[Shown, ...]:
+def move(shown: tuple[Shown, ...], edit: TextChange, path: str) -> tuple[Shown, ...]:
     """The findings after an edit of the text at `path`; one whose own place was edited is gone."""
     if not shown:
         return shown
@@ -44,7 +44,7 @@ def move(shown: tuple[Shown, ...], edit: Edit, path: str) -> tuple[Shown, ...]:
     return tuple(moved)
 
 
-def moved_span(span: Span, edit: Edit, after: Point) -> Span | None:
+def moved_span(span: Span, edit: TextChange, after: Point) -> Span | None:
     """Where a span is after an edit that ends at `after`; None if the edit reaches into it."""
     start, end = Point(span.line - 1, span.column), Point(span.end_line - 1, span.end_column)
     if edit.start >= end:
@@ -77,13 +77,13 @@ def merge_broken(
     return tuple(together)
 
 
-def _moved(point: Point, edit: Edit, after: Point) -> Point:
+def _moved(point: Point, edit: TextChange, after: Point) -> Point:
     if point.line > edit.end.line:
         return Point(point.line + after.line - edit.end.line, point.column)
     return Point(after.line, after.column + point.column - edit.end.column)
 
 
-def _meets_lines(span: Span, edit: Edit) -> bool:
+def _meets_lines(span: Span, edit: TextChange) -> bool:
     """Whether an edit changes a line of the span; one that only adds lines before or after it does not."""
     first, last = span.line - 1, span.end_line - 1
     if edit.end.line < first or edit.start.line > last:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Purpose = Literal["fix", "suppress", "rewrite", "fixAll"]
 _ORDER: dict[Purpose, int] = {"fix": 0, "rewrite": 1, "suppress": 2, "fixAll": 3}
-FIX_ALL = "Fix all safe GradSight findings"
+FIX_ALL = "fix all safe findings"
 # What an in-place statement has in it, one way or another: an operator, an item that is assigned, a method, a flag by name
 # or by its place, `out=`.
 _IN_PLACE = re.compile(
@@ -44,6 +44,8 @@ class Offer:
     """None: not worked out yet."""
     finding: Finding | None = None
     is_preferred: bool = False
+    number: int = 0
+    """Its place among the fixes of its finding: the same where the title has changed with the line."""
     mark: object = None
     """Equal for offers that change the code alike, and the same after the code has moved."""
 
@@ -64,17 +66,26 @@ class Workshop:
         from gradsight.fixing import fixes_for
 
         return [
-            Offer("fix", fix.title, fix.edits, finding, fix.preferred and fix.safety == "safe")
+            Offer("fix", fix.title, fix.edits, finding, fix.preferred and fix.safety == "safe", number)
             for finding in chosen
-            for fix in fixes_for(self.source, finding, self.settings, check=self.check, report=self.report)
+            for number, fix in enumerate(
+                fixes_for(self.source, finding, self.settings, check=self.check, report=self.report)
+            )
         ]
 
     def suppressions(self, chosen: Sequence[Finding]) -> list[Offer]:
-        """A comment that silences each of the chosen findings."""
-        from gradsight.fixing import suppress_edit
+        """Comments that silence each of the chosen findings: on its line, and in its file."""
+        from gradsight.fixing import suppress_edit, suppress_file_edit
 
-        found = [(finding, suppress_edit(self.source, finding)) for finding in chosen]
-        return [suppression(finding, fix) for finding, fix in found if fix is not None]
+        return [
+            suppression(finding, fix, in_file)
+            for finding in chosen
+            for in_file, fix in (
+                (False, suppress_edit(self.source, finding)),
+                (True, suppress_file_edit(self.source, finding)),
+            )
+            if fix is not None
+        ]
 
     def rewrites(self, span: Span) -> list[Offer]:
         """The in-place statement at a place, written out of place."""
@@ -117,7 +128,7 @@ class Workshop:
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class DocumentVersion:
     """What edits were worked out for: equal only for the same text, with nothing changed around it.
 
     A document counts among its edits what happens to its settings and to the files that it imports.
@@ -129,7 +140,7 @@ class Version:
     settings: Settings | None
 
     @classmethod
-    def of(cls, document: Document) -> Version:
+    def of(cls, document: Document) -> DocumentVersion:
         """The version of a document as it is now."""
         return cls(document.key, document.edits, document.source, document.settings)
 
@@ -142,18 +153,18 @@ class OfferMemory:
 
     def __init__(self) -> None:
         self._known: dict[object, list[Offer]] = {}
-        self._edits: dict[tuple[object, Span], tuple[Version, list[Offer]]] = {}
+        self._edits: dict[tuple[object, Span], tuple[DocumentVersion, list[Offer]]] = {}
 
     def recall(self, key: object) -> list[Offer] | None:
         """The offers under a key; None if they were never worked out."""
         return self._known.get(key)
 
-    def recall_edits(self, key: object, place: Span, version: Version) -> list[Offer] | None:
+    def recall_edits(self, key: object, place: Span, version: DocumentVersion) -> list[Offer] | None:
         """The offers for a place with their edits; None if they were worked out for another version, or never."""
         known = self._edits.get((key, place))
         return known[1] if known is not None and known[0] == version else None
 
-    def remember(self, key: object, place: Span, version: Version, offers: Sequence[Offer]) -> None:
+    def remember(self, key: object, place: Span, version: DocumentVersion, offers: Sequence[Offer]) -> None:
         """Keep offers under a key, and their edits for this place in this version."""
         if len(self._known) >= MOST_REMEMBERED:
             self._known.pop(next(iter(self._known)))
@@ -192,7 +203,7 @@ class Plan:
     """What is offered at a place: what is known already, and what has to be worked out."""
 
     ready: tuple[Offer, ...]
-    version: Version
+    version: DocumentVersion
     fixes: tuple[tuple[object, Finding, int], ...] = ()
     """Each with its key, and the first line of the block around it."""
     rewrites: tuple[object, Span, int] | None = None
@@ -233,7 +244,7 @@ def make_plan(
     """The plan for a place.  `is_lazy`: the edits are asked for later, so that titles are enough."""
     ready: list[Offer] = []
     fixes = []
-    version = Version.of(document)
+    version = DocumentVersion.of(document)
 
     def known_offers(key: object, place: Span) -> list[Offer] | None:
         return memory.recall(key) if is_lazy else memory.recall_edits(key, place, version)
@@ -255,7 +266,7 @@ def make_plan(
             ready += known
     suppressed = tuple(chosen) if "suppress" in wanted else ()
     if is_lazy:
-        ready += [suppression(finding) for finding in suppressed]
+        ready += [suppression(finding, in_file=each) for finding in suppressed for each in (False, True)]
         suppressed = ()
     return Plan(tuple(_once(ready)), version, tuple(fixes), rewrites, suppressed, "fixAll" in wanted)
 
@@ -284,10 +295,11 @@ def _statement_lines(document: Document, asked: Span) -> list[str]:
     return [document.line_text(line) for line in range(first, last + 1)]
 
 
-def suppression(finding: Finding, fix: Fix | None = None) -> Offer:
-    """The offer to silence a finding."""
+def suppression(finding: Finding, fix: Fix | None = None, in_file: bool = False) -> Offer:
+    """The offer to silence a finding, on its line or in its file."""
+    where = "in this file" if in_file else "on this line"
     return Offer(
-        "suppress", f"Ignore {finding.code} on this line", fix.edits if fix is not None else None, finding
+        "suppress", f"ignore {finding.code} {where}", fix.edits if fix is not None else None, finding
     )
 
 

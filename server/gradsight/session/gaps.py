@@ -31,16 +31,19 @@ def gap_card(gaps: Sequence[Gap], line: int) -> str:
     return f"*{'; '.join(told)}*" if told else ""
 
 
+def not_analysed(report: Report | None) -> str:
+    """How much of a file was not analysed, for a status: `2 of 31 functions not analysed`; empty where all was."""
+    coverage = report.coverage if report is not None else None
+    if coverage is None or not coverage.not_analysed:
+        return ""
+    return f"{coverage.not_analysed} of {coverage.functions} functions not analysed"
+
+
 def log_gaps(report: Report) -> None:
     """How much of a file was not understood; a fault of ours is logged as one."""
-    coverage = report.coverage
-    if coverage is not None and coverage.not_analysed:
-        log.info(
-            "%s: %d of %d functions not analysed",
-            visible(report.path),
-            coverage.not_analysed,
-            coverage.functions,
-        )
+    missing = not_analysed(report)
+    if missing:
+        log.info("%s: %s", visible(report.path), missing)
     for gap in report.gaps:
         level = logging.ERROR if gap.kind in ("internal", "detector") else logging.INFO
         log.log(

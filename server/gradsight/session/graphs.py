@@ -16,6 +16,9 @@ from gradsight.model.finding import Finding, Related
 NodeRole = Literal["plain", "leaf", "saved", "written", "needed", "cut"]
 LineText = Callable[[str, int], str]
 
+MODULE_CALL = re.compile(r"\b(self(?:\.\w+|\[\w+\])+)\(")
+"""A call of something that a module holds."""
+
 
 @dataclass(frozen=True, slots=True)
 class DrawnNode:
@@ -52,7 +55,7 @@ def draw(graph: Mapping[str, Any], fault: Finding, operator: str, line_text: Lin
     drawing.edges = [(made_from, result, "flow") for result, made_from in graph["edges"]]
     if broken:
         saved = _step(fault, "saved")
-        message = saved.message if saved is not None else "what it kept was overwritten"
+        message = saved.message if saved is not None else "what it saved was overwritten"
         drawing.nodes[broken] = replace(drawing.nodes[broken], role="saved", message=message)
         for step in [step for step in fault.related if step.role == "written"] or [_own_step(fault)]:
             _mark_write(drawing, step, operator, broken, line_text)
@@ -67,8 +70,17 @@ def _node(node: Mapping[str, Any], line_text: LineText) -> DrawnNode:
     if node["name"] == "AccumulateGrad":
         shape = f"[{', '.join(str(extent) for extent in node['shape'] or ())}]"
         name = f"{node.get('label') or ''} {shape}".strip()
-        return DrawnNode(str(node["id"]), name, role="leaf", message="a leaf: its .grad is filled here")
-    return DrawnNode(str(node["id"]), operator_name(str(node["name"])), path, line, line_text(path, line))
+        return DrawnNode(str(node["id"]), name, role="leaf", message="a leaf: its `.grad` is filled here")
+    text = line_text(path, line)
+    return DrawnNode(str(node["id"]), shown_name(operator_name(str(node["name"])), text), path, line, text)
+
+
+def shown_name(operator: str, text: str) -> str:
+    """An operator by what the user calls on the line: `self.linear (addmm)`; by itself where the line names it."""
+    called = [found.group(1) for found in MODULE_CALL.finditer(text)]
+    if len(called) != 1 or operator.rstrip("_") in re.findall(r"\w+", text):
+        return operator
+    return f"{called[0]} ({operator})"
 
 
 def operator_name(node_name: str) -> str:

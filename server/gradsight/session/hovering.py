@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from gradsight.model.card import TensorCard
+from gradsight.model.card import CallCard, TensorCard
+from gradsight.model.card import Card as Known
 from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule
-from gradsight.model.showing import as_markdown, unescaped
+from gradsight.model.showing import as_markdown, sentence_markdown, unescaped
 from gradsight.model.source import Span
 from gradsight.model.suppressions import OWN, SHARED
 from gradsight.session import naming
 from gradsight.session.documents import Document
 from gradsight.session.evidence import shown_by_probe
-from gradsight.session.fact_card import fact_card
+from gradsight.session.fact_card import call_card, fact_card, of_call
 from gradsight.session.gaps import gap_card
 from gradsight.session.myths import Myth, by_name
 from gradsight.session.observed import ObservedBook
@@ -23,6 +25,16 @@ from gradsight.session.pages import page_url
 from gradsight.session.tensor_text import tensor_card
 
 _CODE = re.compile(r"[A-Za-z]+[0-9]+")
+Link = Callable[[str, int], str]
+"""The address of a line of a file, for the editor; empty where there is none."""
+WAYS: dict[str, str] = {
+    "saved": "the save",
+    "written": "the write",
+    "needed": "the backward",
+    "cut": "the cut",
+    "made": "where it comes from",
+    "read": "the read",
+}
 _HEADING = re.compile(r"^#+ .*$", re.MULTILINE)
 
 
@@ -39,10 +51,15 @@ def card_at(
     findings: Sequence[Finding],
     line: int,
     column: int,
-    cards: Sequence[TensorCard] = (),
+    cards: Sequence[Known] = (),
     observed: ObservedBook | None = None,
+    link: Link | None = None,
 ) -> Card | None:
-    """The card for a place, or None where there is nothing to say."""
+    """The card for a place, or None where there is nothing to say.
+
+    With a `link` the editor shows the findings of a place by itself: then only what is new is said, the tensor first,
+    then one line why, then the ways to the lines.  Without one everything is said, the finding first.
+    """
     text = document.line_text(line)
     named = _named_rule(text, line, column)
     if named is not None:
@@ -51,22 +68,34 @@ def card_at(
     span: Span | None = None
     for finding in findings:
         if finding.span.contains(line, column) and finding.path == document.path:
-            parts.append(finding_card(finding))
+            parts.append(
+                short_finding_card(finding, document, link) if link else finding_card(finding, document)
+            )
             span = span or finding.span
+    names = [card for card in cards if isinstance(card, TensorCard)]
+    calls = [card for card in cards if isinstance(card, CallCard)]
     word = naming.word_at(text, column)
     if word is not None and not _is_quoted(document, line):
         place = Span(line, word.start, line, word.end)
-        said = [tensor_card(card) for card in cards if card.span.contains(line, column)][:1]
+        said = [tensor_card(card, document.line_name) for card in names if card.span.contains(line, column)][
+            :1
+        ]
         seen = observed.card(document.path, document.source.text, line, word.name) if observed else ""
         said += [seen] if seen else []
-        said += word_cards(word, document.source.text)
+        said += word_cards(word, document.source.text, [call for call in calls if call.span == place])
         if said:
-            parts += said
+            parts = [*said, *parts] if link else [*parts, *said]
             span = place if span is None or len(parts) == len(said) else span
     elif word is None:
         symbol = naming.symbol_at(text, column)
-        if symbol is not None and _is_beside_tensor(symbol, text, line, cards):
-            parts += _facts_of(f"Tensor.{symbol.method}")
+        around = [
+            call
+            for call in calls
+            if symbol is not None and call.span.line == line and symbol.start >= call.span.column
+            and symbol.end <= call.span.end_column
+        ]  # fmt: skip
+        if symbol is not None and (around or _is_beside_tensor(symbol, text, line, names)):
+            parts += _facts_of(f"Tensor.{symbol.method}", around)
             span = span or Span(line, symbol.start, line, symbol.end)
     missing = _missing(document, line)
     if missing and word is not None and not _is_quoted(document, line):
@@ -77,24 +106,39 @@ def card_at(
     return Card("\n\n---\n\n".join(parts), span)
 
 
-def word_cards(word: naming.Word, text: str) -> list[str]:
-    """What is known about a word of torch's: the truth and the myth, and the operator's facts."""
+def word_cards(word: naming.Word, text: str, calls: Sequence[CallCard] = ()) -> list[str]:
+    """What is known about a word of torch's: the truth and the myth, and the operator's facts, those of this call first."""
     if "torch" not in text:
         return []
     name = naming.torch_name(word, naming.imported_names(text))
     myth = _myth_of(word, name)
     said = [myth_card(word.name, myth)] if myth is not None else []
-    if name is not None and (word.is_called or word.receiver):
-        said += _facts_of(name)
+    if calls or (name is not None and (word.is_called or word.receiver)):
+        said += _facts_of(name or "", calls)
     return said
 
 
-def _facts_of(name: str) -> list[str]:
+def _facts_of(name: str, calls: Sequence[CallCard]) -> list[str]:
+    """The card of an operator: the cases that the calls here met, or all of them where that is not known."""
     from gradsight.ops.table import load
 
     table = load()
-    fact = table.find(name)
+    met = [call for call in calls if call.cases and table.find(call.fact) is not None]
+    if len(met) == 1 and len(calls) == 1:
+        fact = table.find(met[0].fact)
+        assert fact is not None
+        shown = (table.find(name) if name and not is_reflected(fact.name) else None) or fact
+        cases = [
+            of_call(fact.cases[number], met[0].numbers) for number in met[0].cases if number < len(fact.cases)
+        ]
+        return [call_card(shown, fact, cases, table.torch_version)]
+    fact = table.find(name) if name else None
     return [fact_card(fact, table.torch_version)] if fact is not None else []
+
+
+def is_reflected(name: str) -> bool:
+    """Whether a fact is about `2 ** x`: its receiver is what stands on the right."""
+    return name.startswith("Tensor.__r") and name not in ("Tensor.__rshift__", "Tensor.__reversed__")
 
 
 def _is_beside_tensor(symbol: naming.Symbol, text: str, line: int, cards: Sequence[TensorCard]) -> bool:
@@ -109,13 +153,56 @@ def _is_beside_tensor(symbol: naming.Symbol, text: str, line: int, cards: Sequen
     return False
 
 
-def finding_card(finding: Finding) -> str:
+def short_finding_card(finding: Finding, document: Document, link: Link) -> str:
+    """Why, in one line, and the ways to the lines and to the page of the rule."""
+    from gradsight.rules import find
+
+    rule = find(finding.code)
+    lines = [f"**Why:** {first_sentence(rule)}"] if rule is not None else []
+    ways = []
+    for step in finding.related:
+        word = WAYS.get(step.role)
+        if word is not None:
+            name = (
+                document.line_name(step.span.line)
+                if step.path == document.path
+                else f"{_file_name(step.path)}:{step.span.line}"
+            )
+            address = link(step.path, step.span.line)
+            ways.append(
+                f"[{word}]({address}) ({as_markdown(name)})" if address else f"{word} ({as_markdown(name)})"
+            )
+    if rule is not None:
+        ways.append(f"[{rule.code}: {rule.name}]({explain_link(rule.code)})")
+    lines += shown_by_probe(finding)
+    return "\n".join([*lines, "", " · ".join(dict.fromkeys(ways))])
+
+
+def explain_link(code: str) -> str:
+    """Opens the page of a rule inside our own editor, without the web."""
+    from urllib.parse import quote
+
+    return f"command:gradsight.explainRule?{quote(json.dumps([code]))}"
+
+
+def first_sentence(rule: Rule) -> str:
+    """The first sentence of the reason that a page gives."""
+    summary, _, prose = short_page(rule).partition("\n\n")
+    text = " ".join((prose or summary).split())
+    return re.split(r"(?<=[.])\s", text, maxsplit=1)[0]
+
+
+def finding_card(finding: Finding, document: Document | None = None) -> str:
     """A finding with its trail, and its rule's page in short."""
     from gradsight.rules import find
 
-    lines = [f"**{finding.code} {finding.name}** · {finding.severity}", "", as_markdown(finding.message)]
+    lines = [
+        f"**{finding.code} {finding.name}** · {finding.severity}",
+        "",
+        sentence_markdown(finding.message),
+    ]
     if finding.related:
-        lines += ["", *(_step(finding, index) for index in range(len(finding.related)))]
+        lines += ["", *(_step(finding, index, document) for index in range(len(finding.related)))]
     lines += shown_by_probe(finding)
     rule = find(finding.code)
     if rule is not None:
@@ -180,14 +267,11 @@ def _myth_of(word: naming.Word, name: str | None) -> Myth | None:
     return myth if name is not None else None
 
 
-def _step(finding: Finding, index: int) -> str:
+def _step(finding: Finding, index: int, document: Document | None) -> str:
     step = finding.related[index]
-    place = (
-        f"line {step.span.line}"
-        if step.path == finding.path
-        else f"{as_markdown(_file_name(step.path))}:{step.span.line}"
-    )
-    return f"{index + 1}. {place}: {as_markdown(step.message)}"
+    here = f"line {step.span.line}" if document is None else document.line_name(step.span.line)
+    place = here if step.path == finding.path else f"{as_markdown(_file_name(step.path))}:{step.span.line}"
+    return f"{index + 1}. {place}: {sentence_markdown(step.message)}"
 
 
 def _file_name(path: str) -> str:

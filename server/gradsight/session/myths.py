@@ -61,10 +61,12 @@ ALL: tuple[Myth, ...] = (
     ),
     Myth(
         ("grad",),
-        "`.grad` is filled on leaves only, and the next backward *adds into the same tensor*: a name for it changes along.",
+        "`.grad` is filled on leaves only, and the next backward *adds into the same tensor*: a variable that holds it changes "
+        "too. With `create_graph=True` the leaf gets a new `.grad` instead.",
         "`g = x.grad` keeps no snapshot. Keep one with `x.grad.detach().clone()`. On a non-leaf it is None unless "
         "`retain_grad()` was called before backward.",
-        "(x * 3).sum().backward()\ng = x.grad\n(x * 3).sum().backward()\nassert g.tolist() == [6.0, 6.0, 6.0]",
+        "(x * 3).sum().backward()\ng = x.grad\n(x * 3).sum().backward()\nassert g.tolist() == [6.0, 6.0, 6.0]\n"
+        "(x * 3).sum().backward(create_graph=True)\nassert g.tolist() == [6.0, 6.0, 6.0] and x.grad.tolist() == [9.0, 9.0, 9.0]",
     ),
     Myth(
         ("retain_graph",),
@@ -201,6 +203,26 @@ ALL: tuple[Myth, ...] = (
         "`nn.Parameter(t)` is a new leaf that shares memory with `t` and has no history.",
         "Wrapping a computed tensor cuts its graph; made inside forward it is new in each call and learns nothing.",
         "p = torch.nn.Parameter(x * 2)\np.sum().backward()\nassert p.is_leaf and x.grad is None",
+    ),
+    Myth(
+        ("vmap",),
+        "In-place writes work inside `vmap` as long as the tensor that is written is itself mapped over, or is made from one "
+        "that is: `x.new_zeros(3)`, `torch.zeros_like(x)`.",
+        "A plain `torch.zeros(3)` made inside the function is one tensor for the whole batch: writing a mapped value into it "
+        "raises.",
+        "def own(row):\n    out = row.new_zeros(3)\n    out[0] = row.sum()\n    return out\n"
+        "def shared(row):\n    out = torch.zeros(3)\n    out[0] = row.sum()\n    return out\n"
+        "assert torch.vmap(own)(torch.ones(2, 3))[:, 0].tolist() == [3.0, 3.0]\ntry:\n    torch.vmap(shared)(torch.ones(2, 3))\n"
+        "    raised = False\nexcept RuntimeError:\n    raised = True\nassert raised",
+    ),
+    Myth(
+        ("vjp", "jvp", "jacrev", "jacfwd", "hessian"),
+        "The transforms of `torch.func` follow writes in place to tensors that the function makes itself.",
+        "A tensor from outside must not be written in place by the function: torch refuses.",
+        "outside = torch.zeros(3)\ndef own(t):\n    out = torch.zeros(3)\n    out[0] = t.sum()\n    return out.sum()\n"
+        "def foreign(t):\n    outside.add_(t)\n    return outside.sum()\n"
+        "assert torch.func.grad(own)(torch.ones(3)).tolist() == [1.0, 1.0, 1.0]\ntry:\n    torch.func.grad(foreign)(torch.ones(3))\n"
+        "    raised = False\nexcept RuntimeError:\n    raised = True\nassert raised",
     ),
     Myth(
         ("save_for_backward",),

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gradsight.session.units import Unit, lines_now, units_of
+from gradsight.session.units import CodeUnit, lines_now, units_of
 
 Fact = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class ProbeObservation:
     """The facts of one piece of code, by line (as it was then) and name."""
 
-    unit: Unit
+    unit: CodeUnit
     torch: str
     facts: Mapping[tuple[int, str], Fact]
 
@@ -24,7 +24,7 @@ class ObservedBook:
     """What the probes of a session saw, by path."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, dict[str, Observation]] = {}
+        self._kept: dict[str, dict[str, ProbeObservation]] = {}
 
     def record(self, path: str, text: str, facts: Iterable[Fact], torch: str) -> None:
         """Keep what a probe saw of a file; code it did not come to keeps what was seen before."""
@@ -38,7 +38,7 @@ class ObservedBook:
         for unit in units_of(text, sorted({line for line, _ in own})):
             inside = {key: fact for key, fact in own.items() if key[0] in unit.lines}
             if inside:
-                kept[unit.text] = Observation(unit, torch.split("+")[0], inside)
+                kept[unit.text] = ProbeObservation(unit, torch.split("+")[0], inside)
 
     def forget(self, path: str) -> None:
         """A file was closed."""
@@ -64,11 +64,10 @@ class ObservedBook:
         fact, torch = found
         first, last = described(fact["first"]), described(fact["last"])
         visits = "" if fact["visits"] == 1 else f", {fact['visits']} visits"
-        lines = [f"*Seen on torch {torch}{visits}:* {last}"]
+        norm = f", grad norm {fact['grad_norm']:.4g}" if fact["grad_norm"] is not None else ""
+        lines = [f"*Last run (torch {torch}{visits}):* {last}{norm}"]
         if first != last:
             lines.append(f"*At the first visit:* {first}")
-        if fact["grad_norm"] is not None:
-            lines.append(f"*Norm of its gradient:* {fact['grad_norm']:.4g}")
         return "\n\n".join(lines)
 
     def label(self, path: str, text: str, line: int, name: str) -> str:

@@ -17,7 +17,7 @@ Run = Literal["onType", "onSave"]
 Scope = Literal["open", "workspace"]
 LONGEST_DEBOUNCE = 10_000
 # Options that speak to the editor's own side; the server lets them pass.
-CLIENT_OPTIONS = frozenset({"path", "trace"})
+CLIENT_OPTIONS = frozenset({"client", "path", "trace"})
 PROBE_OPTIONS = frozenset({"interpreter", "probe"})
 
 

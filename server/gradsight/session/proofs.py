@@ -6,7 +6,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 from gradsight.model.finding import Finding
-from gradsight.probe.inputs import MOST_LESSONS, Call, calls_for
+from gradsight.probe.inputs import MOST_LESSONS, MadeUpCall, calls_for
 from gradsight.probe.minimal import Extent, Minimal
 from gradsight.probe.outcome import CouldNotRun, Observed, Outcome, Raised
 
@@ -77,10 +77,10 @@ def _programs(
 
 
 def _lessons(
-    minimal: Minimal, start: Call, text: str, extent: Extent, tried: set[str]
+    minimal: Minimal, start: MadeUpCall, text: str, extent: Extent, tried: set[str]
 ) -> Generator[Attempt, Outcome | None, None]:
     """A call, and what torch's complaints make of it."""
-    call: Call | None = start
+    call: MadeUpCall | None = start
     for _ in range(MOST_LESSONS):
         if call is None:
             return

@@ -19,7 +19,7 @@ from gradsight.probe.document import document_of
 from gradsight.probe.minimal import Minimal, cut_out
 from gradsight.probe.outcome import Cancelled, Outcome
 from gradsight.probe.request import ProbeRequest
-from gradsight.session.evidence import SILENT, Evidence, Verdict
+from gradsight.session.evidence import SILENT, ProbeEvidence, Verdict
 from gradsight.session.interpreters import resolve
 from gradsight.session.probe_options import ProbeOptions
 from gradsight.session.proofs import Attempt, Attempts, again, attempts
@@ -29,7 +29,7 @@ from gradsight.session.verdicts import judge, visited_lines
 STEPS_OF_PROOFS = 10
 Result = TypeVar("Result")
 Run = Callable[[ProbeRequest, str], Awaitable[Outcome]]
-Hear = Callable[[list[Evidence]], None]
+Hear = Callable[[list[ProbeEvidence]], None]
 Decided = MutableMapping[tuple[str, str, int], Attempt]
 """Programs that have decided about a finding, by path, code and line."""
 
@@ -50,11 +50,11 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class ProofOutcome:
     """What came of trying to prove one finding."""
 
     finding: Finding
-    evidence: Evidence | None
+    evidence: ProbeEvidence | None
     """What the programs showed in the end; None if the first of them was cancelled."""
     outcome: Outcome
     """How the last program ended."""
@@ -82,13 +82,15 @@ class Prover:
     hear: Hear = lambda judged: None
     decided: Decided = field(default_factory=dict)
 
-    async def prove(self, subject: Subject, finding: Finding, title: str, has_graph: bool = False) -> Proof:
+    async def prove(
+        self, subject: Subject, finding: Finding, title: str, has_graph: bool = False
+    ) -> ProofOutcome:
         """Try one program after the other until torch has decided about a finding."""
         # A minimal program is small: it may go further than a whole one.
         steps = subject.request.steps * STEPS_OF_PROOFS
         base = replace(subject.request, graph=has_graph, steps=steps)
         programs = await self._programs(subject, finding)
-        known: Evidence | None = None
+        known: ProbeEvidence | None = None
         outcome: Outcome | None = None
         last: Attempt | None = None
         runs = 0
@@ -109,7 +111,7 @@ class Prover:
                 break
         assert outcome is not None
         assert last is not None
-        return Proof(finding, known, outcome, last, runs)
+        return ProofOutcome(finding, known, outcome, last, runs)
 
     async def program_for(self, subject: Subject, finding: Finding) -> Attempt:
         """A program that shows a finding: the one that has decided about it, or the most plausible one."""
@@ -136,7 +138,7 @@ class Prover:
 
 def judged_by(
     outcome: Outcome, findings: Sequence[Finding], source: Source, is_cut: bool = False
-) -> list[Evidence]:
+) -> list[ProbeEvidence]:
     """What a run says about findings of a text; a program that was cut out of it only tells about its finding."""
     report = getattr(outcome, "report", None) or {}
     judged = judge(

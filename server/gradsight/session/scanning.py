@@ -13,7 +13,7 @@ from gradsight.session.files import Stamp, read_source, stamp_of
 from gradsight.session.schedule import Urgency
 
 if TYPE_CHECKING:
-    from gradsight.session.session import Session
+    from gradsight.session.session import EditorSession
 
 MOST_FILES = 5_000
 
@@ -30,7 +30,7 @@ class Scanned:
 class Scanner:
     """Remembers what was found where, so that asking again costs a look at each file's stamp."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: EditorSession) -> None:
         self._session = session
         self._known: dict[str, Scanned] = {}
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gradsight.model.card import TensorCard
+from gradsight.model.card import Card
 from gradsight.model.finding import Finding
 from gradsight.model.report import Report
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
-from gradsight.session.analyser import Analyser, load_engine, load_repairs, new_analyser
+from gradsight.session.analyser import DocumentAnalyser, load_engine, load_repairs, new_analyser
 from gradsight.session.documents import Document, Notebook, Open
 from gradsight.session.evidence import EvidenceBook
 from gradsight.session.files import FILE as CONFIGURATION_FILE
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Pending:
+class PendingAnalysis:
     """What is under way for one document."""
 
     timer: asyncio.TimerHandle | None = None
@@ -50,10 +50,10 @@ class Pending:
     analyses: int = 0
 
 
-class Session:
+class EditorSession:
     """Everything that is open, and the work that is due."""
 
-    def __init__(self, make_analyser: Callable[[], Analyser] = new_analyser) -> None:
+    def __init__(self, make_analyser: Callable[[], DocumentAnalyser] = new_analyser) -> None:
         self.open = Open()
         self.files = Files()
         self.worker = Worker()
@@ -71,7 +71,7 @@ class Session:
         self.is_pulled = False
         """The editor asks for findings itself: an edit alone starts nothing."""
         self._make_analyser = make_analyser
-        self._pending: dict[str, Pending] = {}
+        self._pending: dict[str, PendingAnalysis] = {}
         self._complained: set[str] = set()
         self.analyses = 0
         """How many analyses were started."""
@@ -245,7 +245,14 @@ class Session:
     def static_findings(self, document: Document) -> tuple[Finding, ...]:
         """What was found in a document: its own findings, and those made in it on behalf of other documents."""
         own = [finding for finding in document.findings if finding.path == document.path]
-        return self._visible(own, self.findings_at(document.path, document), self.settings_for(document))
+        settings = self.settings_for(document)
+        shown = self._visible(own, self.findings_at(document.path, document), settings)
+        if not settings.per_file_ignores:
+            return shown
+        from gradsight.session.walking import is_ignored_in
+
+        root = self.files.root_of(document.path)
+        return tuple(each for each in shown if not is_ignored_in(each.path, each.code, root, settings))
 
     def findings_at(self, path: str, but: Document | None = None) -> tuple[Finding, ...]:
         """What open documents (but one) found at another path that they import."""
@@ -269,14 +276,14 @@ class Session:
         own.sort(key=lambda finding: (finding.span.line, finding.span.column, finding.code))
         return tuple(finding for finding in own if settings.hints or finding.severity != "hint")
 
-    async def cards(self, document: Document, first_line: int, last_line: int) -> Sequence[TensorCard]:
+    async def cards(self, document: Document, first_line: int, last_line: int) -> Sequence[Card]:
         """What the engine knows about the tensor names of some lines, as long as it has seen the text as it is now."""
         if document.report is None or not document.is_fresh or "torch" not in document.source.text:
             return ()
         settings, source, analyser = self.settings_for(document), document.source, document.analyser
         finder = self.files.finder_for(document.path)
 
-        def work() -> Sequence[TensorCard]:
+        def work() -> Sequence[Card]:
             return analyser.cards(source, settings, finder, first_line, last_line)
 
         return await self.worker.submit(Urgency.AWAITED, work)
@@ -303,7 +310,7 @@ class Session:
             self.close(before)
         document.options = self.options.at(document.path)
         self.open.documents[document.key] = document
-        self._pending[document.key] = Pending()
+        self._pending[document.key] = PendingAnalysis()
         self._imported_changed(document)
 
     def _imported_changed(self, changed: Document) -> None:
@@ -436,13 +443,13 @@ def _elsewhere(document: Document) -> set[str]:
     return {finding.path for finding in document.findings if finding.path != document.path}
 
 
-def _drop_timer(pending: Pending) -> None:
+def _drop_timer(pending: PendingAnalysis) -> None:
     if pending.timer is not None:
         pending.timer.cancel()
         pending.timer = None
 
 
-def _wake(pending: Pending) -> None:
+def _wake(pending: PendingAnalysis) -> None:
     waiters, pending.waiters = pending.waiters, []
     for waiter in waiters:
         if not waiter.done():

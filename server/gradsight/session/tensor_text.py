@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-from gradsight.model.card import TensorCard
+from collections.abc import Callable
+
+from gradsight.model.card import SeenFrom, TensorCard
 from gradsight.model.showing import as_code, as_markdown
 
 MOST_LINES = 5
 
 
-def tensor_card(card: TensorCard) -> str:
-    """The card in Markdown."""
-    facts = [_kind(card), _origin(card)]
+Naming = Callable[[int], str]
+"""How a line of the module is spoken of: `line 7`, or in a notebook `cell 3, line 2`."""
+
+
+def tensor_card(card: TensorCard, line_name: Naming = lambda line: f"line {line}") -> str:
+    """The card in Markdown; `line_name` says where a line is to the reader."""
+    facts = [_kind(card), _origin(card, line_name)]
     if card.view_of:
         facts.append(f"a view of {as_code(card.view_of)}: they share memory")
     for saved in card.saved[:MOST_LINES]:
-        facts.append(f"kept for backward by `{saved.op}` in line {saved.line}")
+        facts.append(f"saved for backward by `{saved.op}` in {line_name(saved.line)}")
     if len(card.saved) > MOST_LINES:
-        facts.append(f"kept for backward by {len(card.saved) - MOST_LINES} more")
-    facts.append(_written(card))
-    if card.doubt:
+        facts.append(f"saved for backward by {len(card.saved) - MOST_LINES} more")
+    facts.append(_written(card, line_name))
+    facts += [_from(caller, line_name) for caller in card.callers]
+    if card.doubt and not card.callers:
         facts.append(f"not certain: {as_markdown(card.doubt)}")
     return "\n".join([f"**{as_code(card.name)}**", "", *(f"- {fact}" for fact in facts if fact)])
+
+
+def _from(caller: SeenFrom, naming: Naming) -> str:
+    mode = "" if caller.records else " (without grad mode)"
+    leaf = "a leaf" if caller.is_leaf else "not a leaf"
+    grad = "requires grad" if caller.requires_grad else "does not require grad"
+    return f"called from {naming(caller.line)}{mode}: {leaf}, {grad}"
 
 
 def hint_label(card: TensorCard) -> str:
@@ -43,21 +57,33 @@ def _kind(card: TensorCard) -> str:
     return ", ".join(part for part in (leaf, grad) if part)
 
 
-def _origin(card: TensorCard) -> str:
-    place = f" in line {card.made_line}" if card.made_line else ""
+def _origin(card: TensorCard, line_name: Naming) -> str:
+    place = f" in {line_name(card.made_line)}" if card.made_line else ""
+    if card.grad_of:
+        own = f"the gradient of {as_code(card.grad_of)}"
+        same = (
+            ""
+            if card.name == f"{card.grad_of}.grad"
+            else f", taken from {as_code(card.grad_of + '.grad')} without a copy"
+        )
+        return f"{own}{same}" + (f": made by the backward{place}" if place else "")
     if card.made_by:
         recorded = f" (grad_fn {card.grad_fn})" if card.grad_fn else ""
         return f"made by `{card.made_by}`{place}{recorded}"
     return f"made{place}" if place else ""
 
 
-def _written(card: TensorCard) -> str:
+def _written(card: TensorCard, line_name: Naming) -> str:
     if not card.writes:
         return "never written in place so far" if card.version == 0 else ""
     times = f" {_times(card.version)}" if card.version else ""
-    lines = ", ".join(str(line) for line in card.writes[:MOST_LINES])
+    names = [line_name(line) for line in card.writes[:MOST_LINES]]
+    if all(name.startswith("line ") for name in names):
+        plural = "s" if len(names) > 1 else ""
+        names = [f"line{plural} {', '.join(name.removeprefix('line ') for name in names)}"]
     more = ", ..." if len(card.writes) > MOST_LINES else ""
-    return f"written in place{times} (line{'s' if len(card.writes) > 1 else ''} {lines}{more})"
+    verb = "added to or written" if card.grad_of else "written in place"
+    return f"{verb}{times} ({'; '.join(names)}{more})"
 
 
 def _times(count: int) -> str:

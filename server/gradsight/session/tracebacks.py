@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from gradsight.model.finding import Finding
-from gradsight.model.showing import as_code, as_markdown
+from gradsight.model.showing import as_code, as_markdown, sentence_markdown
 from gradsight.model.torch_messages import TorchMessage
 from gradsight.session.pages import page_url
 
@@ -19,7 +19,7 @@ _ERROR = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Warning): ", re.MULTILINE
 MOST_PLACES = 8
 NOTHING_FOUND = (
     "None of the files that are open, or that the traceback names, shows the cause by itself. "
-    "**GradSight: Probe File** runs the program and names the lines."
+    "**GradSight: Run File** runs the program and names the lines."
 )
 
 
@@ -33,7 +33,7 @@ class Meaning:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class TracebackFrame:
     """One step of a traceback."""
 
     path: str
@@ -71,11 +71,11 @@ def message_of(text: str) -> str:
     return " ".join(said.split())
 
 
-def frames_of(text: str) -> list[Frame]:
+def frames_of(text: str) -> list[TracebackFrame]:
     """The steps of a traceback, outermost first."""
     found = [*_FRAME.finditer(text), *_IPYTHON_FRAME.finditer(text)]
     found.sort(key=lambda each: each.start())
-    return [Frame(os.path.expanduser(each.group("path")), int(each.group("line"))) for each in found]
+    return [TracebackFrame(os.path.expanduser(each.group("path")), int(each.group("line"))) for each in found]
 
 
 def meaning_of(message: str) -> Meaning | None:
@@ -83,7 +83,9 @@ def meaning_of(message: str) -> Meaning | None:
     return next((each for each in meanings() if re.search(each.pattern, message)), None)
 
 
-def suspects(meaning: Meaning, frames: Sequence[Frame], findings: Iterable[Finding]) -> list[Suspect]:
+def suspects(
+    meaning: Meaning, frames: Sequence[TracebackFrame], findings: Iterable[Finding]
+) -> list[Suspect]:
     """The findings that would explain a message, those whose lines the traceback went through first."""
     places = {(frame.path, frame.line) for frame in frames}
     paths = {frame.path for frame in frames}
@@ -147,12 +149,12 @@ def _told(
     lines = [
         f"{number}. [{as_markdown(name)}]({link(path, line)}) {as_code(line_text(path, line).strip())}  "
     ]
-    lines += [f"   {as_markdown(finding.message)}{certain} ({finding.code})"]
+    lines += [f"   {sentence_markdown(finding.message)}{certain} ({finding.code})"]
     for step in finding.related:
         if step.role != "call":
             where = f"{os.path.basename(step.path)}:{step.span.line}"
             lines.append(
-                f"   - [{as_markdown(where)}]({link(step.path, step.span.line)}) {as_markdown(step.message)}"
+                f"   - [{as_markdown(where)}]({link(step.path, step.span.line)}) {sentence_markdown(step.message)}"
             )
     return [*lines, ""]
 

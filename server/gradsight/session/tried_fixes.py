@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gradsight.session.units import Unit, lines_now
+from gradsight.session.units import CodeUnit, lines_now
 
 if TYPE_CHECKING:
     from gradsight.probe.trial import Trial
@@ -18,7 +18,7 @@ class Tried:
     code: str
     title: str
     trial: Trial
-    units: tuple[Unit, ...]
+    units: tuple[CodeUnit, ...]
 
 
 class TrialBook:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class CodeUnit:
     """A piece of code that evidence rests on, and the lines it had; `is_module` for the code outside functions."""
 
     text: str
@@ -15,29 +15,29 @@ class Unit:
     is_module: bool = False
 
 
-def units_of(text: str, lines: Iterable[int]) -> tuple[Unit, ...]:
+def units_of(text: str, lines: Iterable[int]) -> tuple[CodeUnit, ...]:
     """The pieces of code that these lines lie in; none if the text does not parse."""
     functions = _functions(text)
     if functions is None:
         return ()
     rows = text.split("\n")
-    found: dict[int, Unit] = {}
+    found: dict[int, CodeUnit] = {}
     for line in lines:
         # The outermost one: what a function does may rest on what is around it.
         start, end = min((each for each in functions if each[0] <= line <= each[1]), default=(0, 0))
         if start:
-            found[start] = Unit("\n".join(rows[start - 1 : end]), tuple(range(start, end + 1)))
+            found[start] = CodeUnit("\n".join(rows[start - 1 : end]), tuple(range(start, end + 1)))
         else:
             found[0] = _outside(functions, rows)
     return tuple(found.values())
 
 
-def lines_now(unit: Unit, text: str) -> tuple[int, ...] | None:
+def lines_now(unit: CodeUnit, text: str) -> tuple[int, ...] | None:
     """The lines of a unit in the present text; None once its code has changed."""
     return _outside_now(unit, text) if unit.is_module else _function_now(unit, text)
 
 
-def _function_now(unit: Unit, text: str) -> tuple[int, ...] | None:
+def _function_now(unit: CodeUnit, text: str) -> tuple[int, ...] | None:
     """The lines of a function now, the nearest to where it was if there are twins; None if its text is gone."""
     starts = []
     at = text.find(unit.text)
@@ -50,7 +50,7 @@ def _function_now(unit: Unit, text: str) -> tuple[int, ...] | None:
     return None if start is None else tuple(range(start, start + len(unit.lines)))
 
 
-def _outside_now(unit: Unit, text: str) -> tuple[int, ...] | None:
+def _outside_now(unit: CodeUnit, text: str) -> tuple[int, ...] | None:
     """The lines outside functions now; None if they changed.  A text that does not parse changes nothing yet."""
     functions = _functions(text)
     if functions is None:
@@ -59,7 +59,7 @@ def _outside_now(unit: Unit, text: str) -> tuple[int, ...] | None:
     return now.lines if now.text == unit.text else None
 
 
-def _outside(functions: Sequence[tuple[int, int]], rows: Sequence[str]) -> Unit:
+def _outside(functions: Sequence[tuple[int, int]], rows: Sequence[str]) -> CodeUnit:
     """A module without its functions, blank lines and comments."""
     inside = {row for start, end in functions for row in range(start, end + 1)}
     kept = [
@@ -67,7 +67,7 @@ def _outside(functions: Sequence[tuple[int, int]], rows: Sequence[str]) -> Unit:
         for number, row in enumerate(rows, 1)
         if number not in inside and row.strip() and not row.lstrip().startswith("#")
     ]
-    return Unit("\n".join(row for _, row in kept), tuple(number for number, _ in kept), True)
+    return CodeUnit("\n".join(row for _, row in kept), tuple(number for number, _ in kept), True)
 
 
 def _functions(text: str) -> list[tuple[int, int]] | None:

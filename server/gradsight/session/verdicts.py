@@ -10,7 +10,7 @@ from gradsight.model.finding import CULPRITS, Finding, Related, Role
 from gradsight.model.run_traces import RunTraces
 from gradsight.model.source import Span
 from gradsight.rules import ALL, kin_of, rule_of
-from gradsight.session.evidence import Evidence, Verdict, evidence_of
+from gradsight.session.evidence import ProbeEvidence, Verdict, evidence_of
 from gradsight.session.refutation import doubt_about, went_right
 from gradsight.session.traces import excludes, shows
 
@@ -25,7 +25,7 @@ def judge(
     text: str,
     path: str,
     traces: RunTraces | None = None,
-) -> list[Evidence]:
+) -> list[ProbeEvidence]:
     """What the document of a probe says about the findings of the file at `path`, whose text was run."""
     traces = traces or RunTraces()
     torch = str(document["torch"] or "").split("+")[0]

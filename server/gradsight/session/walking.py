@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from gradsight.model.settings import Settings
 from gradsight.session import disk
 from gradsight.session.gitignore import IgnoreFile, ignore_file, is_ignored, read_ignore_file
 
@@ -28,6 +29,14 @@ def is_excluded(path: str, root: str, exclude: tuple[str, ...]) -> bool:
     patterns = [ignore_file(root, exclude)]
     folders = [part for part in _ancestry(os.path.dirname(path)) if len(part) > len(root)]
     return is_ignored(patterns, path, False) or any(is_ignored(patterns, part, True) for part in folders)
+
+
+def is_ignored_in(path: str, code: str, root: str, settings: Settings) -> bool:
+    """Whether the settings of a project ignore a rule in a file."""
+    return any(
+        any(code.startswith(prefix) for prefix in prefixes) and is_excluded(path, root, (pattern,))
+        for pattern, prefixes in settings.per_file_ignores.items()
+    )
 
 
 def _walk(folder: str, ignores: list[IgnoreFile]) -> Iterator[tuple[str, int]]:

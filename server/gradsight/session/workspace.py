@@ -8,6 +8,7 @@ torch itself is never handed in, not even to a check of its own sources: the eng
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -62,7 +63,9 @@ class WorkspaceFinder:
             if os.path.basename(package) == first:
                 yield parent
             return
-        yield folder
+        if not package or first not in sys.stdlib_module_names:
+            # Inside a package `import logging` is never the module beside it.
+            yield folder
         if parent != folder:
             yield parent
         yield self.root

@@ -213,6 +213,24 @@ def build_optimizer(draft: Draft, parameters: str) -> str:
     return draft.weighted(OPTIMIZERS).format(parameters)
 
 
+def _two_losses(draft: Draft, model: str, plan: str, zero: str, loss: str) -> None:
+    draft.say(loss)
+    second = draft.pick(DISTANCES)
+    source = "pred" if plan == "shared_forward" else f"{model}(inputs)"
+    lines = [f"other = {second.format(source, 'target')}"]
+    lines.append(
+        f"loss.backward({'retain_graph=True' if plan == 'shared_forward' and draft.chance(0.75) else ''})"
+    )
+    if draft.chance(0.5):
+        lines.append("opt.step()")
+    if not draft.dares():
+        lines = [line for line in lines if line != "opt.step()"]
+    if draft.chance(0.3):
+        lines.append(lines.pop(0))
+    for line in (zero, *lines, "other.backward()", "opt.step()"):
+        draft.say(line)
+
+
 def _step(draft: Draft, model: str, plan: str) -> None:
     distance = draft.pick(DISTANCES)
     zero = draft.pick(
@@ -226,19 +244,7 @@ def _step(draft: Draft, model: str, plan: str) -> None:
         _rewrite_parameters(draft, model)
     loss = f"loss = {distance.format('pred', 'target')}"
     if plan in ("two_losses", "shared_forward"):
-        draft.say(loss)
-        second = draft.pick(DISTANCES)
-        source = "pred" if plan == "shared_forward" else f"{model}(inputs)"
-        lines = [f"other = {second.format(source, 'target')}"]
-        lines.append(f"loss.backward({again if plan == 'shared_forward' and draft.chance(0.75) else ''})")
-        if draft.chance(0.5):
-            lines.append("opt.step()")
-        if not draft.dares():
-            lines = [line for line in lines if line != "opt.step()"]
-        if draft.chance(0.3):
-            lines.append(lines.pop(0))
-        for line in (zero, *lines, "other.backward()", "opt.step()"):
-            draft.say(line)
+        _two_losses(draft, model, plan, zero, loss)
     elif plan == "forward_outside":
         keep = again if draft.chance(0.6) else ""
         step = draft.pick(("opt.step()", "opt.step()", ""))
