@@ -90,19 +90,17 @@ def test_json_has_the_promised_fields(project: Path) -> None:
     assert set(roles["saved"]) == {"role", "message", "filename", "location", "end_location"}
 
 
-def test_text_shows_the_excerpt_and_the_numbered_trail(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_text_shows_the_excerpt_and_the_trail(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "train.py").write_text(FAILS)
     assert cli.main(["check", "train.py"]) == shell.FINDINGS
     said = capsys.readouterr().out.splitlines()
-    assert said[0].startswith("train.py:5:1: error GS101 y is changed in place")
+    assert said[0].startswith("train.py:5:1: error GS101 [*] `y *= 2` overwrites")
     assert said[1] == "  4 | y = x.exp()"
-    assert said[2].startswith("    |     ------- 1 saved: ")
+    assert said[2].startswith("    |     ------- `exp` saves")
     assert said[3] == "  5 | y *= 2"
     assert said[4] == "    | ^^^^^^"
-    assert said[6].startswith("    | ------------------ 2 needed: ")
-    assert said[-1] == "1 error in 1 file with torch"
+    assert said[6].startswith("    | ------------------ this `backward()` needs")
+    assert said[-1] == "1 error in 1 file with torch, 1 fixable with `gradsight fix`"
     assert not any("\x1b" in line for line in said)
 
 
@@ -123,7 +121,7 @@ def test_a_long_line_is_shown_in_part(project: Path, capsys: pytest.CaptureFixtu
     (project / "train.py").write_text(text)
     cli.main(["check", "train.py"])
     said = capsys.readouterr().out.splitlines()
-    line = next(index for index, text in enumerate(said) if "y *= 2" in text)
+    line = next(index for index, text in enumerate(said) if "; y *= 2" in text)
     assert len(said[line]) < 200
     assert said[line].index("y *= 2") == said[line + 1].index("^^^^^^")
 
@@ -317,10 +315,10 @@ def test_many_processes_say_what_one_says(project: Path) -> None:
 
 
 def test_a_process_that_dies_costs_one_file_only() -> None:
-    from gradsight.cli.pool import Died, work_through
+    from gradsight.cli.pool import WorkerDied, work_through
 
     results = dict(work_through(die_on_three, list(range(8)), 2))
-    assert isinstance(results.pop(3), Died)
+    assert isinstance(results.pop(3), WorkerDied)
     assert results == {number: number * 10 for number in (0, 1, 2, 4, 5, 6, 7)}
 
 
@@ -368,7 +366,7 @@ def test_a_fault_of_ours_is_told_and_the_other_files_are_checked(
     monkeypatch.setattr(analysis, "explore_module", failing)
     found = check({"bad.py": FAILS, "train.py": FAILS}, code=shell.FAILED)
     assert places(found) == [("train.py", "GS101", 5)]
-    assert "internal error while checking bad.py" in capsys.readouterr().err
+    assert "internal error in bad.py" in capsys.readouterr().err
 
 
 def test_a_run_without_torch_does_not_load_the_engine() -> None:
@@ -382,7 +380,7 @@ def test_a_run_without_torch_does_not_load_the_engine() -> None:
 
 
 def test_progress_is_for_terminals_only() -> None:
-    from gradsight.cli.progress import Progress
+    from gradsight.cli.progress import CheckProgress
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
@@ -390,7 +388,7 @@ def test_progress_is_for_terminals_only() -> None:
 
     pipe, terminal = io.StringIO(), Terminal()
     for out in (pipe, terminal):
-        with Progress(2, out) as progress:
+        with CheckProgress(2, out) as progress:
             progress.next_time = 0
             progress.step()
     assert pipe.getvalue() == ""

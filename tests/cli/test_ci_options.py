@@ -166,7 +166,7 @@ def test_junit_counts_alarms_as_failures(check: Any) -> None:
     ]
     failure = suites[0].find("testcase/failure")
     assert failure is not None
-    assert "exp keeps its result" in (failure.text or "")
+    assert "`exp` saves its output" in (failure.text or "")
 
 
 def test_junit_of_nothing_is_one_case_that_passed(check: Any) -> None:

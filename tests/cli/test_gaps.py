@@ -68,7 +68,7 @@ def test_gaps_are_told_on_demand_with_place_reason_and_count(check: Any) -> None
     assert "not known" not in check({"a.py": CALLS})[1]
     code, out, _ = check({}, "--gaps")
     assert code == shell.CLEAN
-    assert "a.py: 1 gap\n  line 5: not known: call of elsewhere.change\n" in out
+    assert "a.py: 0 functions, all analysed, 1 gap\n  line 5: not known: call of elsewhere.change\n" in out
 
 
 def test_kept_results_keep_their_gaps(check: Any) -> None:
@@ -91,7 +91,7 @@ def test_json_has_a_field_for_gaps(check: Any, project: Path) -> None:
     assert file["filename"] == str(project / "a.py")
     (gap,) = file["gaps"]
     assert (gap["kind"], gap["row"], gap["count"]) == ("unknown", 5, 1)
-    assert file["functions"] is None
+    assert (file["functions"], file["not_analysed"]) == (0, 0)
 
 
 def test_a_format_that_has_no_place_for_gaps_refuses_them(check: Any) -> None:

@@ -28,23 +28,23 @@ describe("the walkthrough", () => {
     const steps = window.page.locator(".getting-started-step");
     await until(async () => (await steps.count()) === 4, "four steps");
     await window.picture("walkthrough");
-    await take("See a fault", "Open the Sample");
-    await window.page.locator(".tab", { hasText: "Untitled" }).first().waitFor();
+    await take("See a finding", "Open the Sample");
+    await window.page.locator(".tab", { hasText: "first_steps.py" }).first().waitFor();
     await window.squiggles("error");
     await window.picture("walkthrough-sample");
   });
 
   test("proves a fault of the sample", async () => {
     const { window } = seen;
-    await take("Let torch prove it", "Prove This Finding");
-    await window.notification(/GS101: confirmed/);
+    await take("Prove it on your torch", "Prove This Finding");
+    await window.notification(/GS101 confirmed/);
     await window.picture("walkthrough-proof");
     await window.clearNotifications();
   });
 
   test("repairs the sample", async () => {
     const { window } = seen;
-    await take("Repair it", "Fix All");
+    await take("Fix it", "Fix All");
     await window.squiggles("error", false);
     await window.squiggles("warning", false);
   });
@@ -52,7 +52,7 @@ describe("the walkthrough", () => {
   test("leads to the settings", async () => {
     const { window } = seen;
     await take("Choose an interpreter", "Open Settings");
-    await window.page.locator(".settings-editor", { hasText: "Offer a probe above functions" }).waitFor();
+    await window.page.locator(".settings-editor", { hasText: "Check Python files for places where gradients break" }).waitFor();
     await window.picture("settings");
   });
 });
@@ -74,7 +74,7 @@ describe("a workspace that is not trusted", () => {
     const { window, editor, folder } = seen;
     await window.squiggles("error");
     await window.goto(15, 12);
-    await window.command("GradSight: Probe File");
+    await window.command("GradSight: Run File");
     await window.notification(/have not trusted yet/);
     await window.picture("untrusted");
     assert.deepEqual(editor.processes("agent/boot.py"), []);
@@ -93,7 +93,7 @@ describe("a workspace that is not trusted", () => {
     await window.show("first_steps.py");
     await window.goto(15, 12);
     await window.command("GradSight: Prove This Finding");
-    await window.notification(/GS101: confirmed/);
+    await window.notification(/GS101 confirmed/);
     await window.picture("trusted");
   });
 });

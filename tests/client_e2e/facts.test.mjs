@@ -14,7 +14,7 @@ describe("the facts about operators", () => {
   test("are measured on the user's torch, and files are checked meanwhile and afterwards", async () => {
     const { window, editor } = seen;
     await window.squiggles("error");
-    await window.command("GradSight: Refresh Operator Facts from My torch");
+    await window.command("GradSight: Measure the Operators of My torch");
     await window.notification(/Measuring the operators of your torch.*\d+ of \d+ operators/s);
     await window.picture("measuring");
     await window.goto(15, 12);

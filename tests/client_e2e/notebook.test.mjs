@@ -34,9 +34,11 @@ describe("a notebook", () => {
   test("a cell is probed with those before it, from its own button", async () => {
     const { window } = seen;
     await enter("loss.backward()");
-    const button = window.page.locator(".cell-title-toolbar [aria-label^='Probe Cell']:visible").last();
+    const button = window.page
+      .locator(".cell-title-toolbar [aria-label^='Run Cell and Check Gradients']:visible")
+      .last();
     await button.click();
-    await window.notification(/GS101: confirmed \(torch 2\./);
+    await window.notification(/GS101 confirmed \(torch 2\./);
     await window.picture("notebook-probed");
     await window.clearNotifications();
   });
@@ -57,7 +59,7 @@ describe("a notebook", () => {
   test("a repaired cell is probed from the palette, and nothing is wrong", async () => {
     const { window } = seen;
     await enter("loss.backward()");
-    await window.command("GradSight: Probe Cell");
+    await window.command("GradSight: Run Cell and Check Gradients");
     await window.notification(/no fault seen \(torch 2\./);
   });
 });

@@ -29,8 +29,8 @@ describe("a probe", () => {
     await window.squiggles("error");
     await window.goto(15, 12);
     await window.command("GradSight: Prove This Finding");
-    await window.notification(/GS101: confirmed/);
-    await window.problem(/confirmed on torch 2\..*gate is changed/);
+    await window.notification(/GS101 confirmed/);
+    await window.problem(/confirmed on torch 2\..*`gate \*= self\.scale` overwrites/);
     await window.picture("confirmed");
     await window.clearNotifications();
     await window.command("View: Toggle Panel Visibility");
@@ -38,14 +38,18 @@ describe("a probe", () => {
 
   test("fixes that were verified say so where they are offered", async () => {
     const { window } = seen;
-    await window.command("GradSight: Verify Fixes on My torch");
-    await window.notification(/Write gate out of place: verified on torch 2\..*gradients equal/);
+    await window.command("GradSight: Test the Fixes on My torch");
+    await window.notification(
+      /replace with `gate = gate \* self\.scale`: works on torch 2\..*gradients match/,
+    );
     await window.clearNotifications();
     await window.goto(15, 12);
     const titles = await window.quickFixes();
     await window.picture("quick-fix");
     assert.ok(
-      titles.some((title) => /^Write gate out of place \(verified on torch 2\.\d+\)$/.test(title)),
+      titles.some((title) =>
+        /^GradSight: replace with `gate = gate \* self\.scale` \(verified on torch 2\.\d+\)$/.test(title),
+      ),
       titles.join(" | "),
     );
     await window.page.keyboard.press("Escape");
@@ -55,24 +59,26 @@ describe("a probe", () => {
     const { window } = seen;
     await window.goto(22, 15);
     await window.quickFixes();
-    await window.page.locator(".action-widget .monaco-list-row", { hasText: "Try this fix" }).click();
-    await window.notification(/Keep a copy of weight\.grad: verified on torch 2\./);
+    await window.page.locator(".action-widget .monaco-list-row", { hasText: "test this fix" }).click();
+    await window.notification(
+      /replace with `first = weight\.grad\.detach\(\)\.clone\(\)`: works on torch 2\./,
+    );
     await window.clearNotifications();
   });
 
   test("a lens above a function probes it, and so does the palette", async () => {
     const { window } = seen;
-    const lenses = window.page.locator(".codelens-decoration a", { hasText: "Probe" });
-    await lenses.nth(2).click();
-    await window.notification(/GS302: confirmed.*torch 2\./);
-    const probing = window.page.locator(".notification-list-item", { hasText: "Probing" });
+    const lenses = window.page.locator(".codelens-decoration a", { hasText: "Run" });
+    await lenses.nth(1).click();
+    await window.notification(/GS302 confirmed.*torch 2\./);
+    const probing = window.page.locator(".notification-list-item", { hasText: "Running" });
     await until(async () => (await probing.count()) === 0, "no progress");
     await window.picture("lens");
     await window.clearNotifications();
     await until(isQuiet, "no notification");
     await window.goto(14, 5);
-    await window.command("GradSight: Probe Function");
-    await window.notification(/GS101: confirmed.*torch 2\./);
+    await window.command("GradSight: Run Function");
+    await window.notification(/GS101 confirmed.*torch 2\./);
     await window.clearNotifications();
   });
 
@@ -80,9 +86,9 @@ describe("a probe", () => {
     const { window } = seen;
     await until(isQuiet, "no notification");
     await window.goto(1, 1);
-    await window.command("GradSight: Probe File");
+    await window.command("GradSight: Run File");
     await window.notification(/2 confirmed \(torch 2\./);
-    await window.problem(/confirmed on torch 2\..*keeps the gradient of weight itself/);
+    await window.problem(/confirmed on torch 2\..*this is `weight\.grad` itself/);
     await window.picture("probed-file");
   });
 
@@ -132,10 +138,10 @@ describe("a probe", () => {
     const { window } = seen;
     await window.command("View: Focus First Editor Group");
     await window.goto(15, 12);
-    await window.command("GradSight: Copy Minimal Repro");
+    await window.command("GradSight: Copy Minimal Program");
     await window.notification(/minimal program .* on the clipboard/);
     const text = await window.clipboard();
-    assert.match(text, /# GS101: gate is changed in place/);
+    assert.match(text, /# GS101: `gate \*= self\.scale` overwrites/);
     assert.ok(!text.includes("compare_gradients"), text);
     await window.clearNotifications();
   });
@@ -157,19 +163,19 @@ RuntimeError: one of the variables needed for gradient computation has been modi
 
   test("a probe shows its progress, and ends when it is cancelled", async () => {
     const { window, editor, folder } = seen;
-    const probing = window.page.locator(".notification-list-item", { hasText: "Probing" });
+    const probing = window.page.locator(".notification-list-item", { hasText: "Running" });
     const isOver = async () => (await probing.count()) === 0 && editor.processes("agent/boot.py").length <= 1;
     writeFileSync(join(folder, "endless.py"), ENDLESS);
     await window.command("View: Close All Editors");
     await window.show("endless.py");
-    await window.command("GradSight: Probe File");
-    await window.notification(/Probing the file.*\d+ backward/s);
+    await window.command("GradSight: Run File");
+    await window.notification(/Running the file.*\d+ backward/s);
     await window.picture("progress");
     await probing.locator("text=Cancel").click();
     await until(isOver, "no progress, and no process but the warm interpreter");
-    await window.command("GradSight: Probe File");
-    await window.notification(/Probing the file.*\d+ backward/s);
-    await window.command("GradSight: Cancel Probe");
+    await window.command("GradSight: Run File");
+    await window.notification(/Running the file.*\d+ backward/s);
+    await window.command("GradSight: Cancel Run");
     await until(isOver, "no progress, and no process but the warm interpreter");
   });
 });

@@ -14,9 +14,11 @@ from typing import Any
 from gradsight.detect.claims import Claims
 from gradsight.detect.listening import snake_case
 from gradsight.model.events import Step
+from gradsight.model.library_objects import Optimizer
+from gradsight.model.report import GapKind
 from gradsight.model.sites import Frame, Numbering, Site, Unit
 from gradsight.model.tensors import Maybe, Node, Tensor, Write
-from gradsight.model.values import Opaque, Scope, Unknown
+from gradsight.model.values import Mapping, Scope, Seq, Unknown
 from gradsight.ops.table import load
 
 
@@ -107,7 +109,7 @@ class Stage:
     def tell(self, fact: Any) -> None:
         self.told.append(fact)
 
-    def gap(self, reason: str, node: ast.AST | None = None) -> Unknown:
+    def gap(self, reason: str, node: ast.AST | None = None, kind: GapKind = "unknown") -> Unknown:
         self.gaps.append(reason)
         return Unknown(reason)
 
@@ -129,16 +131,16 @@ class Stage:
     def outermost(self, inner: Site, outer: Site) -> Site:
         return inner
 
-    def parameters_of(self, optimizer: Opaque) -> list[Tensor]:
-        return list(optimizer.state["parameters"])
+    def parameters_of(self, optimizer: Optimizer) -> list[Tensor]:
+        return optimizer.parameters()
 
-    def ever_held_by(self, optimizer: Opaque) -> set[Tensor]:
-        return set(optimizer.state["parameters"])
+    def ever_held_by(self, optimizer: Optimizer) -> set[Tensor]:
+        return optimizer.ever_held()
 
-    def groups_of(self, optimizer: Opaque) -> list[Any]:
+    def groups_of(self, optimizer: Optimizer) -> list[Any]:
         return []
 
-    def knows_all_parameters(self, optimizer: Opaque) -> bool:
+    def knows_all_parameters(self, optimizer: Optimizer) -> bool:
         return True
 
     def tensors_of(self, module: Any, kind: str) -> list[tuple[str, Tensor]]:
@@ -162,9 +164,9 @@ class Stage:
     def backward_passed_by(self) -> bool:
         return False
 
-    def optimizer(self, piece: str, *parameters: Tensor) -> Opaque:
-        made = Opaque("optimizer", "torch.optim.SGD", self.at(piece))
-        made.state.update(parameters=parameters, created=0, options={})
+    def optimizer(self, piece: str, *parameters: Tensor) -> Optimizer:
+        group = Mapping({"params": Seq("list", list(parameters))})
+        made = Optimizer("torch.optim.SGD", self.at(piece), Seq("list", [group]))
         self.optimizers.append(made)
         return made
 

@@ -35,6 +35,7 @@ from gradsight.detect.unused_inputs import UnusedInputs
 from gradsight.interp.python.statements import LoopRun
 from gradsight.interp.tensors.backward import BackwardRun
 from gradsight.interp.tensors.training import Action
+from gradsight.model.library_objects import GradientScaler
 from gradsight.model.tensors import Cut, Saved, Tensor
 from gradsight.model.trace import (
     Applied,
@@ -68,7 +69,7 @@ from gradsight.model.trace import (
     WriteRefused,
     Wrote,
 )
-from gradsight.model.values import ClassValue, Function, Layer, ModuleState, Opaque, Scope, Seq
+from gradsight.model.values import ClassValue, Function, Layer, ModuleState, Scope, Seq
 from tests.detect.staging import Stage
 
 
@@ -268,7 +269,8 @@ def test_a_target_that_the_loss_trains_is_told_after_its_backward() -> None:
     loss = stage.tensor("mse(pred, target)", "loss", "mse_loss", (pred.node, target.node))
     met = Applied("mse_loss", pred, [pred, target], loss, stage.find("mse(pred, target)"))
     run = run_of(stage, "loss.backward()", loss, w)
-    assert stage.hears(MovingTargets(stage, stage.claims), met, Backward(run)) == [("target-not-constant", 1)]
+    detector = MovingTargets(stage, stage.claims)
+    assert stage.hears(detector, met, Backward(run), finish=True) == [("target-not-constant", 1)]
 
 
 def test_softmax_before_cross_entropy_is_told() -> None:
@@ -372,8 +374,7 @@ def test_a_gradient_that_is_still_scaled_is_told_where_it_is_written() -> None:
     w = stage.tensor("loss", "w")
     scaled = stage.tensor("scaler.scale(loss)", "scaled", "mul", (w,))
     grad = stage.tensor("w.grad", "w.grad", grad_of=w)
-    scaler = Opaque("scaler", "torch.amp.GradScaler", None)
-    scaler.state["enabled"] = True
+    scaler = GradientScaler("torch.amp.GradScaler", None, enabled=True)
     ledger = GradientLedger(stage, stage.claims)
     detector = ScaledGradients(stage, stage.claims, ledger)
     stage.hears(detector, Scaled(scaler, "scale", [], scaled))

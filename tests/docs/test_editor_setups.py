@@ -67,7 +67,7 @@ def check(command: list[str], folder: Path) -> dict[str, Any]:
     )
     seen: dict[str, Any] = json.loads(answer.read_text()) if answer.exists() else {}
     assert done.returncode == 0, f"{seen}\n{done.stdout}\n{done.stderr}"
-    assert "exp kept its result" in seen["found"]
+    assert "the output of `exp`" in seen["found"]
     assert "confirmed on torch" in seen["verdict"]
     return seen
 

@@ -52,7 +52,7 @@
       (cl-letf (((symbol-function 'completing-read)
                  (lambda (_prompt collection &rest _)
                    (setq offered (all-completions "" collection))
-                   (cl-find-if (lambda (title) (string-match-p "^Write y out of place" title)) offered))))
+                   (cl-find-if (lambda (title) (string-match-p "replace with `y = y" title)) offered))))
         (call-interactively #'eglot-code-actions))
       (note 'actions (vconcat offered)))
     (wait "fixed" (lambda () (string-match-p "y = y \\* 3" (buffer-string))))

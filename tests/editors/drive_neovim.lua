@@ -52,7 +52,7 @@ local function run()
     for _, item in ipairs(items) do
       local action = item.action or item[2]
       table.insert(offered, action.title)
-      if action.title:find("out of place") and action.kind == "quickfix" then chosen = chosen or item end
+      if action.title:find("replace with `y = y", 1, true) and action.kind == "quickfix" then chosen = chosen or item end
     end
     choose(chosen, 1)
   end

@@ -63,7 +63,7 @@ def check(editor: str, folder: Path) -> dict[str, Any]:
     seen: dict[str, Any] = json.loads(answer.read_text()) if answer.exists() else {}
     assert outcome.returncode == 0, f"{seen.get('failed')}\n{outcome.stdout}\n{outcome.stderr}"
     assert "GS101" in seen["hover"]
-    assert "keeps its result for backward" in seen["hover"]
-    assert any(title.startswith("Write y out of place") for title in seen["actions"])
+    assert "saves its output here" in seen["hover"]
+    assert any(title.startswith("GradSight: replace with `y = y ") for title in seen["actions"])
     assert path.read_text(encoding="utf-8") == EMOJI_REPAIRED
     return seen

@@ -46,7 +46,7 @@ def check(
 
 def test_safe_fixes_are_written() -> None:
     said = check(FAILS, FIXED, code=shell.CLEAN)
-    assert "GS101 Write y out of place" in said
+    assert "GS101 replace with `y = y * 2`" in said
     assert "1 fixed in 1 file, nothing left" in said
 
 
@@ -132,12 +132,14 @@ def test_a_notebook_is_not_touched() -> None:
     assert "0 fixed, 1 file left alone" in check("{}", "{}", code=shell.FAILED, name="train.ipynb")
 
 
-def test_a_notebook_in_a_folder_is_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_notebook_without_a_finding_is_left_as_it_is(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (project / "train.py").write_text(FAILS)
     (project / "notes.ipynb").write_text('{"cells": [], "metadata": {"about": "torch"}}')
     (project / "other.ipynb").write_text("{}")
     assert cli.main(["fix"]) == shell.CLEAN
-    assert "1 fixed in 1 file, 1 file left alone" in capsys.readouterr().out
+    assert "1 fixed in 1 file, nothing left" in capsys.readouterr().out
 
 
 def test_what_could_not_be_written_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:

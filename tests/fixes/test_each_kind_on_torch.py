@@ -36,13 +36,13 @@ REPAIRS = [
         y *= 2
         y.sum().backward()
         GRADS = {"x": x.grad.log()}
-    """, "Write y out of place", "y = y * 2", {"x": [1.6931, 1.6931]}),
+    """, "`y = y * 2`", "y = y * 2", {"x": [1.6931, 1.6931]}),
     Repair("cloned before the write", "GS102", """
         x = torch.ones(2, requires_grad=True)
         x[0] = 5.0
         (x * x).sum().backward()
         GRADS = {"x": x.grad}
-    """, "Clone x before this write", "x = x.clone()", {"x": [10.0, 2.0]}, "unsafe"),
+    """, "clone `x` before this write", "x = x.clone()", {"x": [10.0, 2.0]}, "unsafe"),
     Repair("a clone for the operator", "GS101", """
         x = torch.ones(2, requires_grad=True)
         y = x * 2
@@ -50,41 +50,41 @@ REPAIRS = [
         y.add_(1)
         z.sum().backward()
         GRADS = {"x": x.grad}
-    """, "Give mul a clone of y", "y.clone()", {"x": [8.0, 8.0]}),
+    """, "`z = y.clone() * y.clone()`", "y.clone()", {"x": [8.0, 8.0]}),
     Repair("an operator that is passed on", "GS101", """
         from functools import partial, reduce
         x = torch.ones(2, requires_grad=True)
         steps = [torch.exp, partial(torch.clamp_, max=5.0), torch.sum, torch.Tensor.backward]
         reduce(lambda value, step: step(value), steps, x)
         GRADS = {"x": x.grad.log()}
-    """, "Pass torch.clamp, which", "", {"x": [1.0, 1.0]}, "unsafe"),
+    """, "pass `torch.clamp`, which", "", {"x": [1.0, 1.0]}, "unsafe"),
     Repair("a gradient that is kept", "GS302", """
         x = torch.ones(2, requires_grad=True)
         (x * 3).sum().backward()
         kept = x.grad
         x.grad.zero_()
         GRADS = {"kept": kept + 0}
-    """, "Keep a copy of x.grad", "x.grad.detach().clone()", {"kept": [3.0, 3.0]}),
+    """, "`kept = x.grad.detach().clone()`", "x.grad.detach().clone()", {"kept": [3.0, 3.0]}),
     Repair("a tensor itself on the loss path", "GS201", """
         x = torch.ones(2, requires_grad=True)
         penalty = torch.tensor(x.pow(2).sum())
         loss = (x * 2).sum() + penalty
         loss.backward()
         GRADS = {"x": x.grad}
-    """, "itself, with its graph", "penalty = x.pow(2).sum()", {"x": [4.0, 4.0]}),
+    """, "`penalty = x.pow(2).sum()`", "penalty = x.pow(2).sum()", {"x": [4.0, 4.0]}),
     Repair("stacked losses", "GS201", """
         x = torch.ones(2, requires_grad=True)
         losses = [(x * 2).sum(), (x * 3).sum()]
         total = torch.tensor(losses).sum()
         total.backward()
         GRADS = {"x": x.grad}
-    """, "Stack losses", "torch.stack(losses).sum()", {"x": [5.0, 5.0]}),
+    """, "`total = torch.stack(losses).sum()`", "torch.stack(losses).sum()", {"x": [5.0, 5.0]}),
     Repair("a number on the loss path", "GS202", """
         x = torch.ones(2, requires_grad=True)
         loss = (x * 2).sum() + (x * x).sum().item()
         loss.backward()
         GRADS = {"x": x.grad}
-    """, "Drop .item()", "(x * x).sum()\n", {"x": [4.0, 4.0]}),
+    """, "`loss = (x * 2).sum() + (x * x).sum()`", "(x * x).sum()\n", {"x": [4.0, 4.0]}),
     Repair("a loss that is only logged", "GS404", """
         x = torch.ones(2, requires_grad=True)
         total = 0.0
@@ -94,13 +94,13 @@ REPAIRS = [
             total += loss
         print(total)
         GRADS = {"x": x.grad}
-    """, "without its graph", "loss.detach()", {"x": [6.0, 6.0]}),
+    """, "`total += loss.detach()`", "loss.detach()", {"x": [6.0, 6.0]}),
     Repair("a manual update", "GS102", """
         w = torch.ones(2, requires_grad=True)
         (w * 2).sum().backward()
         w -= 0.5 * w.grad
         GRADS = {"w": w + 0}
-    """, "under torch.no_grad()", "with torch.no_grad():\n    w -= 0.5 * w.grad", {"w": [0.0, 0.0]}),
+    """, "under `torch.no_grad()`", "with torch.no_grad():\n    w -= 0.5 * w.grad", {"w": [0.0, 0.0]}),
     Repair("a moved zero_grad", "GS502", """
         w = nn.Parameter(torch.ones(2))
         optimizer = torch.optim.SGD([w], lr=0.5)
@@ -110,7 +110,7 @@ REPAIRS = [
             optimizer.zero_grad()
             optimizer.step()
         GRADS = {"w": w.detach()}
-    """, "Move optimizer.zero_grad()", "optimizer.zero_grad()\n    loss = ", {"w": [-1.0, -1.0]}),
+    """, "move `optimizer.zero_grad()`", "optimizer.zero_grad()\n    loss = ", {"w": [-1.0, -1.0]}),
     Repair("a moved backward", "GS502", """
         w = nn.Parameter(torch.ones(2))
         optimizer = torch.optim.SGD([w], lr=0.5)
@@ -120,7 +120,7 @@ REPAIRS = [
             optimizer.step()
             loss.backward()  # late
         GRADS = {"w": w.detach()}
-    """, "Move loss.backward()", "    loss.backward()  # late\n    optimizer.step()", {"w": [-1.0, -1.0]}, "unsafe"),
+    """, "move `loss.backward()`", "    loss.backward()  # late\n    optimizer.step()", {"w": [-1.0, -1.0]}, "unsafe"),
     Repair("a moved backward, with the clearing last", "GS502", """
         w = nn.Parameter(torch.ones(2))
         optimizer = torch.optim.SGD([w], lr=0.5)
@@ -130,7 +130,7 @@ REPAIRS = [
             loss.backward()
             optimizer.zero_grad()
         GRADS = {"w": w.detach()}
-    """, "Move loss.backward()", "    loss.backward()\n    optimizer.step()\n    optimizer.zero_grad()", {"w": [-1.0, -1.0]}, "unsafe"),
+    """, "move `loss.backward()`", "    loss.backward()\n    optimizer.step()\n    optimizer.zero_grad()", {"w": [-1.0, -1.0]}, "unsafe"),
     Repair("a moved step", "GS106", """
         net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
         for p in net.parameters():
@@ -143,7 +143,7 @@ REPAIRS = [
         optimizer.step()
         second.backward()
         GRADS = {"bias": net[1].bias.grad}
-    """, "Move optimizer.step()", "second.backward()\noptimizer.step()", {"bias": [15.0]}, "unsafe"),
+    """, "move `optimizer.step()`", "second.backward()\noptimizer.step()", {"bias": [15.0]}, "unsafe"),
     Repair("a missing backward", "GS503", """
         w = nn.Parameter(torch.ones(2))
         optimizer = torch.optim.SGD([w], lr=0.5)
@@ -152,7 +152,7 @@ REPAIRS = [
             loss = (w * 2).sum()
             optimizer.step()
         GRADS = {"w": w.detach()}
-    """, "Run loss.backward() first", "loss.backward()\n    optimizer.step()", {"w": [-1.0, -1.0]}, "unsafe"),
+    """, "add `loss.backward()`", "loss.backward()\n    optimizer.step()", {"w": [-1.0, -1.0]}, "unsafe"),
     Repair("a missing zero_grad", "GS501", """
         w = nn.Parameter(torch.ones(2))
         optimizer = torch.optim.SGD([w], lr=0.5)
@@ -161,19 +161,19 @@ REPAIRS = [
             loss.backward()
             optimizer.step()
         GRADS = {"w": w.detach()}
-    """, "Clear the gradients", "    optimizer.zero_grad()\n", {"w": [-1.0, -1.0]}),
+    """, "add `optimizer.zero_grad()`", "    optimizer.zero_grad()\n", {"w": [-1.0, -1.0]}),
     Repair("the sum of a vector", "GS401", """
         x = torch.ones(2, requires_grad=True)
         y = x * 2
         y.backward()
         GRADS = {"x": x.grad}
-    """, "Take the sum of y", "y.sum().backward()", {"x": [2.0, 2.0]}, "unsafe"),
+    """, "`y.sum().backward()`", "y.sum().backward()", {"x": [2.0, 2.0]}, "unsafe"),
     Repair("the mean of a vector", "GS401", """
         x = torch.ones(2, requires_grad=True)
         y = x * 2
         y.backward()
         GRADS = {"x": x.grad}
-    """, "Take the mean of y", "y.mean().backward()", {"x": [1.0, 1.0]}, "unsafe"),
+    """, "`y.mean().backward()`", "y.mean().backward()", {"x": [1.0, 1.0]}, "unsafe"),
     Repair("the gradient of a non-leaf", "GS301", """
         x = torch.ones(2, requires_grad=True)
         y = x * 2
@@ -188,7 +188,7 @@ REPAIRS = [
             loss = state.sum()
             loss.backward()
         GRADS = {"w": w.grad}
-    """, "Detach state", "state = state.detach()", {"w": [1.5, 1.5]}, "unsafe"),
+    """, "`state = state.detach()`", "state = state.detach()", {"w": [1.5, 1.5]}, "unsafe"),
     Repair("a penalty on a gradient", "GS405", """
         x = torch.ones(2, requires_grad=True)
         out = (x ** 3).sum()
@@ -213,7 +213,7 @@ REPAIRS = [
         net(torch.ones(1, 2)).sum().backward()
         optimizer.step()
         GRADS = {"bias": dict(net.named_parameters())["layers.1.bias"].grad}
-    """, "an nn.ModuleList", "nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 1)])", {"bias": [1.0]}),
+    """, "an `nn.ModuleList`", "nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 1)])", {"bias": [1.0]}),
     Repair("parameters in a list", "GS601", """
         class Net(nn.Module):
             def __init__(self):
@@ -228,7 +228,7 @@ REPAIRS = [
         net = Net()
         net(torch.ones(1, 2)).sum().backward()
         GRADS = {"scale": dict(net.named_parameters())["scales.1"].grad}
-    """, "an nn.ParameterList", "nn.ParameterList([", {"scale": [1.0, 1.0]}),
+    """, "an `nn.ParameterList`", "nn.ParameterList([", {"scale": [1.0, 1.0]}),
     Repair("a tensor that is to be a parameter", "GS601", """
         class Net(nn.Module):
             def __init__(self):
@@ -241,7 +241,7 @@ REPAIRS = [
         net = Net()
         net(torch.ones(1, 2)).sum().backward()
         GRADS = {"scale": dict(net.named_parameters())["scale"].grad}
-    """, "an nn.Parameter", "self.scale = nn.Parameter(torch.ones(2))", {"scale": [1.0, 1.0]}),
+    """, "nn.Parameter(", "self.scale = nn.Parameter(torch.ones(2))", {"scale": [1.0, 1.0]}),
     Repair("a tensor that is to be a buffer", "GS601", """
         class Net(nn.Module):
             def __init__(self):
@@ -255,19 +255,19 @@ REPAIRS = [
         net = Net()
         net(torch.ones(1, 2)).sum().backward()
         GRADS = {"buffers": torch.stack([b for b in net.buffers()])[0], "bias": net.layer.bias.grad}
-    """, "a buffer", 'self.register_buffer("scale", torch.ones(2))', {"buffers": [1.0, 1.0], "bias": [1.0]}, "unsafe"),
+    """, "register_buffer(", 'self.register_buffer("scale", torch.ones(2))', {"buffers": [1.0, 1.0], "bias": [1.0]}, "unsafe"),
     Repair("a mistyped attribute", "GS602", """
         x = torch.ones(2)
         x.require_grad = True
         (x * 2).sum().backward()
         GRADS = {"x": x.grad}
-    """, "Rename require_grad", "x.requires_grad = True", {"x": [2.0, 2.0]}),
+    """, "`x.requires_grad = True`", "x.requires_grad = True", {"x": [2.0, 2.0]}),
     Repair("a mistyped attribute that no list knows", "GS602", """
         x = torch.ones(2)
         x.reqires_gard = True
         (x * 2).sum().backward()
         GRADS = {"x": x.grad}
-    """, "Rename reqires_gard", "x.requires_grad = True", {"x": [2.0, 2.0]}),
+    """, "`x.requires_grad = True`", "x.requires_grad = True", {"x": [2.0, 2.0]}),
     Repair("requires_grad before a conversion", "GS303", """
         weight = torch.ones(2, requires_grad=True).to(torch.float64)
         optimizer = torch.optim.SGD([weight], lr=0.5)

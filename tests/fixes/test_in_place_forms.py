@@ -158,7 +158,7 @@ def test_a_title_tells_the_new_statement_alone(statement: str, told: str) -> Non
     line = 3 + statement.count("\n") + 1 if "if" in statement else 4
     column = statement.index("x.") if line == 4 and "x." in statement else 4
     (fix,) = rewrites_at(Source("program.py", text), Span(line, column, line, column))
-    assert fix.title == f"Write out of place: {told}"
+    assert fix.title == f"rewrite as `{told}`"
 
 
 @pytest.mark.parametrize(

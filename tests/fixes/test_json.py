@@ -64,7 +64,7 @@ def applied(text: str, fix: dict[str, Any]) -> str:
 @pytest.mark.parametrize("form", ["json", "json-lines"])
 def test_a_safe_fix_is_told_with_its_edits(form: str) -> None:
     (finding,) = check(FAILS, form=form)
-    assert finding["fix"]["message"] == "Write y out of place"
+    assert finding["fix"]["message"] == "replace with `y = y * 2`"
     assert finding["fix"]["applicability"] == "safe"
     assert applied(FAILS, finding["fix"]) == SAFE
 

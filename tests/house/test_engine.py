@@ -18,6 +18,9 @@ from tests.house.tree import SERVER
 
 LONGEST_CHAIN = 12
 ENGINE = SERVER / "gradsight" / "interp"
+TYPED_ROOMS = ("interp", "detect", "model", "ops")
+MOST_UNTYPED = 0.1
+"""The share of annotations in signatures of those rooms that may name `Any`."""
 FLOORS = ("loops", "language", "objects", "facts", "autograd", "nn", "libraries", "entry")
 
 
@@ -63,6 +66,26 @@ def test_the_language_spells_no_name_of_torch() -> None:
         if "torch" in node.value
     ]
     assert spelled == []
+
+
+def test_signatures_of_the_engine_say_what_they_take() -> None:
+    annotations = [
+        annotation
+        for room in TYPED_ROOMS
+        for path in sorted((SERVER / "gradsight" / room).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for annotation in annotations_of(node)
+    ]
+    assert len(annotations) > 5000
+    untyped = sum(names_any(annotation) for annotation in annotations)
+    assert untyped / len(annotations) < MOST_UNTYPED
+
+
+def test_an_annotation_that_names_any_is_counted() -> None:
+    signature = ast.parse("def f(self, a: int, b: dict[str, Any], *c: Any) -> list[Any]: ...").body[0]
+    assert isinstance(signature, ast.FunctionDef)
+    assert [names_any(annotation) for annotation in annotations_of(signature)] == [False, True, True, True]
 
 
 def classes_of_the_product() -> set[type]:
@@ -130,3 +153,15 @@ def strings(tree: ast.AST) -> list[Any]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in silent
     ]
+
+
+def annotations_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.expr]:
+    """What is said of the parameters and the result."""
+    given = function.args
+    parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+    said = [parameter.annotation for parameter in parameters if parameter is not None]
+    return [annotation for annotation in (*said, function.returns) if annotation is not None]
+
+
+def names_any(annotation: ast.expr) -> bool:
+    return any(isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(annotation))

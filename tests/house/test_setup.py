@@ -208,6 +208,25 @@ def test_a_chosen_node_is_used(machine: Machine) -> None:
     check_refusal(machine.run("make", "setup-node"), "there is no node")
 
 
+def test_packing_needs_no_torch_and_no_tools_of_development(machine: Machine) -> None:
+    machine.install_python()
+    done = machine.run(".ci/setup", "packing")
+    assert done.stdout.splitlines()[-1] == "build/packing/bin/python"
+    asked = (machine.folder / "pip.log").read_text()
+    assert "--editable ." in asked
+    assert "[dev]" not in asked
+    machine.run(".ci/setup", "packing")
+    assert (machine.folder / "pip.log").read_text() == asked
+
+
+def test_packing_looks_for_node_before_anything_is_installed(machine: Machine) -> None:
+    machine.install_python()
+    done = machine.run("make", "vsix")
+    assert done.returncode != 0
+    assert "needs Node 20" in done.stderr
+    assert machine.installations("pip.log") == 0
+
+
 def test_make_stops_at_what_is_missing(machine: Machine) -> None:
     for target in ("demo", "test"):
         outcome = machine.run("make", target)

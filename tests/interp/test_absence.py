@@ -56,6 +56,20 @@ PROGRAMS = {
             losses.append((w * t).sum())
         torch.stack(losses).mean().backward()
         """,
+    "a text that grows": """
+        text = ""
+        for i in range(100):
+            text += "ab"
+            if text.endswith("ab" * 40): w.sum().backward()
+        print(w.grad.norm())
+        """,
+    "a table that fills": """
+        seen = {}
+        for i in range(200):
+            seen[i * i % 173] = i
+            if len(seen) == 80: w.sum().backward()
+        print(w.grad.norm())
+        """,
     "terms by chance": """
         total = torch.zeros(())
         for t in range(30):

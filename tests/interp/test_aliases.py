@@ -356,3 +356,40 @@ def test_a_list_of_parameters_is_left_alone() -> None:
             net(torch.randn(4, 3)).pow(2).mean().backward()
             opt.step()
     """)
+
+
+def test_a_name_that_gets_a_copy_later_may_begin_as_the_model() -> None:
+    check("""
+        import copy
+        model = nn.Linear(5, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=2.0)
+        best = float("inf")
+        best_model = model
+        for epoch in range(4):
+            optimizer.zero_grad()
+            loss = model(torch.randn(4, 5)).pow(2).mean()
+            loss.backward()
+            optimizer.step()
+            if loss.item() < best:
+                best = loss.item()
+                best_model = copy.deepcopy(model)
+        print(best_model(torch.ones(1, 5)))
+    """)
+
+
+def test_a_name_that_never_gets_a_copy_is_the_model() -> None:
+    check("""
+        model = nn.Linear(5, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=2.0)
+        best = float("inf")
+        best_model = None
+        for epoch in range(4):
+            optimizer.zero_grad()
+            loss = model(torch.randn(4, 5)).pow(2).mean()
+            loss.backward()
+            optimizer.step()
+            if loss.item() < best:
+                best = loss.item()
+                best_model = model  # GS514
+        print(best_model(torch.ones(1, 5)))
+    """)

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gradsight.interp.path_constraints import Assumed, evaluate
+from gradsight.interp.path_constraints import PathConstraints, evaluate
 from tests.interp.checking import check
 from tests.interp.running import run
 
@@ -184,7 +184,7 @@ def test_assumptions_imply_what_every_remaining_value_shares() -> None:
         chance = random.Random(seed)
         whole = chance.random() < 0.5
         left = list(range(12)) if whole else [value / 2 for value in range(-6, 24)]
-        assumed = Assumed(object(), numeric=True, whole=whole)
+        assumed = PathConstraints(object(), numeric=True, whole=whole)
         for _ in range(6):
             kind = chance.choice(["<", ">", "==", "in", "truth"])
             constant = tuple(chance.sample(constants, 2)) if kind == "in" else chance.choice(constants)

@@ -428,7 +428,7 @@ def test_a_mode_that_is_restored_is_left_alone() -> None:
     """)
 
 
-def test_a_target_of_the_same_network_is_information() -> None:
+def test_a_target_of_the_network_that_is_stepped_is_reported() -> None:
     check("""
         q = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
         opt = torch.optim.Adam(q.parameters())
@@ -436,7 +436,7 @@ def test_a_target_of_the_same_network_is_information() -> None:
             s, a, r, s2 = torch.randn(8, 4), torch.randint(0, 2, (8,)), torch.rand(8), torch.randn(8, 4)
             q_target = r + 0.9 * q(s2).max(1).values
             q_pred = q(s).gather(1, a[:, None]).squeeze(1)
-            loss = (q_pred - q_target).pow(2).mean()  # info GS290
+            loss = (q_pred - q_target).pow(2).mean()  # GS290
             opt.zero_grad()
             loss.backward()
             opt.step()

@@ -224,3 +224,110 @@ def test_a_name_bound_twice_keeps_the_order_of_its_bindings() -> None:
         b = 2
     """
     assert waiting_in(text, set()) == {"b"}
+
+
+def test_a_method_behind_a_decorator_of_another_file_is_tried_until_it_trains() -> None:
+    check(
+        """
+        import torch
+        from torch import nn
+        from base import seeded
+
+        class Model:
+            def __init__(self):
+                self.seed = None
+
+            def drawn(self, x):
+                for _ in range(3):
+                    y = x + torch.randn(2, 3)
+                    if not torch.isnan(y).any():
+                        return y
+                raise ValueError("nothing but NaN")
+
+            @seeded
+            def fit(self, loader):
+                net = nn.Linear(3, 1)
+                optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+                for x in loader:
+                    net(self.drawn(x)).mean().backward()
+                    optimizer.step()
+        """,
+        [("GS501", "main.py", 22)],
+        base="""
+        def seeded(function):
+            def wrapper(self, *args):
+                if self.seed is None:
+                    return function(self, *args)
+                raise ValueError(self.seed)
+            return wrapper
+        """,
+    )
+
+
+def test_a_call_into_another_file_that_raises_or_costs_too_much_ends_itself_only() -> None:
+    check(
+        """
+        import torch
+        from torch import nn
+        from data import load, check_size
+
+        check_size(load("images"))
+        images = load("images")
+        net = nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for step in range(4):
+            net(images).mean().backward()
+            optimizer.step()
+        """,
+        [("GS501", "main.py", 11)],
+        data="""
+        import os
+
+        def load(path):
+            if os.path.exists(path):
+                raise ValueError(path)
+            total = 0
+            for a in range(1000):
+                for b in range(1000):
+                    for c in range(1000):
+                        total = (total + a * b * c) % (7 + total)
+            return total
+
+        def check_size(images):
+            if len(images) < 3:
+                pass
+            else:
+                raise ValueError("too many")
+            if images.size:
+                raise ValueError("too large")
+        """,
+    )
+
+
+def test_what_a_call_that_was_given_up_did_to_modes_is_not_known() -> None:
+    check(
+        """
+        import torch
+        from torch import nn
+        from evaluation import evaluate
+
+        net = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5), nn.Linear(3, 1))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for epoch in range(3):
+            for step in range(3):
+                optimizer.zero_grad()
+                net(torch.ones(2, 3)).mean().backward()
+                optimizer.step()
+            evaluate(net, epoch)
+        """,
+        [],
+        evaluation="""
+        def evaluate(net, images):
+            net.eval()
+            if images.size:
+                raise ValueError("too large")
+            else:
+                raise ValueError("too small")
+            net.train()
+        """,
+    )

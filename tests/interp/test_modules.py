@@ -420,7 +420,7 @@ net(torch.ones(1, 2)).sum().backward()
 
 def test_a_layer_that_overwrites_the_layer_before_it_is_told_in_their_names() -> None:
     findings = analyze(Source("program.py", LAYER_AFTER_SIGMOID)).findings
-    message = "the result of Sigmoid is changed in place by ReLU, but Sigmoid kept it for backward"
+    message = "`nn.ReLU(inplace=True)` overwrites the output of `Sigmoid`, which `backward()` needs: drop `inplace=True`"
     assert [(finding.code, finding.message) for finding in findings] == [("GS101", message)]
 
 

@@ -408,7 +408,7 @@ def test_a_step_that_no_backward_precedes_is_reported() -> None:
 def test_an_optimizer_of_another_model_is_reported() -> None:
     check("""
         a, b = nn.Linear(4, 2), nn.Linear(4, 2)
-        opt = torch.optim.SGD(b.parameters(), lr=0.1)
+        opt = torch.optim.SGD(b.parameters(), lr=0.1)  # GS512
         for _ in range(3):
             opt.zero_grad()
             a(torch.randn(8, 4)).pow(2).mean().backward()

@@ -13,12 +13,12 @@ from gradsight.analysis import Finder
 from gradsight.lsp import starting
 from gradsight.lsp.server import GradSightServer
 from gradsight.lsp.serving import leave, serve_stdio
-from gradsight.model.card import TensorCard
+from gradsight.model.card import Card
 from gradsight.model.report import Report
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
 from gradsight.session.analyser import Stop
-from gradsight.session.session import Session
+from gradsight.session.session import EditorSession
 
 SECONDS = 300
 
@@ -41,7 +41,7 @@ class Slow:
 
     def cards(
         self, source: Source, settings: Settings, finder: Finder | None, first_line: int, last_line: int
-    ) -> Sequence[TensorCard]:
+    ) -> Sequence[Card]:
         return ()
 
 
@@ -63,6 +63,6 @@ async def work(ls: GradSightServer) -> None:
 
 if __name__ == "__main__":
     starting.prepare_logging(argparse.Namespace(log_level="warning"))
-    server = GradSightServer(Session(Slow))
+    server = GradSightServer(EditorSession(Slow))
     server.add_command("gradsight.work", work)
     leave(serve_stdio(server.protocol))

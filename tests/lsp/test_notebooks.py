@@ -25,6 +25,20 @@ def test_a_hazard_over_three_cells_is_shown_in_the_one_that_writes(editor: Edito
     editor.wait(lambda: editor.published[cells[2]][-1]["diagnostics"] == [])
 
 
+def test_places_in_a_notebook_are_named_by_cell_and_line(editor: Editor) -> None:
+    cells = open_book(editor, CELLS)
+    [found] = editor.diagnostics(cells[2])
+    told = [step["message"] for step in found["relatedInformation"]]
+    assert [message.partition(": ")[0] for message in told] == ["cell 2, line 1", "cell 3, line 2"]
+    shown = editor.request(
+        "textDocument/hover", {"textDocument": {"uri": cells[2]}, "position": {"line": 1, "character": 0}}
+    )
+    text = shown["contents"]["value"]
+    assert "written in place once (cell 3, line 1)" in text
+    assert "kept for backward by `exp` in cell 2, line 1" in text or "cell 2, line 1" in text
+    close_book(editor, cells)
+
+
 def test_an_edit_in_one_cell_is_felt_in_another(editor: Editor) -> None:
     cells = open_book(editor, CELLS)
     editor.diagnostics(cells[2])

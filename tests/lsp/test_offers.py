@@ -10,11 +10,11 @@ import pytest
 
 from gradsight.lsp.actions import code_actions, resolve
 from gradsight.lsp.hints import inlay_hints
-from gradsight.lsp.lenses import LensCommand, code_lenses
+from gradsight.lsp.lenses import LensCommand, code_lenses, is_worth_running
 from gradsight.lsp.server import GradSightServer
 from gradsight.lsp.wire_types import types
 from gradsight.session.options import FolderOptions, Options
-from gradsight.session.session import Session
+from gradsight.session.session import EditorSession
 
 URI = "file:///o/a.py"
 TEXT = """import torch
@@ -72,11 +72,18 @@ def test_nothing_can_be_run_without_a_command() -> None:
     assert lenses([]) == []
 
 
-def test_a_command_is_offered_above_functions_and_the_main_block() -> None:
-    found = lenses([LensCommand("Probe", "gradsight.probe")])
-    assert [each.range.start.line + 1 for each in found] == [7, 11, 16, 20]
-    assert found[0].command is not None
-    assert (found[0].command.title, found[0].command.arguments) == ("Probe", [URI, 6])
+def test_a_command_is_offered_above_the_main_block_and_not_above_functions_that_show_nothing() -> None:
+    [found] = lenses([LensCommand("Run", "gradsight.probe")])
+    assert found.range.start.line + 1 == 20
+    assert found.command is not None
+    assert (found.command.title, found.command.arguments) == ("Run", [URI, 19])
+
+
+def test_a_function_is_worth_running_where_it_calls_backward_or_has_a_finding() -> None:
+    text = "def train():\n    loss.backward()\n\ndef helper():\n    return 1\n"
+    assert is_worth_running(text, 0, 1, ())
+    assert not is_worth_running(text, text.index("def helper"), 4, ())
+    assert is_worth_running(text, text.index("def helper"), 4, {5})
 
 
 def test_a_command_may_be_for_the_main_block_only() -> None:
@@ -85,7 +92,7 @@ def test_a_command_may_be_for_the_main_block_only() -> None:
 
 
 def test_a_command_may_be_for_cells() -> None:
-    [found] = lenses([LensCommand("Probe Cell", "gradsight.probeCell", ("cell",))])
+    [found] = lenses([LensCommand("Run Cell and Check Gradients", "gradsight.probeCell", ("cell",))])
     assert (found.range.start.line + 1, found.range.start.character, found.range.end.character) == (23, 0, 4)
 
 
@@ -152,7 +159,7 @@ def run(ask: Any, options: Options, text: str = TEXT) -> Any:
     """Ask a server that has the text open."""
 
     async def tell() -> Any:
-        server = GradSightServer(Session())
+        server = GradSightServer(EditorSession())
         server.session.use_options(FolderOptions(options))
         server.session.open_document(URI, "/o/a.py", 1, text)
         return await ask(server)

@@ -37,6 +37,16 @@ def test_the_environment_names_python_and_torch() -> None:
     assert told["torch"] == "2.13.0"
 
 
+def test_the_environment_says_how_much_of_the_file_was_left_out(tmp_path: Path) -> None:
+    uri = (tmp_path / "train.py").as_uri()
+    with Editor(folders=[tmp_path]) as editor:
+        editor.open(
+            uri, "import torch\n\ndef train(net, x, opt):\n    net(x).sum().backward()\n    opt.step()\n"
+        )
+        params = {"command": "gradsight.environment", "arguments": [uri]}
+        assert editor.request("workspace/executeCommand", params)["notAnalysed"] == ""
+
+
 def test_an_interpreter_that_cannot_be_run_has_no_version(tmp_path: Path) -> None:
     told = ask("environment", options={"interpreter": str(tmp_path / "absent")})
     assert (told["version"], told["torch"]) == ("", "")
@@ -86,4 +96,4 @@ def test_files_outside_the_workspace_are_not_read(tmp_path: Path) -> None:
     folder.mkdir()
     markdown = ask("explainError", TRACEBACK.format(path=path), folder=folder)["markdown"]
     assert "train.py:5" not in markdown
-    assert "Probe File" in markdown
+    assert "Run File" in markdown

@@ -22,7 +22,7 @@ from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from gradsight.lsp.server import GradSightServer
 from gradsight.lsp.wire_types import types
-from gradsight.session.session import Session
+from gradsight.session.session import EditorSession
 from tests.house.tree import ROOT
 
 LSP = ROOT / "server" / "gradsight" / "lsp"
@@ -184,7 +184,7 @@ def test_progress_is_told_under_a_token_of_the_clients_and_forgotten() -> None:
 @pytest.mark.parametrize("answer", [{"result": 7}, {"error": {"code": "x"}}])
 def test_an_answer_that_cannot_be_understood_ends_the_question(answer: dict[str, Any]) -> None:
     async def converse() -> None:
-        server = GradSightServer(Session())
+        server = GradSightServer(EditorSession())
         waiting = asyncio.ensure_future(server.workspace_configuration_async(types.ConfigurationParams([])))
         await asyncio.sleep(0)
         [identity] = server.protocol.asked
@@ -198,7 +198,7 @@ def test_an_answer_that_cannot_be_understood_ends_the_question(answer: dict[str,
 
 def test_a_late_answer_to_a_question_that_nobody_waits_for_is_no_fault() -> None:
     async def converse() -> None:
-        server = GradSightServer(Session())
+        server = GradSightServer(EditorSession())
         waiting = asyncio.ensure_future(server.workspace_configuration_async(types.ConfigurationParams([])))
         await asyncio.sleep(0)
         [identity] = server.protocol.asked

@@ -59,9 +59,9 @@ def test_training_step_is_run_under_every_name_of_the_package(base: str) -> None
 def test_trail_names_the_library_and_the_return_that_hands_the_loss_over() -> None:
     (finding,) = check(lit(WRITE)).findings
     assert [step.message for step in finding.related] == [
-        "sigmoid keeps its result for backward here",
-        "`Trainer.fit` goes on with what is returned here: this backward needs the old value",
-        "nothing in this file starts it: it is run as its library runs it",
+        "`sigmoid` saves its output here",
+        "`Trainer.fit` uses what is returned here: this `backward()` needs the old value",
+        "no caller found: assumed to be called by its library",
     ]
     assert finding.certainty == "certain"
 
@@ -226,3 +226,54 @@ def test_fabric_loop_without_a_graph_is_told() -> None:
 
 def test_fabric_loop_that_clears_is_silent() -> None:
     check(FABRIC.replace("CLEAR", "opt.zero_grad()").replace("LOSS", "").replace("MARK", ""))
+
+
+def test_step_that_runs_its_closure_several_times_clears_each_time() -> None:
+    check("""
+        import lightning as L
+
+        class Repeated(L.LightningModule):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(4, 1)
+
+            def training_step(self, batch, batch_idx):
+                return self.layer(batch).sum()
+
+            def optimizer_step(self, *args, **kwargs):
+                for _ in range(4):
+                    super().optimizer_step(*args, **kwargs)
+
+            def configure_optimizers(self):
+                return torch.optim.SGD(self.parameters(), lr=0.1)
+    """)
+
+
+TWO_OPTIMIZERS = """
+import torch
+from torch import nn
+import pytorch_lightning as pl
+
+
+class Gan(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.generator, self.critic = nn.Linear(4, 4), nn.Linear(4, 1)
+
+    def configure_optimizers(self):
+        return [torch.optim.Adam(self.generator.parameters()), torch.optim.Adam(self.critic.parameters())], []
+
+    def training_step(self, batch, batch_idx, optimizer_idx):
+        fake = self.generator(torch.randn(2, 4))
+        if optimizer_idx == 0:
+            return self.critic(GENERATED).mean()
+        return self.critic(batch).mean() + self.critic(fake.detach()).mean()
+"""
+
+
+def test_each_of_two_optimizers_has_a_training_step_of_its_own() -> None:
+    check(TWO_OPTIMIZERS.replace("GENERATED", "fake"))
+
+
+def test_a_generator_that_is_cut_off_from_its_own_step_is_reported() -> None:
+    check(TWO_OPTIMIZERS.replace("(GENERATED).mean()", "(fake.detach()).mean()  # GS203"))

@@ -12,7 +12,7 @@ import torch
 
 from gradsight.agent.facts.observe import (
     TOGETHER,
-    Call,
+    CallTemplate,
     Run,
     backward,
     can_require_grad,
@@ -25,7 +25,7 @@ from tests.ops.calling import bound, fitting_case
 
 
 def disagreements(
-    fact: OpFact, target: Any, call: Call, options: dict[str, Any] | None = None, usual: bool = True
+    fact: OpFact, target: Any, call: CallTemplate, options: dict[str, Any] | None = None, usual: bool = True
 ) -> list[str]:
     """Statements of the fact that torch refutes on this call; empty when torch agrees with all."""
     plain = target.run(call, frozenset(), keep_contents=True)
@@ -42,7 +42,7 @@ def disagreements(
     return [f"{title}: {text}" for text in found]
 
 
-def can_be_tried(target: Any, call: Call) -> bool:
+def can_be_tried(target: Any, call: CallTemplate) -> bool:
     """Whether the call runs at all and shows something."""
     try:
         run = target.run(call, frozenset())
@@ -61,7 +61,7 @@ def _base(place: str) -> str:
     return place.split("[", 1)[0]
 
 
-def _shown(call: Call) -> str:
+def _shown(call: CallTemplate) -> str:
     def show(value: Any) -> str:
         if isinstance(value, torch.Tensor):
             return f"{str(value.dtype)[6:]}{tuple(value.shape)}"
@@ -182,7 +182,7 @@ def _requiring(run: Run) -> list[str]:
     return found
 
 
-def _gradients(case: Case, target: Any, call: Call, place: str) -> Iterator[str]:
+def _gradients(case: Case, target: Any, call: CallTemplate, place: str) -> Iterator[str]:
     pattern = frozenset([place])
     name = _base(place)
     try:
@@ -239,7 +239,7 @@ def _zero(
         yield f"the gradient of {result} for {name} is not zero"
 
 
-def _twice(case: Case, target: Any, call: Call, pattern: frozenset[str], name: str) -> Iterator[str]:
+def _twice(case: Case, target: Any, call: CallTemplate, pattern: frozenset[str], name: str) -> Iterator[str]:
     run = target.run(call, pattern)
     sources = differentiable_results(run)
     leaves = list(run.leaves.values())
@@ -259,7 +259,7 @@ def _twice(case: Case, target: Any, call: Call, pattern: frozenset[str], name: s
         yield f"with {name} requiring grad a second backward is refused"
 
 
-def _kept(case: Case, target: Any, call: Call, requiring: str) -> Iterator[str]:
+def _kept(case: Case, target: Any, call: CallTemplate, requiring: str) -> Iterator[str]:
     """Write into each argument and each fresh result, and see whether backward refuses."""
     first = target.run(call, frozenset([requiring]))
     written = {place for place, tensor in first.arguments.items() if tensor._version != first.versions[place]}
@@ -312,7 +312,7 @@ def _told_kept(case: Case, place: str, requiring: str, run: Run) -> bool | None:
     return answer
 
 
-def _refused(target: Any, call: Call, requiring: str, place: str) -> bool | None:
+def _refused(target: Any, call: CallTemplate, requiring: str, place: str) -> bool | None:
     run = target.run(call, frozenset([requiring]))
     tensor = run.arguments.get(place, run.results.get(place))
     sources = differentiable_results(run)

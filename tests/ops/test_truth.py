@@ -20,7 +20,7 @@ from gradsight.agent.facts.modules import (
     forward_signature,
     made_module,
 )
-from gradsight.agent.facts.observe import Call, Target
+from gradsight.agent.facts.observe import CallTemplate, Target
 from gradsight.agent.facts.own_modules import own_constructions
 from gradsight.agent.facts.own_samples import own_calls
 from gradsight.agent.facts.signatures import Signatures
@@ -32,7 +32,7 @@ from tests.ops.judge import can_be_tried, disagreements
 
 DRAWN = 340
 CALLS_EACH = 6
-Trial = tuple[Any, Call, dict[str, Any] | None]
+Trial = tuple[Any, CallTemplate, dict[str, Any] | None]
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gradsight.cli import run as command
-from gradsight.cli.progress import Line
+from gradsight.cli.progress import TerminalLine
 from gradsight.probe import host
 from gradsight.probe.outcome import Progress
 from gradsight.probe.standby import Standby
@@ -180,7 +180,7 @@ def test_text_shows_the_story(gradsight) -> None:
     assert status == 1
     assert "error[GS101]" in out
     assert "= help:" in out
-    assert "= fix: Write weights out of place\n5 - weights /= weights.sum()" in out
+    assert "= fix: replace with `weights = weights / weights.sum()`\n5 - weights /= weights.sum()" in out
     assert "5 + weights = weights / weights.sum()" in out
 
 
@@ -238,7 +238,7 @@ def test_progress_line_is_only_for_terminals() -> None:
 
     terminal, file = Terminal(), io.StringIO()
     for stream in (terminal, file):
-        line = Line(stream)
+        line = TerminalLine(stream)
         line.show(command.told(Progress(backwards=4, steps=2, faults=1, seconds=0.5)))
         line.clear()
     assert "4 backward, 2 steps, 0.5 s, 1 fault" in terminal.getvalue()

@@ -105,7 +105,7 @@ def test_readable_report_shows_three_spans_why_and_help() -> None:
         "4 | weights.sum().backward()\n"
         "  | ------------------------ `Exp` needs it in this backward\n"
         "  = torch: modified by an inplace operation\n"
-        "  = help: write out of place (`x = x * 2` instead of `x *= 2`), or clone the tensor before it is changed\n"
+        "  = help: write to a new tensor (`x = x * 2` instead of `x *= 2`), or clone the tensor before it is changed\n"
         "\n"
         "the program raised  (torch 2.13.0, Python 3.11.7, 0.5 s)\n"
     )

@@ -465,7 +465,7 @@ def test_private_folder_is_gone_after_the_probe(run, tmp_path: Path) -> None:
     note = tmp_path / "folders"
     text = STEP + (
         "import gradsight.agent.session, gc\n"
-        "session = next(o for o in gc.get_objects() if type(o).__name__ == 'Session')\n"
+        "session = next(o for o in gc.get_objects() if type(o).__name__ == 'AgentSession')\n"
         f"open({str(note)!r}, 'w').write(str(session.request['folder']))\n"
     )
     outcome = run(text)

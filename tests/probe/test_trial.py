@@ -41,12 +41,12 @@ def check(
 
 def test_equal_gradients_verify_a_repair(standby: Standby, tmp_path: Path) -> None:
     after = BROKEN.replace("y *= 3", "y = y * 3")
-    check(standby, tmp_path, "GS101", BROKEN, after, True, "failure gone; gradients equal to the reference")
+    check(standby, tmp_path, "GS101", BROKEN, after, True, "no error; gradients match")
 
 
 def test_other_gradients_are_named_with_their_amount(standby: Standby, tmp_path: Path) -> None:
     after = BROKEN.replace("y *= 3", "y = y * 6")
-    sentence = "failure gone; gradients differ from the reference: x by 50 %"
+    sentence = "no error; gradients differ from the reference: x by 50 %"
     check(standby, tmp_path, "GS101", BROKEN, after, False, sentence)
 
 
@@ -69,7 +69,7 @@ def test_a_silent_write_is_compared_with_the_gradient_of_the_old_value(
 ) -> None:
     before = "import torch\nx = torch.ones(2, requires_grad=True)\ny = x * x\nx.data.mul_(10)\ny.sum().backward()\n"
     after = before.replace("x.data.mul_(10)", "z = x.detach() * 10")
-    check(standby, tmp_path, "GS104", before, after, True, "fault gone; gradients equal to the reference")
+    check(standby, tmp_path, "GS104", before, after, True, "the fault is gone; gradients match")
 
 
 def test_parameters_that_gain_a_gradient_are_named(standby: Standby, tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_parameters_that_gain_a_gradient_are_named(standby: Standby, tmp_path: P
         "second(first(torch.ones(1, 2)).detach()).sum().backward()\noptimizer.step()\n"
     )
     after = before.replace(".detach()", "")
-    sentence = "fault gone; first.bias, first.weight now have a gradient"
+    sentence = "the fault is gone; first.bias, first.weight now have a gradient"
     check(standby, tmp_path, "GS203", before, after, True, sentence)
 
 

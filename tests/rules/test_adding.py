@@ -33,14 +33,14 @@ from gradsight.model.rule import Rule, make_finding, text
 from gradsight.model.torch_messages import alone
 
 if TYPE_CHECKING:
-    from gradsight.fixes.draft import Case, Drafts
+    from gradsight.fixes.draft import Drafts, FixCase
 
 
 def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, f"{text(event, 'target')} is thrown away", "warning")
 
 
-def fix(case: Case) -> Drafts:
+def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.inplace import leaf_written
 
     return leaf_written(case)

@@ -21,7 +21,7 @@ from unittest import mock
 
 import torch
 
-from gradsight.model.card import TensorCard
+from gradsight.model.card import Card, TensorCard
 
 Place = tuple[int, int]
 """A line and the byte column at which a name begins (for an attribute, ends)."""
@@ -202,10 +202,14 @@ class Verdict:
     lies: list[str] = field(default_factory=list)
 
 
-def compare(cards: Iterable[TensorCard], seen: dict[Place, set[Observation]], lines: list[str]) -> Verdict:
+def named(cards: Iterable[Card]) -> list[TensorCard]:
+    return [card for card in cards if isinstance(card, TensorCard)]
+
+
+def compare(cards: Iterable[Card], seen: dict[Place, set[Observation]], lines: list[str]) -> Verdict:
     """Hold every claim of every card against every observation of the same name."""
     verdict = Verdict()
-    for card in cards:
+    for card in named(cards):
         column = card.span.end_column if "." in card.name else card.span.column
         text = lines[card.span.line - 1] if "." not in card.name else lines[card.span.end_line - 1]
         place = (card.span.line, len(text[:column].encode()))
@@ -220,10 +224,10 @@ def compare(cards: Iterable[TensorCard], seen: dict[Place, set[Observation]], li
     return verdict
 
 
-def compare_saved(cards: Iterable[TensorCard], noted: Memories, lines: list[str]) -> Verdict:
+def compare_saved(cards: Iterable[Card], noted: Memories, lines: list[str]) -> Verdict:
     """Hold "kept for backward by" against what operators of that line really kept, where the line ran."""
     verdict = Verdict()
-    for card in cards:
+    for card in named(cards):
         column = card.span.end_column if "." in card.name else card.span.column
         place = (card.span.line, len(lines[card.span.line - 1][:column].encode()))
         for saved in card.saved:

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from gradsight.session.buffer import Buffer, Edit, Point, split_keeping_ends
+from gradsight.session.buffer import Buffer, Point, TextChange, split_keeping_ends
 
 PIECES = ["a", "x = 1", "\n", "\r\n", "\r", "", "😀", "é", "\t", "\x0c", "\u2028", "\n\n", "b\r", "\nc"]
 
@@ -31,8 +31,8 @@ def test_a_place_outside_the_text_is_the_nearest_one_in_it() -> None:
 
 
 def test_an_edit_knows_where_its_text_ends() -> None:
-    assert Edit(Point(3, 4), Point(3, 9), "ab").after() == Point(3, 6)
-    assert Edit(Point(3, 4), Point(5, 0), "a\nbcd").after() == Point(4, 3)
+    assert TextChange(Point(3, 4), Point(3, 9), "ab").after() == Point(3, 6)
+    assert TextChange(Point(3, 4), Point(5, 0), "a\nbcd").after() == Point(4, 3)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_ten_thousand_random_edits_keep_text_and_lines_right() -> None:
         for _ in range(100):
             start, end = sorted([_random_point(rng, buffer), _random_point(rng, buffer)])
             new = "".join(rng.choices(PIECES, k=rng.randrange(4)))
-            text = _apply(buffer, text, Edit(start, end, new))
+            text = _apply(buffer, text, TextChange(start, end, new))
             assert buffer.text == text
             assert buffer.lines == split_keeping_ends(text)
 
@@ -66,12 +66,12 @@ def check(text: str, edits: list[tuple[Point, Point, str]]) -> None:
     """The edits leave the same text as on a plain string, cut into the same lines as that text afresh."""
     buffer = Buffer(text)
     for start, end, new in edits:
-        text = _apply(buffer, text, Edit(start, end, new))
+        text = _apply(buffer, text, TextChange(start, end, new))
     assert buffer.text == text
     assert buffer.lines == split_keeping_ends(text)
 
 
-def _apply(buffer: Buffer, text: str, edit: Edit) -> str:
+def _apply(buffer: Buffer, text: str, edit: TextChange) -> str:
     starts = [0, *(found.end() for found in re.finditer(r"\r\n|\r|\n", text))]
     start = starts[edit.start.line] + edit.start.column
     end = starts[edit.end.line] + edit.end.column

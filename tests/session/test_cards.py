@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from gradsight.model.card import Saved, TensorCard
+from gradsight.model.card import SavedBy, TensorCard
 from gradsight.model.source import Span
 from gradsight.ops.table import load
 from gradsight.session.fact_card import fact_card
@@ -80,7 +80,7 @@ def test_every_operator_of_the_table_has_a_card() -> None:
 def test_a_tensor_card_tells_leaf_maker_saver_and_writes() -> None:
     card = TensorCard(
         "y", Span(3, 0, 3, 1), is_leaf=False, requires_grad=True, made_by="exp", grad_fn="Exp", made_line=3,
-        view_of="base", version=2, saved=(Saved(3, "exp"),), writes=(5, 7),
+        view_of="base", version=2, saved=(SavedBy(3, "exp"),), writes=(5, 7),
     )  # fmt: skip
     text = tensor_card(card)
     for word in (

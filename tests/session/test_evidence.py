@@ -237,7 +237,7 @@ def test_a_refuted_finding_is_a_hint() -> None:
 def test_a_finding_that_was_not_reached_stays_as_it_is() -> None:
     shown = overlaid(book("not-reached"), TEXT)
     assert (shown.message, shown.severity, shown.related) == (FINDING.message, "error", FINDING.related)
-    assert "did not come here" in "\n".join(shown_by_probe(shown))
+    assert "did not get here" in "\n".join(shown_by_probe(shown))
 
 
 def test_a_verdict_is_not_lost_when_a_later_run_does_not_come_there() -> None:

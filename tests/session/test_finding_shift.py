@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradsight.model.finding import Finding, Related
 from gradsight.model.source import Span
-from gradsight.session.buffer import Edit, Point
+from gradsight.session.buffer import Point, TextChange
 from gradsight.session.finding_shift import Shown, merge_broken, move
 
 HERE = "a.py"
@@ -86,12 +86,12 @@ def finding(related: tuple[Related, ...] = ()) -> Finding:
     return Finding("GS101", "inplace-on-saved", "m", "error", "certain", HERE, Span(5, 4, 5, 10), related)
 
 
-def edit(line: int, column: int, end_line: int, end_column: int, text: str) -> Edit:
+def edit(line: int, column: int, end_line: int, end_column: int, text: str) -> TextChange:
     """An edit with lines counted from 1."""
-    return Edit(Point(line - 1, column), Point(end_line - 1, end_column), text)
+    return TextChange(Point(line - 1, column), Point(end_line - 1, end_column), text)
 
 
-def check(change: Edit, expected: Span | None) -> None:
+def check(change: TextChange, expected: Span | None) -> None:
     """A finding on line 5, columns 4 to 10, is here after the edit."""
     moved = [one.finding.span for one in move((Shown(finding()),), change, HERE)]
     assert moved == ([expected] if expected is not None else [])

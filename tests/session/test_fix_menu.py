@@ -14,7 +14,7 @@ from gradsight.model.fix import Fix, apply_edits
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source, Span
 from gradsight.session.analyser import new_analyser
-from gradsight.session.buffer import Edit, Point
+from gradsight.session.buffer import Point, TextChange
 from gradsight.session.documents import Document
 from gradsight.session.fix_menu import OfferMemory, Workshop, make_plan, may_write_in_place, offer_key
 
@@ -53,7 +53,7 @@ def test_an_offer_is_remembered_while_its_block_stays_the_same() -> None:
     plan = make_plan(document, memory, {"fix", "rewrite"}, HERE, [finding], is_lazy=True)
     assert not plan.is_ready
     offers = plan.work(workshop(document), memory)
-    document.edit(Edit(Point(0, 0), Point(0, 0), "import math\n"))
+    document.edit(TextChange(Point(0, 0), Point(0, 0), "import math\n"))
     [moved] = document.findings
     again = make_plan(document, memory, {"fix", "rewrite"}, HERE.moved(1), [moved], is_lazy=True)
     assert again.is_ready
@@ -67,13 +67,13 @@ def test_a_fix_and_a_rewrite_that_do_the_same_are_offered_once(is_lazy: bool) ->
     [finding] = document.findings
     wanted = {"fix", "rewrite"}
     offers = make_plan(document, memory, wanted, HERE, [finding], is_lazy).work(workshop(document), memory)
-    assert [offer.purpose for offer in offers if "out of place" in offer.title] == ["fix"]
-    document.edit(Edit(Point(0, 0), Point(0, 0), "import math\n"))
+    assert [offer.purpose for offer in offers if "`y = y * 3`" in offer.title] == ["fix"]
+    document.edit(TextChange(Point(0, 0), Point(0, 0), "import math\n"))
     [moved] = document.findings
     again = make_plan(document, memory, wanted, HERE.moved(1), [moved], is_lazy)
     assert again.is_ready == is_lazy
     offers = again.work(workshop(document), memory)
-    assert [offer.purpose for offer in offers if "out of place" in offer.title] == ["fix"]
+    assert [offer.purpose for offer in offers if "`y = y * 3`" in offer.title] == ["fix"]
     alone = make_plan(document, memory, {"rewrite"}, HERE.moved(1), [moved], is_lazy)
     assert [offer.purpose for offer in alone.work(workshop(document), memory)] == ["rewrite"]
 
@@ -85,7 +85,7 @@ def test_fixes_come_first_and_silence_last(is_lazy: bool) -> None:
         plan = make_plan(document, memory, {"fix", "rewrite", "suppress"}, HERE, document.findings, is_lazy)
         offers = plan.work(workshop(document), memory)
         assert offers[0].is_preferred
-        assert [offer.purpose for offer in offers] == ["fix", "fix", "suppress"]
+        assert [offer.purpose for offer in offers] == ["fix", "fix", "suppress", "suppress"]
 
 
 def test_a_fix_does_not_hide_the_rewrite_of_another_line() -> None:
@@ -95,7 +95,7 @@ def test_a_fix_does_not_hide_the_rewrite_of_another_line() -> None:
     errors = [finding for finding in document.findings if finding.severity == "error"]
     plan = make_plan(document, memory, {"fix", "rewrite"}, both, errors, is_lazy=False)
     titles = [(offer.purpose, offer.title) for offer in plan.work(workshop(document), memory)]
-    assert [title for purpose, title in titles if purpose == "rewrite"] == ["Write out of place: z = z * 3"]
+    assert [title for purpose, title in titles if purpose == "rewrite"] == ["rewrite as `z = z * 3`"]
 
 
 @pytest.mark.parametrize("line", range(8, 13))
@@ -110,7 +110,7 @@ def test_a_changed_block_is_another_key() -> None:
     document = opened()
     [finding] = document.findings
     before = offer_key(document, finding)
-    document.edit(Edit(Point(8, 0), Point(8, 0), "    z = 1\n"))
+    document.edit(TextChange(Point(8, 0), Point(8, 0), "    z = 1\n"))
     assert offer_key(document, document.findings[0]) != before
 
 
@@ -157,7 +157,7 @@ def test_a_chosen_fix_is_worked_out_again_when_something_has_changed(
     [finding] = document.findings
     make_plan(document, memory, {"fix"}, HERE, [finding], True).work(workshop(document), memory)
     if change == "text":
-        document.edit(Edit(Point(0, 0), Point(0, 0), "import math\n"))
+        document.edit(TextChange(Point(0, 0), Point(0, 0), "import math\n"))
         [finding] = document.findings
     elif change == "around":
         document.outdate()

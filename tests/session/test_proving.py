@@ -10,9 +10,9 @@ from gradsight.analysis import analyze
 from gradsight.model.source import Source
 from gradsight.probe.outcome import Cancelled, CouldNotRun, Observed, Outcome
 from gradsight.probe.request import ProbeRequest
-from gradsight.session.evidence import Evidence
+from gradsight.session.evidence import ProbeEvidence
 from gradsight.session.probe_options import ProbeOptions
-from gradsight.session.proving import Proof, Prover, Subject, findings_on, program_of
+from gradsight.session.proving import ProofOutcome, Prover, Subject, findings_on, program_of
 
 Result = TypeVar("Result")
 PATH = "/nowhere/net.py"
@@ -69,7 +69,7 @@ class Stage:
         self.outcomes = list(outcomes)
         self.requests: list[ProbeRequest] = []
         self.titles: list[str] = []
-        self.heard: list[list[Evidence]] = []
+        self.heard: list[list[ProbeEvidence]] = []
         self.prover = Prover(self.run, self.aside, self.heard.append)
 
     async def run(self, request: ProbeRequest, title: str) -> Outcome:
@@ -83,7 +83,7 @@ class Stage:
 
         return done()
 
-    def prove(self, text: str) -> Proof:
+    def prove(self, text: str) -> ProofOutcome:
         source = Source(PATH, text)
         [finding] = analyze(source).findings
         subject = Subject(source, program_of(source, ProbeOptions("python3"), None), analyze)

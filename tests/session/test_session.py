@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 
 from gradsight.analysis import Finder
-from gradsight.model.card import TensorCard
+from gradsight.model.card import Card
 from gradsight.model.finding import Finding
 from gradsight.model.report import Report, SyntaxProblem
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source, Span
 from gradsight.session.analyser import Stop
-from gradsight.session.buffer import Edit, Point
+from gradsight.session.buffer import Point, TextChange
 from gradsight.session.documents import Document
 from gradsight.session.files import Files
 from gradsight.session.options import FolderOptions, Options
-from gradsight.session.session import Session
+from gradsight.session.session import EditorSession
 
 
 class Marks:
@@ -58,12 +58,12 @@ class Marks:
 
     def cards(
         self, source: Source, settings: Settings, finder: Finder | None, first_line: int, last_line: int
-    ) -> Sequence[TensorCard]:
+    ) -> Sequence[Card]:
         return ()
 
 
 def test_ten_edits_in_a_burst_cost_one_analysis() -> None:
-    async def story(session: Session, seen: list[str], reports: list[Document]) -> None:
+    async def story(session: EditorSession, seen: list[str], reports: list[Document]) -> None:
         document = session.open_document("k", "k", 1, "")
         for number in range(10):
             document.edit(insert(f"bad {number}\n"))
@@ -78,7 +78,7 @@ def test_ten_edits_in_a_burst_cost_one_analysis() -> None:
 def test_a_newer_edit_stops_the_running_analysis() -> None:
     gate = threading.Event()
 
-    async def story(session: Session, seen: list[str], reports: list[Document]) -> None:
+    async def story(session: EditorSession, seen: list[str], reports: list[Document]) -> None:
         document = session.open_document("k", "k", 1, "bad")
         session.request(document, 0.0)
         await until(lambda: seen == ["bad"])
@@ -94,7 +94,7 @@ def test_a_newer_edit_stops_the_running_analysis() -> None:
 
 
 def test_each_report_is_about_the_newest_text() -> None:
-    async def story(session: Session, seen: list[str], reports: list[Document]) -> None:
+    async def story(session: EditorSession, seen: list[str], reports: list[Document]) -> None:
         document = session.open_document("k", "k", 1, "bad")
         for text in ("bad\nbad", "good", "bad\ngood"):
             document.replace_text(text)
@@ -111,7 +111,7 @@ def test_each_report_is_about_the_newest_text() -> None:
 def test_who_waits_for_a_closed_document_is_told() -> None:
     gate = threading.Event()
 
-    async def story(session: Session, seen: list[str], reports: list[Document]) -> None:
+    async def story(session: EditorSession, seen: list[str], reports: list[Document]) -> None:
         document = session.open_document("k", "k", 1, "bad")
         waiting = asyncio.ensure_future(session.current(document))
         await until(lambda: seen == ["bad"])
@@ -123,13 +123,13 @@ def test_who_waits_for_a_closed_document_is_told() -> None:
 
 
 def test_a_text_that_does_not_parse_keeps_its_last_findings_in_moved_places() -> None:
-    async def story(session: Session, seen: list[str], reports: list[Document]) -> None:
+    async def story(session: EditorSession, seen: list[str], reports: list[Document]) -> None:
         document = session.open_document("k", "k", 1, "first\nsecond\nbad")
         await session.current(document)
-        document.edit(Edit(Point(1, 0), Point(1, 0), "call(\n"))
+        document.edit(TextChange(Point(1, 0), Point(1, 0), "call(\n"))
         await session.current(document)
         assert [finding.span.line for finding in document.findings] == [4]
-        document.edit(Edit(Point(1, 4), Point(1, 5), ""))
+        document.edit(TextChange(Point(1, 4), Point(1, 5), ""))
         await session.current(document)
         assert [finding.span.line for finding in document.findings] == [4]
 
@@ -137,7 +137,7 @@ def test_a_text_that_does_not_parse_keeps_its_last_findings_in_moved_places() ->
 
 
 def test_a_disabled_session_says_nothing() -> None:
-    async def story(session: Session, seen: list[str], reports: list[Document]) -> None:
+    async def story(session: EditorSession, seen: list[str], reports: list[Document]) -> None:
         session.use_options(FolderOptions(Options(enable=False)))
         document = session.open_document("k", "k", 1, "bad")
         session.request(document)
@@ -149,7 +149,7 @@ def test_a_disabled_session_says_nothing() -> None:
 
 
 def test_on_save_an_edit_alone_starts_nothing() -> None:
-    async def story(session: Session, seen: list[str], reports: list[Document]) -> None:
+    async def story(session: EditorSession, seen: list[str], reports: list[Document]) -> None:
         session.use_options(FolderOptions(Options(run="onSave", debounce=0)))
         document = session.open_document("k", "k", 1, "bad")
         session.request(document, 0.0)
@@ -168,7 +168,7 @@ def test_a_change_of_an_imported_document_is_felt_by_its_importer(tmp_path: Path
     (tmp_path / "helper.py").write_text("")
     (tmp_path / "pyproject.toml").write_text("")
 
-    async def story(session: Session, seen: list[str], reports: list[Document]) -> None:
+    async def story(session: EditorSession, seen: list[str], reports: list[Document]) -> None:
         main = session.open_document("m", str(tmp_path / "main.py"), 1, "main")
         helper = session.open_document("h", str(tmp_path / "helper.py"), 1, "helper")
         session.request(main, 0.0)
@@ -186,7 +186,7 @@ def test_a_changed_file_on_disk_outdates_who_imports_it(tmp_path: Path) -> None:
     helper.write_text("")
     (tmp_path / "pyproject.toml").write_text("")
 
-    async def story(session: Session, seen: list[str], reports: list[Document]) -> None:
+    async def story(session: EditorSession, seen: list[str], reports: list[Document]) -> None:
         main = session.open_document("m", str(tmp_path / "main.py"), 1, "main")
         await session.current(main)
         session.files_changed([str(tmp_path / "unrelated.py")])
@@ -222,7 +222,7 @@ def test_a_keystroke_reads_no_options_and_no_configuration(
     )  # type: ignore[func-returns-value]
     Counted.asked = []
 
-    async def story(session: Session, seen: list[str], reports: list[Document]) -> None:
+    async def story(session: EditorSession, seen: list[str], reports: list[Document]) -> None:
         session.use_options(Counted(Options(debounce=0)))
         document = session.open_document("k", str(tmp_path / "main.py"), 1, "bad")
         await session.current(document)
@@ -243,7 +243,7 @@ def test_pushed_options_and_changed_configuration_hold_at_once(tmp_path: Path) -
     project = tmp_path / "pyproject.toml"
     project.write_text('[tool.gradsight]\nignore = ["GS1"]\n')
 
-    async def story(session: Session, seen: list[str], reports: list[Document]) -> None:
+    async def story(session: EditorSession, seen: list[str], reports: list[Document]) -> None:
         document = session.open_document("k", str(tmp_path / "main.py"), 1, "bad")
         await session.current(document)
         assert session.settings_for(document).ignore == ("GS1",)
@@ -271,7 +271,7 @@ def test_an_analysis_that_fails_leaves_the_session_alive() -> None:
             raise RuntimeError("a fault of ours")
 
     async def story() -> None:
-        session = Session(lambda: Failing([]))
+        session = EditorSession(lambda: Failing([]))
         document = session.open_document("k", "k", 1, "bad")
         assert await session.current(document)
         assert document.findings == ()
@@ -279,7 +279,7 @@ def test_an_analysis_that_fails_leaves_the_session_alive() -> None:
     asyncio.run(story())
 
 
-Story = Callable[[Session, list[str], list[Document]], Awaitable[None]]
+Story = Callable[[EditorSession, list[str], list[Document]], Awaitable[None]]
 
 
 def run(story: Story, gate: threading.Event | None = None) -> None:
@@ -288,7 +288,7 @@ def run(story: Story, gate: threading.Event | None = None) -> None:
     async def tell() -> None:
         seen: list[str] = []
         reports: list[Document] = []
-        session = Session(lambda: Marks(seen, gate))
+        session = EditorSession(lambda: Marks(seen, gate))
         session.use_options(FolderOptions(Options(debounce=0)))
         session.on_report = lambda document, elsewhere: reports.append(document)
         await story(session, seen, reports)
@@ -305,18 +305,18 @@ async def until(condition: Callable[[], bool]) -> None:
     raise AssertionError("it did not happen")
 
 
-def insert(text: str) -> Edit:
-    return Edit(Point(0, 0), Point(0, 0), text)
+def insert(text: str) -> TextChange:
+    return TextChange(Point(0, 0), Point(0, 0), text)
 
 
 def test_what_repairs_need_is_loaded_when_nothing_is_typed() -> None:
     code = (
         "import asyncio, sys\n"
         "from gradsight.session import housekeeping\n"
-        "from gradsight.session.session import Session\n"
+        "from gradsight.session.session import EditorSession\n"
         "housekeeping.SECONDS_OF_REST = 0.05\n"
         "async def main():\n"
-        "    session = Session()\n"
+        "    session = EditorSession()\n"
         "    session.warm_up()\n"
         "    document = session.open_document('a', '/a/a.py', 1, 'import torch\\n')\n"
         "    await session.current(document)\n"

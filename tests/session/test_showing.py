@@ -11,7 +11,7 @@ from gradsight.model.finding import Finding, Related
 from gradsight.model.report import Coverage, Gap, Report
 from gradsight.model.showing import as_code, as_markdown, in_place, unescaped, visible
 from gradsight.model.source import Span
-from gradsight.session.gaps import gap_card, log_gaps
+from gradsight.session.gaps import gap_card, log_gaps, not_analysed
 from gradsight.session.hovering import finding_card, plain_text
 from gradsight.session.tensor_text import tensor_card
 from gradsight.session.tracebacks import Suspect, explanation
@@ -104,6 +104,12 @@ def test_the_hover_of_a_line_tells_what_is_not_known_there() -> None:
     card = gap_card(gaps, 8)
     assert card == "*not followed to the end: loop of \\<b\\>; not known to GradSight: call of foo.bar*"
     assert gap_card(gaps, 9) == ""
+
+
+def test_status_says_how_many_functions_were_left_out() -> None:
+    assert not_analysed(Report("a.py", coverage=Coverage(31, 2))) == "2 of 31 functions not analysed"
+    assert not_analysed(Report("a.py", coverage=Coverage(31, 0))) == ""
+    assert not_analysed(None) == ""
 
 
 def test_gaps_are_logged_and_faults_of_ours_as_errors(caplog: pytest.LogCaptureFixture) -> None:

@@ -152,7 +152,7 @@ def test_the_explanation_links_to_the_lines() -> None:
     )
     assert "1. [m.py:4](file:///p/m.py#L4) `y *= 2`" in text
     assert "the traceback passed through it" in text
-    assert "[m.py:3](file:///p/m.py#L3) exp keeps its result" in text
+    assert "[m.py:3](file:///p/m.py#L3) `exp` saves its output" in text
     assert "GS101 inplace-on-saved" in text
 
 

@@ -1,0 +1,159 @@
+"""One vocabulary for whoever reads what GradSight says: torch's words, whole sentences, messages that are taken in at once."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from gradsight.analysis import analyze
+from gradsight.model.finding import Finding
+from gradsight.model.settings import Settings
+from gradsight.model.source import Source
+from gradsight.rules import ALL
+from tests.house.tree import ROOT
+from tests.rules.pages import blocks_of
+
+LONGEST_MESSAGE = 140
+LONGEST_RELATED = 90
+USUAL_MESSAGE = 80
+RIDDLES = re.compile(
+    r"\bkept for backward|\bkeeps? (?:its|an|a|the|them|it|nothing|only)\b[^.:]*\bfor backward|\brounds\b|\b(?:each|every|previous|next|last|this|the|training|new) round\b|\banew\b|\btaken to be\b"
+    r"|\bgone through\b|\bout of place\b|\bthe house\b|\brooms?\b|\brepair(?:s|ed)?\b|\bremed(?:y|ies)\b|\bwhoever\b|\bsomebody\b"
+    r"|\bof one's own\b|\btold\b|\bname for it\b|\bin the same notation\b|\bof weight\b(?! )|\bDetected\b|!",
+    re.IGNORECASE,
+)
+INTERNAL_NAMES = re.compile(r"`(?:index_put_|native_\w+|_softmax|addmm|aten\.\w+)`")
+CODE = re.compile(r"`[^`]*`")
+
+
+def said() -> list[Finding]:
+    """Every finding of every example in the manual."""
+    found: list[Finding] = []
+    for rule in ALL:
+        for block in blocks_of(rule):
+            report = analyze(Source(block.path, block.bare_text()), Settings(hints=True))
+            found += report.findings
+    return found
+
+
+SAID = said()
+
+
+def test_a_message_is_one_line_that_is_taken_in_at_once() -> None:
+    lengths = [len(finding.message) for finding in SAID]
+    assert not [finding.message for finding in SAID if len(finding.message) > LONGEST_MESSAGE]
+    assert median(lengths) <= USUAL_MESSAGE
+
+
+def test_messages_and_trails_begin_small_and_end_without_a_full_stop() -> None:
+    texts = [finding.message for finding in SAID] + [
+        step.message for finding in SAID for step in finding.related
+    ]
+    assert not [text for text in set(texts) if not re.match(r"[a-z`]", text) or text.endswith((".", " "))]
+
+
+def test_messages_and_trails_hold_no_riddle() -> None:
+    texts = {finding.message for finding in SAID} | {
+        step.message for finding in SAID for step in finding.related
+    }
+    assert not [text for text in sorted(texts) if riddles(text)]
+    assert not [text for text in sorted(texts) if INTERNAL_NAMES.search(text)]
+    assert not [text for text in sorted(texts) if len(text) > LONGEST_MESSAGE]
+
+
+def test_a_step_of_a_trail_is_short() -> None:
+    texts = {step.message for finding in SAID for step in finding.related}
+    assert not [text for text in sorted(texts) if len(text) > LONGEST_RELATED]
+
+
+@pytest.mark.parametrize("rule", ALL, ids=lambda rule: rule.name)
+def test_a_page_is_written_in_sentences(rule: object) -> None:
+    page = getattr(rule, "page", "")
+    wrong = [
+        text
+        for text in paragraphs(page)
+        if not re.match(r"[A-Z`]", text) or not text.endswith((".", ":", "?")) or riddles(text)
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("rule", ALL, ids=lambda rule: rule.name)
+def test_an_advice_is_an_imperative_without_a_full_stop(rule: object) -> None:
+    advice = getattr(rule, "advice", "")
+    assert not advice or (re.match(r"[a-z]", advice) and not advice.endswith(".") and not riddles(advice))
+
+
+def test_titles_of_fixes_begin_small_and_hold_no_riddle() -> None:
+    wrong = [
+        text for path in (ROOT / "server/gradsight/fixes").glob("*.py") for text in draft_titles(path)
+        if re.match(r"[A-Z]", text) or riddles(text)
+    ]  # fmt: skip
+    assert not wrong
+
+
+def test_settings_and_commands_of_the_editor_hold_no_riddle() -> None:
+    manifest = json.loads((ROOT / "package.json").read_text("utf-8"))
+    assert not [text for text in manifest_texts(manifest.get("contributes", {})) if riddles(text)]
+
+
+def test_the_front_page_holds_no_riddle() -> None:
+    text = re.sub(r"```.*?```", "", (ROOT / "README.md").read_text("utf-8"), flags=re.DOTALL)
+    assert not [line for line in text.split("\n") if riddles(re.sub(r"!\[|\]\([^)]*\)", "", line))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["sigmoid keeps its result for backward", "all rounds so far", "made anew", "taken to be called", "write it out of place"],
+)  # fmt: skip
+def test_riddles_are_noticed(text: str) -> None:
+    assert riddles(text)
+
+
+def riddles(text: str) -> list[str]:
+    return RIDDLES.findall(CODE.sub("", text))
+
+
+def paragraphs(page: str) -> Iterator[str]:
+    """The prose of a page, paragraph by paragraph."""
+    prose = re.sub(r"```.*?```", "\n", page, flags=re.DOTALL)
+    for part in re.split(r"\n\s*\n", prose):
+        text = " ".join(line for line in part.split("\n") if not line.startswith("#")).strip()
+        if text and not text.startswith(("|", "- ", "* ")):
+            yield text
+
+
+def draft_titles(path: Path) -> Iterator[str]:
+    """The second argument of every `Draft(...)`, as far as it is written there, and every `title = …`."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Draft" and len(node.args) > 1:
+            yield from literal(node.args[1])
+        elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "title":
+            yield from literal(node.value)
+
+
+def literal(node: ast.expr) -> Iterator[str]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.JoinedStr):
+        yield "".join(str(part.value) if isinstance(part, ast.Constant) else "x" for part in node.values)
+
+
+def manifest_texts(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if (
+                key in ("description", "markdownDescription", "title", "enumDescriptions")
+                and not isinstance(inner, dict)
+            ) or not isinstance(inner, str):
+                yield from manifest_texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from manifest_texts(inner)
+    elif isinstance(value, str):
+        yield value

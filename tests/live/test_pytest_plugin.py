@@ -1,0 +1,71 @@
+"""`pytest --gradsight`, as a user starts it: in a process of its own, alone and under xdist."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import pytest
+import torch
+
+def test_writes():
+    w = torch.ones(3, requires_grad=True)
+    y = w.exp()
+    y *= 3
+    y.sum().backward()
+
+def test_sound():
+    w = torch.ones(3, requires_grad=True)
+    w.exp().sum().backward()
+
+def test_untrained():
+    used, unused = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+    opt = torch.optim.SGD([*used.parameters(), *unused.parameters()], 0.1)
+    used(torch.ones(1, 2)).sum().backward()
+    opt.step()
+
+def test_expected():
+    with pytest.raises(RuntimeError, match="leaf Variable"):
+        torch.ones(3, requires_grad=True).mul_(2)
+"""
+
+
+def run(folder: Path, *options: str) -> str:
+    (folder / "test_model.py").write_text(PROGRAM)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+    ]
+    done = subprocess.run(
+        [*command, *options, "test_model.py"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")], ids=["alone", "xdist"])
+def test_a_failing_test_says_which_line_did_it(tmp_path: Path, workers: tuple[str, ...]) -> None:
+    output = run(tmp_path, "--gradsight", *workers)
+    assert "1 failed, 3 passed" in output, output
+    assert "gradsight: `y *= 3` overwrites" in output
+    assert "test_model.py:8" in output
+
+
+def test_untrained_parameters_fail_a_test_on_request(tmp_path: Path) -> None:
+    output = run(tmp_path, "--gradsight-untrained")
+    assert "2 failed, 2 passed" in output, output
+    assert "every parameter of an optimizer must get a gradient" in output
+    assert "no gradient in any of 1 steps" in output
+
+
+def test_without_the_option_nothing_is_watched(tmp_path: Path) -> None:
+    output = run(tmp_path)
+    assert "1 failed, 3 passed" in output, output
+    assert "gradsight:" not in output
