@@ -26,8 +26,8 @@ help:
 	@echo 'make pictures   the same, and take the pictures of the manual from it'
 	@echo 'make site       build the manual as a web site'
 	@echo 'make settings   write the settings of the editor from the server'"'"'s own model'
-	@echo 'make lint       check style, imports between rooms, and formatting'
-	@echo 'make format     rewrite the sources in the house style'
+	@echo 'make lint       check style, imports between packages, and formatting'
+	@echo 'make format     rewrite the sources in the style of the project'
 	@echo 'make typecheck  mypy (strict) and tsc'
 	@echo 'make fuzz       compare random programs with torch, for long'
 	@echo 'make facts      measure the operator facts again, on real torch'
@@ -72,11 +72,13 @@ test-models: setup-python
 # Empty: this machine.
 TARGETS =
 
-vsix: setup-python setup-node
-	@$(VENV) -m gradsight_dev.package_vsix --node $(NODE) $(TARGETS:%=--target=%)
+# Node is looked for first, and packing needs no torch.
+vsix: setup-node
+	@python=$$(PYTHON='$(PYTHON)' .ci/setup packing | tail -n 1) && \
+	    $$python -m gradsight_dev.package_vsix --node $(NODE) $(TARGETS:%=--target=%)
 
 # Two files at a time: one of them mostly waits.
-test-vscode: vsix
+test-vscode: setup-python vsix
 	@mkdir -p $(REPORTS)
 	@.ci/vscode >/dev/null && .ci/vscode --browser >/dev/null
 	@$(NODE) -e "import('./tests/client_e2e/workbench.mjs').then((bench) => bench.interpreterWithTorch())"
@@ -90,7 +92,7 @@ pictures: test-vscode
 	for name in confirmed graph explanation quick-fix; do \
 	    cp artifacts/vscode/$$name.png docs/images/$$name.png; done
 
-vscode: vsix
+vscode: setup-python vsix
 	@$(NODE) tests/client_e2e/open.mjs
 
 site: setup-python

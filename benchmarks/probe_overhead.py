@@ -121,17 +121,17 @@ def run(name: str, mode: str) -> float:
             begun = time.process_time()
             exec(code, space)
             return time.process_time() - begun
-    from gradsight.agent.attention import FullInstruments
     from gradsight.agent.content import Contents
     from gradsight.agent.faults import Ledger
     from gradsight.agent.features import detect
-    from gradsight.agent.govern import Governor
+    from gradsight.agent.full_instruments import FullInstruments
     from gradsight.agent.instruments import FastInstruments
+    from gradsight.agent.limits import RunLimits
     from gradsight.agent.sites import claim_file
 
     claim_file(path)
     ledger = Ledger()
-    governor = Governor(0, lambda: None)
+    governor = RunLimits(0, lambda: None)
     instruments = FastInstruments(ledger, governor) if mode == "fast" else FullInstruments(ledger, governor)
     instruments.install(detect())
     code = instruments.compile(source, path)
