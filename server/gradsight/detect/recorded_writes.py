@@ -55,10 +55,11 @@ class RecordedWrites:
         ]
 
     def on_container_made(self, fact: ContainerMade) -> None:
-        if fact.how in ("display", "dict") and is_given_a_name(
-            fact.node, statement_around(fact.node, self.path.frame)
-        ):
-            self.held.update(tensor.storage for tensor in tensors_in(fact.container))
+        if fact.how not in ("display", "dict"):
+            return
+        held = {tensor.storage for tensor in tensors_in(fact.container)}
+        if held and is_given_a_name(fact.node, statement_around(fact.node, self.path.frame)):
+            self.held |= held
 
     def on_walked(self, fact: Walked) -> None:
         if self.unrecorded:

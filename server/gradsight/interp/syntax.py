@@ -31,7 +31,7 @@ def _descend(body: list[ast.AST], node: ast.AST) -> ast.AST | None:
             continue
         inner = [child for name in BODIES if isinstance(child := getattr(statement, name, None), list)]
         if not inner:
-            if any(found is node for found in ast.walk(statement)):
+            if is_inside(node, statement):
                 return statement
             continue
         for block in inner:
@@ -39,9 +39,18 @@ def _descend(body: list[ast.AST], node: ast.AST) -> ast.AST | None:
             if found is not None:
                 return found
         for header in headers(statement):
-            if any(found is node for found in ast.walk(header)):
+            if is_inside(node, header):
                 return header
     return None
+
+
+def is_inside(node: ast.AST, statement: ast.AST) -> bool:
+    """Whether a node is part of a statement; many are asked about one statement, so its parts are looked up once."""
+    return id(node) in remembered(statement, "parts", _parts)
+
+
+def _parts(statement: ast.AST) -> frozenset[int]:
+    return frozenset(map(id, ast.walk(statement)))
 
 
 def conditions_around(node: ast.AST, frame: Frame) -> list[ast.AST]:

@@ -168,6 +168,14 @@ class Closing(Opaque):
         self.thing = thing
 
 
+class NullContext(Opaque):
+    """`contextlib.nullcontext(thing)`."""
+
+    def __init__(self, path: str, site: Site | None, thing: Value) -> None:
+        super().__init__(path, site)
+        self.thing = thing
+
+
 class Suppress(Opaque):
     """`contextlib.suppress(...)`."""
 

@@ -12,7 +12,6 @@ from gradsight.interp.libraries.copying import Copying
 from gradsight.interp.path_constraints import RESIZES
 from gradsight.interp.path_state import PathState, RaisedError
 from gradsight.model.library_objects import (
-    AmbientContext,
     BackgroundThread,
     DataField,
     DataLoader,
@@ -21,6 +20,7 @@ from gradsight.model.library_objects import (
     FunctionContext,
     GlobalNames,
     GradientScaler,
+    NullContext,
     Optimizer,
     RaisedObject,
     Scheduler,
@@ -311,7 +311,8 @@ class Library(Copying):
         return Suppress("contextlib.suppress", self.path.site(node))
 
     def null_context(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
-        return AmbientContext("contextlib.nullcontext", self.path.site(node))
+        thing = args[0] if args else kwargs.get("enter_result")
+        return NullContext("contextlib.nullcontext", self.path.site(node), thing)
 
     def simple_namespace(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         instance = Instance(ClassValue("SimpleNamespace", [], {}, "plain"), self.path.site(node))

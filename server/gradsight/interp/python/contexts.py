@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from gradsight.interp.path_state import PathState, RaisedError
 from gradsight.interp.python.calls import Calls
-from gradsight.model.library_objects import Closing, ExitStack, GeneratorContext, GradMode
+from gradsight.model.library_objects import Closing, ExitStack, GeneratorContext, GradMode, NullContext
 from gradsight.model.sites import Site
 from gradsight.model.values import (
     MISSING,
@@ -49,6 +49,8 @@ class Contexts(Calls):
                 return None, self.nn.enter_modes(((context, self.path.site(node)),))
             if isinstance(context, ExitStack):
                 return context, self.closing(context)
+            if isinstance(context, NullContext):
+                return context.thing, None
             if isinstance(context, Closing):
                 thing = context.thing
                 return thing, lambda: self.objects.call_method(thing, "close", [], {}, node)

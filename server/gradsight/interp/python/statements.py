@@ -348,6 +348,14 @@ class Statements(Assignment):
             outcome = self.match_sequence(pattern.patterns, subject)
             if outcome is not None:
                 return outcome
+        if isinstance(pattern, ast.MatchMapping):
+            outcome = self.match_mapping(pattern, subject)
+            if outcome is not None:
+                return outcome
+        if isinstance(pattern, ast.MatchClass):
+            outcome = self.match_class(pattern, subject)
+            if outcome is not None:
+                return outcome
         for inner in ast.walk(pattern):
             name = getattr(inner, "name", None)
             if isinstance(inner, (ast.MatchAs, ast.MatchStar)) and name:
@@ -374,6 +382,49 @@ class Statements(Assignment):
             else:
                 after_star = bool(stars) and index > stars[0]
                 outcomes.append(self.match_pattern(part, items[-behind if after_star else index]))
+        return self.all_match(outcomes)
+
+    def match_mapping(self, pattern: ast.MatchMapping, subject: Value) -> Value:
+        """A pattern of entries held against a dict that is known; None where it is not."""
+        if is_constant(subject) or isinstance(subject, (Seq, Tensor)):
+            return False
+        if not isinstance(subject, Mapping) or not subject.exact:
+            return None
+        keys = [self.evaluate(key) for key in pattern.keys]
+        if not all(isinstance(key, (str, int)) for key in keys):
+            return None
+        if any(key not in subject.items for key in keys):
+            return False
+        outcomes = [self.match_pattern(part, subject.items[key]) for key, part in zip(keys, pattern.patterns)]
+        if pattern.rest is not None:
+            rest = Mapping()
+            rest.site = self.path.site(pattern)
+            rest.items.update({key: value for key, value in subject.items.items() if key not in keys})
+            rest.keys.update({key: value for key, value in subject.keys.items() if key not in keys})
+            self.bind(pattern.rest, rest)
+        return self.all_match(outcomes)
+
+    def match_class(self, pattern: ast.MatchClass, subject: Value) -> Value:
+        """A pattern of attributes held against an object of a class of the program; None where either is not known."""
+        kind = self.evaluate(pattern.cls)
+        is_one = self.objects.is_instance(subject, kind)
+        if is_one is False:
+            return False
+        if is_one is None or not isinstance(kind, ClassValue):
+            return None
+        names = positional_names(kind)
+        if len(names) < len(pattern.patterns):
+            return None
+        parts = [*zip(names, pattern.patterns), *zip(pattern.kwd_attrs, pattern.kwd_patterns)]
+        return self.all_match(
+            [
+                self.match_pattern(part, self.objects.get_attribute(subject, name, pattern))
+                for name, part in parts
+            ]
+        )
+
+    def all_match(self, outcomes: list[Value]) -> Value:
+        """Whether all parts of a pattern match: True, False, or the first condition that is not known."""
         if any(outcome is False for outcome in outcomes):
             return False
         undecided = [outcome for outcome in outcomes if outcome is not True]
@@ -501,3 +552,11 @@ __all__ = [
     "Statements",
     "contains_yield",
 ]
+
+
+def positional_names(kind: ClassValue) -> list[str]:
+    """The attributes that the positional parts of a class pattern stand for."""
+    told, _ = kind.find("__match_args__")
+    if isinstance(told, Seq) and told.exact:
+        return [name for name in told.items if isinstance(name, str)]
+    return [name for name, _ in kind.fields]
