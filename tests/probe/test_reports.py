@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
+from gradsight.cli.documents import Documents
 from gradsight.cli.run_sarif import sarif_of
+from gradsight.cli.run_text import write
 from gradsight.probe.document import document_of, exit_code_of
 from gradsight.probe.outcome import Cancelled, CouldNotRun, Died, Observed, Outcome, Raised, TimedOut
 from gradsight.probe.ranks import merge
-from gradsight.probe.text import Sources, print_document
 
 PROGRAM = "import torch\nweights = torch.exp(energy)\nweights /= 2\nweights.sum().backward()\n"
 KEYS = {
@@ -33,14 +34,14 @@ def place(row: int, column: int, end: int) -> dict[str, Any]:
 def fault(code: str = "GS101", severity: str = "error") -> dict[str, Any]:
     return {
         "code": code,
-        "message": "`weights /= 2` overwrites the output that `exp` saved",
+        "message": "`weights /= 2` overwrites the output of `exp`",
         "severity": severity,
         "certainty": "certain",
         **place(3, 1, 13),
         "related": [
-            {"role": "saved", "message": "output saved here by `exp`", **place(2, 11, 28)},
-            {"role": "written", "message": "written here by `div_`, version 0 → 1", **place(3, 1, 13)},
-            {"role": "needed", "message": "`Exp` needs it in this backward", **place(4, 1, 25)},
+            {"role": "saved", "message": "`exp` saves its output here", **place(2, 11, 28)},
+            {"role": "written", "message": "overwritten here by `div_`, version 0 → 1", **place(3, 1, 13)},
+            {"role": "needed", "message": "this `backward()` needs the old value", **place(4, 1, 25)},
         ],
         "evidence": {"torch": "modified by an inplace operation"},
     }
@@ -95,44 +96,56 @@ def test_fault_has_the_shape_of_a_finding() -> None:
 
 def test_readable_report_shows_three_spans_why_and_help() -> None:
     assert rendered(document_of(Raised(report(error=ERROR, faults=[fault()])))) == (
-        "error[GS101]: `weights /= 2` overwrites the output that `exp` saved\n"
-        " --> program.py:3:1\n"
-        "  |\n"
-        "2 | weights = torch.exp(energy)\n"
-        "  |           ----------------- output saved here by `exp`\n"
-        "3 | weights /= 2\n"
-        "  | ^^^^^^^^^^^^ written here by `div_`, version 0 → 1\n"
-        "4 | weights.sum().backward()\n"
-        "  | ------------------------ `Exp` needs it in this backward\n"
+        "program.py:3:1: error GS101 `weights /= 2` overwrites the output of `exp`\n"
+        "  2 | weights = torch.exp(energy)\n"
+        "    |           ----------------- `exp` saves its output here\n"
+        "  3 | weights /= 2\n"
+        "    | ^^^^^^^^^^^^ overwritten here by `div_`, version 0 → 1\n"
+        "  4 | weights.sum().backward()\n"
+        "    | ------------------------ this `backward()` needs the old value\n"
         "  = torch: modified by an inplace operation\n"
         "  = help: write to a new tensor (`x = x * 2` instead of `x *= 2`), or clone the tensor before it is changed\n"
+        "  inplace-on-saved: gradsight explain GS101\n"
         "\n"
         "the program raised  (torch 2.13.0, Python 3.11.7, 0.5 s)\n"
     )
 
 
-@pytest.mark.parametrize("first", [0, 8, 98])
-def test_remarks_hang_below_the_bar(first: int) -> None:
+def test_a_fault_in_a_cell_is_shown_with_its_cell(tmp_path: Path) -> None:
+    book = tmp_path / "lesson.ipynb"
+    code = [PROGRAM[:13], PROGRAM[13:]]
+    cells = [
+        {"cell_type": "markdown", "source": "words"},
+        *({"cell_type": "code", "source": text, "outputs": [], "metadata": {}} for text in code),
+    ]
+    book.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
     moved = fault()
     for each in (moved, *moved["related"]):
+        each.update(filename=str(book), cell=3)
         for end in ("location", "end_location"):
-            each[end] = {**each[end], "row": each[end]["row"] + first}
+            each[end] = {**each[end], "row": each[end]["row"] - 1}
     shown = io.StringIO()
-    console = Console(file=shown, width=120, color_system=None)
-    print_document(document_of(Raised(report(error=ERROR, faults=[moved]))), console, Sources({}))
-    columns = {
-        line.index(sign)
-        for line in shown.getvalue().splitlines()
-        for sign in ("|", "= ")
-        if line.lstrip().startswith(sign)
-    }
-    assert len(columns) == 1
+    write(document_of(Raised(report(error=ERROR, faults=[moved]))), Documents(), shown)
+    assert f"{book}:cell 3:2:1: error GS101" in shown.getvalue()
+    assert "  2 | weights /= 2\n    | ^^^^^^^^^^^^ overwritten here" in shown.getvalue()
+
+
+def test_a_table_without_a_single_gradient_is_left_out_when_backward_never_ended() -> None:
+    rows = [{"name": "a.weight", "shape": [2, 3], "grad": "none", "norm": None}]
+    assert "a.weight" not in rendered(document_of(Raised(report(error=ERROR, parameters=rows))))
+    assert "a.weight" in rendered(document_of(Observed(report(parameters=rows))))
+
+
+def test_what_could_not_be_run_is_said_without_a_class_name() -> None:
+    text = rendered(document_of(CouldNotRun("there is no file x.py")))
+    assert text.splitlines()[0] == "gradsight: there is no file x.py"
 
 
 def test_error_without_a_gradient_story_is_shown_at_its_line() -> None:
     error = {"type": "KeyError", "message": "'lost'", **place(2, 11, 28)}
     text = rendered(document_of(Raised(report(error=error))))
     assert "KeyError: 'lost'" in text
+    assert "program.py:2:11: KeyError: 'lost'" in text
     assert "2 | weights = torch.exp(energy)" in text
 
 
@@ -176,6 +189,5 @@ def test_ranks_that_saw_the_same_fault_are_named_together() -> None:
 
 def rendered(document: dict[str, Any]) -> str:
     stream = io.StringIO()
-    console = Console(file=stream, highlight=False, soft_wrap=True, markup=False, emoji=False, width=200)
-    print_document(document, console, Sources({"program.py": PROGRAM}))
-    return "\n".join(line.rstrip() for line in stream.getvalue().split("\n"))
+    write(document, Documents(given={"program.py": PROGRAM}), stream)
+    return stream.getvalue()

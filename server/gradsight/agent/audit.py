@@ -209,10 +209,10 @@ def fault_of(clash: Clash, needed: Stack, torch_message: str, named: Named | Non
         saved_place = named_elsewhere(clash.maker.stack[0], operator_label(clash.maker.name)) or place_of(
             clash.maker.stack[0]
         )
-    what = f"the {_part(clash.attribute)} that `{_operator_of(saver, clash.maker)}` saved"
+    what = f"{_part(clash.attribute)} of `{_operator_of(saver, clash.maker)}`"
     parameter = named(clash.storage) if named is not None and clash.storage and is_step else ""
     if parameter and "." not in clash.attribute:
-        what = f"`{parameter}`, which `{_operator_of(saver, clash.maker)}` saved"
+        what = f"`{parameter}`, saved by `{_operator_of(saver, clash.maker)}`"
     where = f" (line {saved_place.row})" if saved_place is not None else ""
     silent = not clash.refusal
     on_context = clash.attribute.startswith("ctx.")
@@ -232,7 +232,7 @@ def fault_of(clash: Clash, needed: Stack, torch_message: str, named: Named | Non
     if clash.maker is not None:
         steps += step_named(
             "saved",
-            f"{_part(clash.attribute)} saved here by `{_operator_of(saver, clash.maker)}`",
+            f"`{_operator_of(saver, clash.maker)}` saves {_own_part(clash.attribute)} here",
             clash.maker.stack,
             operator_label(clash.maker.name),
         )
@@ -247,7 +247,7 @@ def fault_of(clash: Clash, needed: Stack, torch_message: str, named: Named | Non
         if len(lines) > _MOST_WRITERS:
             break
     steps += calls_of(first.stack)
-    steps += step_named("needed", f"`{saver}` needs it in this backward", needed, "backward")
+    steps += step_named("needed", "this `backward()` needs the old value", needed, "backward")
     evidence: dict[str, Any] = {
         "operator": operator,
         "saved_by": clash.node.name(),
@@ -269,27 +269,32 @@ def _written_text(write: LoggedWrite, silent: bool) -> str:
     by = operator_label(write.name)
     during = f" while `{base_name(write.node)}` ran in backward" if write.node else ""
     versions = "" if silent else f", version {write.version} → {write.version + 1}"
-    return f"written here by `{by}`{versions}{during}"
+    return f"overwritten here by `{by}`{versions}{during}"
 
 
 def _operator_of(saver: str, maker: Operation | None) -> str:
+    """The operator as a user calls it: `layer_norm` for `NativeLayerNorm` and `aten::native_layer_norm`."""
     if maker is not None and maker.name.replace("_", "").lower().endswith(saver.replace("_", "").lower()):
-        return operator_label(maker.name).strip("_")
-    return saver
+        return operator_label(maker.name).strip("_").removeprefix("native_")
+    return saver.removeprefix("Native")
 
 
 def _part(attribute: str) -> str:
+    """What was saved under this name, seen from the one who wrote to it."""
     if attribute.startswith("result") or attribute in ("output", "out"):
-        return "output"
-    if attribute in ("self", "input", "mat1", "mat2", "other", "tensors") or "[" in attribute:
-        return "input" if "[" not in attribute else "tensor"
-    if attribute == "tensor":
-        return "tensor"
-    if attribute.startswith("ctx."):
-        return f"tensor `{attribute}`"
+        return "the output"
+    if attribute in ("self", "input", "mat1", "mat2", "other"):
+        return "an input"
     if attribute == "weight":
-        return "weight"
-    return f"tensor `{attribute}`"
+        return "the weight"
+    if attribute in ("tensor", "tensors") or "[" in attribute:
+        return "a tensor"
+    return f"the tensor `{attribute}`"
+
+
+def _own_part(attribute: str) -> str:
+    """The same, seen from the operator that saved it."""
+    return _part(attribute).replace("the output", "its output").replace("the weight", "its weight")
 
 
 def _row(stack: Stack) -> int:

@@ -199,7 +199,7 @@ class Contents:
         message = f"a tensor saved by `{text_of(place)}` has other values when `{name}` needs it; torch does not notice"
         steps = (
             *step_at("saved", "saved here", packed.operation.stack),
-            *step_at("needed", f"`{name}` needs it in this backward", needed),
+            *step_at("needed", "this `backward()` needs the old value", needed),
         )
         return Fault(
             "saved-changed-silently", message, place, steps, "warning", {"shape": list(packed.tensor.shape)}

@@ -42,6 +42,15 @@ class Documents:
         index, inside = cells.locate(span)
         return Position(inside, cells.cells[index].number)
 
+    def joined(self, path: str, cell: int, span: Span) -> Span:
+        """The span as the engine counts it, of one that a person counts inside the cell with this number."""
+        entry = self._entry(path) if cell else None
+        joined = entry[1] if entry is not None else None
+        if joined is None:
+            return span
+        numbers = [each.number for each in joined.cells]
+        return span.moved(joined.starts[numbers.index(cell)] - 1) if cell in numbers else span
+
     def line(self, path: str, number: int) -> str:
         """One line of the text, without its end; empty when there is none."""
         if path not in self.lines_of:

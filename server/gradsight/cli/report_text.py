@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -33,6 +33,7 @@ STYLES = {
     "gutter": "dim cyan",
     "trail": "cyan",
     "faint": "dim",
+    "good": "bold green",
 }
 ALARMS = ("error", "warning")
 MOST_TRIED = 25
@@ -94,8 +95,10 @@ def headline(finding: Finding, documents: Documents, is_fixable: bool = False) -
     ]
 
 
-def lay_out(finding: Finding, documents: Documents, is_fixable: bool = False) -> Iterator[list[Run]]:
-    """The lines of one finding."""
+def lay_out(
+    finding: Finding, documents: Documents, is_fixable: bool = False, remarks: Iterable[list[Run]] = ()
+) -> Iterator[list[Run]]:
+    """The lines of one finding; what else is to be said about it stands below its trail."""
     yield headline(finding, documents, is_fixable)
     here = [step for step in finding.related if step.path == finding.path]
     marks = [_step_mark(step) for step in here]
@@ -105,6 +108,7 @@ def lay_out(finding: Finding, documents: Documents, is_fixable: bool = False) ->
         steps = [step for step in finding.related if step.path == path]
         yield [("  in ", "faint"), (place(path, steps[0].span, documents), f"link {path}")]
         yield from excerpt(path, [_step_mark(step) for step in steps], documents)
+    yield from remarks
     if find(finding.code) is not None:
         yield [(f"  {finding.name}: gradsight explain {finding.code}", "faint")]
 

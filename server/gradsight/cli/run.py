@@ -165,9 +165,7 @@ def _print(document: dict[str, Any], texts: dict[str, str], form: str) -> None:
         json.dump(sarif_of(document), sys.stdout, indent=2, allow_nan=False, default=str)
         sys.stdout.write("\n")
         return
-    from rich.console import Console
+    from gradsight.cli.documents import Documents
+    from gradsight.cli.run_text import write
 
-    from gradsight.probe.text import Sources, print_document
-
-    console = Console(file=sys.stdout, highlight=False, soft_wrap=True, emoji=False, markup=False)
-    print_document(document, console, Sources(texts))
+    write(document, Documents(given=texts), sys.stdout)

@@ -71,17 +71,17 @@ def fault_finding(fault: Mapping[str, Any]) -> Finding:
     related = []
     for step in fault["related"]:
         role: Role = step["role"]
-        related.append(Related(role, _plain(step["message"]), str(step["filename"]), _span(step)))
+        related.append(Related(role, str(step["message"]), str(step["filename"]), place_span(step)))
     # How the places were reached comes after what happened there.
     related.sort(key=lambda step: step.role == "call")
     return Finding(
         code=str(fault["code"]),
         name=str(fault.get("name") or ""),
-        message=_plain(fault["message"]),
+        message=str(fault["message"]),
         severity=fault["severity"],
         certainty="certain",
         path=str(fault["filename"]),
-        span=_span(fault),
+        span=place_span(fault),
         related=tuple(_distinct(related)),
         data={"saved_as": str(fault["evidence"].get("saved_as") or "")},
     )
@@ -157,14 +157,10 @@ def _within(fault: Finding, path: str, last: int) -> Finding:
     return replace(fault, related=inside)
 
 
-def _span(place: Mapping[str, Any]) -> Span:
+def place_span(place: Mapping[str, Any]) -> Span:
+    """The span of a place that the agent names."""
     start, end = place["location"], place["end_location"]
     return Span(start["row"], start["column"] - 1, end["row"], end["column"] - 1)
-
-
-def _plain(text: object) -> str:
-    """Editors show messages as they are: code in them is not marked."""
-    return str(text).replace("`", "")
 
 
 def _distinct(steps: Iterable[Related]) -> list[Related]:
