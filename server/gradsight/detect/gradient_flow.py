@@ -64,11 +64,19 @@ class GradientFlow:
         self.last_steps[fact.optimizer] = self.path.tick
 
     def check_starved(self, parameter: Tensor, runs: list[Any], since: int, site: Site) -> None:
-        """A parameter is stepped, data of it reached a loss, and no gradient came back."""
+        """A parameter is stepped, data of it reached a loss, and no gradient came back.
+
+        What another network's backward left in it and `zero_grad` took away again is none: of a backward after that, only
+        what that one brings counts.
+        """
         last = self.path.live_gradient_ticks.get(parameter, -1)
-        if last > since or parameter in self.replaced.retired:
+        cleared = self.path.cleared_ticks.get(parameter, -1)
+        later = [run for run in runs if run.tick > cleared]
+        is_fed = last > max(since, cleared) if later else last > since
+        if is_fed or parameter in self.replaced.retired:
             self.fed[site.key, parameter] = self.path.tick
             return
+        runs = later or runs
         forgotten = self.loss_never_differentiated(parameter, site)
         causes = [cut for run in runs for cut in run.cuts if parameter in self.leaves_behind(cut)]
         if forgotten is not None and causes:
@@ -106,7 +114,7 @@ class GradientFlow:
             if causes:
                 blamed = [cut for cut in causes if not self.makes_target(cut, run)] if len(causes) > 1 else []
                 cut = max(blamed or causes, key=lambda cut: (cut.tick, cut.serial))
-                if not stepped or not belongs_to_an_early_phase(cut.site):
+                if not stepped or not belongs_to_an_early_phase(cut.site, site):
                     self.report_cut(cut, parameter, run)
                 return
 

@@ -11,11 +11,16 @@ SMALLER = (ast.Lt, ast.LtE)
 GREATER = (ast.Gt, ast.GtE)
 
 
-def belongs_to_an_early_phase(site: Site) -> bool:
-    """Whether a place in a loop lies under a condition that holds in its first rounds, or in some of all of them."""
+def belongs_to_an_early_phase(site: Site, step: Site | None = None) -> bool:
+    """Whether a place in a loop lies under a condition that holds in its first rounds, or in some of all of them.
+
+    A condition around the step too is none: whenever it steps, the cut is there.
+    """
     if not site.loops:
         return False
     for condition in conditions_around(site.node, site.frame):
+        if step is not None and any(inner is step.node for inner in ast.walk(condition)):
+            continue
         if isinstance(condition, (ast.If, ast.IfExp)):
             body = condition.body if isinstance(condition.body, list) else [condition.body]
             inside = any(inner is site.node for part in body for inner in ast.walk(part))

@@ -16,7 +16,7 @@ from gradsight.interp.tensors.training import Action
 from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Site
-from gradsight.model.tensors import Tensor
+from gradsight.model.tensors import Tensor, leaves_of
 from gradsight.model.trace import Clearing, Stepped, Stepping
 from gradsight.model.values import ClassValue, Instance, Layer
 
@@ -231,7 +231,17 @@ class TrainingProtocol:
         ]
         pending = [record for record in records if record.pending]
         if pending and all(record.state in ("zeroed", "dropped") for record in pending):
-            self.ledger.cleared_too_early(pending[-1], site)
+            if not self.is_cut_off_since(optimizer):
+                self.ledger.cleared_too_early(pending[-1], site)
+
+    def is_cut_off_since(self, optimizer: Optimizer) -> bool:
+        """Whether a backward after the clear stopped at a cut before these parameters: the cut is the fault, not the clear."""
+        for parameter in self.path.parameters_of(optimizer):
+            cleared = self.path.cleared_ticks.get(parameter, -1)
+            for run in self.path.backwards:
+                if run.tick > cleared and any(parameter in leaves_of(cut.edges) for cut in run.cuts):
+                    return True
+        return False
 
     def on_clearing(self, fact: Clearing) -> None:
         """Gradient accumulation that clears in every round: what was computed is dropped before the step that sums it."""
@@ -252,6 +262,9 @@ class TrainingProtocol:
                 self.inner_clears.setdefault(tensor, (site, filled, run))
                 continue
             if not any(tensor in self.path.parameters_of(one) for one in self.path.optimizers):
+                continue
+            if self.steps_in_round(tensor, run, dict(filled.loops)[run]):
+                # Another network's loss came through after its own step: that gradient is meant to be dropped.
                 continue
             others = [
                 self.ledger.records[leaf]
@@ -301,6 +314,15 @@ class TrainingProtocol:
 
     def leaves_filled_at(self, site: Site) -> list[Tensor]:
         return [leaf for run in self.path.backwards if run.site is site for leaf in run.leaves]
+
+    def steps_in_round(self, tensor: Tensor, run: Any, number: int) -> bool:
+        """Whether an optimizer that holds a parameter stepped in this round of a loop."""
+        return any(
+            action.verb == "step"
+            and dict(action.loops).get(run) == number
+            and tensor in self.path.parameters_of(action.subject)
+            for action in self.path.log
+        )
 
     def steps_sometimes(self, loop: ast.AST, site: Site) -> bool:
         """Whether the loop steps only every so many rounds: `if (i + 1) % n == 0: optimizer.step()`."""
