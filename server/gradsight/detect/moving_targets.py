@@ -1,4 +1,8 @@
-"""Targets that are not constant: a loss whose target, or whose weight, is computed by what the loss trains."""
+"""Targets that are not constant: a loss whose target, or whose weight, is computed by what the loss trains.
+
+*Bootstrapped*: data plus a scaled prediction, `reward + gamma * q(next_state)`.  What stands where a loss takes its target
+and is made like this is one, whatever it is called.
+"""
 
 from __future__ import annotations
 
@@ -64,6 +68,8 @@ class MovingTargets:
         if len(tensors) < 2:
             return
         target = next((tensor for tensor in tensors[:2] if TARGET_NAMES.search(tensor.label)), None)
+        if target is None:
+            target = next((tensor for tensor in reversed(tensors[:2]) if is_bootstrapped(tensor)), None)
         if target is None or target.node is None:
             return
         other = tensors[1] if target is tensors[0] else tensors[0]
@@ -83,7 +89,7 @@ class MovingTargets:
             return
         reached = nodes_behind(run.loss.edge())
         for node, site, target in self.meetings:
-            if node in reached and site.key not in self.found:
+            if node in reached and not any(target is known.target for known in self.found.values()):
                 behind = leaves_of([target.node]) if target.node is not None else set()
                 self.found[site.key] = MovingTarget(site, target, run.site, behind)
         self.meetings.clear()
@@ -108,6 +114,31 @@ class MovingTargets:
                 target=found.target.label,
                 is_trained=found.stepped is not None,
             )
+
+
+def is_bootstrapped(tensor: Tensor) -> bool:
+    """Whether a value is the sum of data and of a prediction that is scaled by a number or by data."""
+    edge: Any = tensor.node
+    has_data = False
+    for _ in range(8):
+        if not isinstance(edge, Node) or not edge.operands:
+            return False
+        live = [operand for operand in edge.operands if operand.needs_grad() is True]
+        if len(live) != 1:
+            return False
+        if edge.op in ("add", "sub", "rsub") and any(is_data(operand) for operand in edge.operands):
+            has_data = True
+        elif edge.op in ("mul", "div") and has_data:
+            return True
+        elif edge.op not in PASSING and edge.op not in ("add", "sub", "rsub"):
+            return False
+        edge = live[0].node
+    return False
+
+
+def is_data(tensor: Tensor) -> bool:
+    """Whether a tensor is neither trained nor computed by what is."""
+    return tensor.needs_grad() is False and not tensor.is_parameter and not tensor.cuts
 
 
 def is_log_probability(value: Any) -> bool:

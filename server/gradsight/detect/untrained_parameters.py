@@ -178,7 +178,11 @@ class UntrainedParameters:
             optimizer = self.optimizer_meant(left, {tensor for _, tensor in owned})
             if optimizer is None or optimizer.site is None:
                 continue
-            name, kind = self.words_for(self.name_of(home, optimizer.site), lost, owned)
+            spoken = self.name_of(home, optimizer.site)
+            if is_of_library(home) and len(lost) < len(owned):
+                name, kind = f"a part of `{spoken}`", "part"
+            else:
+                name, kind = self.words_for(spoken, lost, owned)
             steps = [
                 Step("call", left.run.site, "this backward computes their gradients"),
                 Step("needed", left.step.site, "this step does not move them"),
@@ -293,6 +297,12 @@ class UntrainedParameters:
                 if value is home:
                     return name
         return self.replaced.name_bound_at(site) if site is not None else "the model"
+
+
+def is_of_library(module: Any) -> bool:
+    """Whether a module is one of our models of libraries: what its parts are called there is not known."""
+    unit = module.cls.unit if isinstance(module, Instance) else None
+    return unit is not None and bool(unit.library)
 
 
 def part_of(home: str, part: str) -> str:

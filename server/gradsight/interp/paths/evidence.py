@@ -41,7 +41,7 @@ from gradsight.interp.paths.unknown_graphs import (
     indexes_tensor,
 )
 from gradsight.interp.tensors.checkpoints import Checkpoints
-from gradsight.model.library_objects import Optimizer
+from gradsight.model.library_objects import GradientScaler, Optimizer
 from gradsight.model.tensors import Maybe, Tensor, leaves_of
 from gradsight.model.values import (
     MISSING,
@@ -105,10 +105,17 @@ class Evidence(UnknownGraphs):
     def stand_in_for(self, value: Unknown, expression: ast.AST | None, method: str = "") -> Value:
         """What an unknown value is taken for, or None."""
         known = self.stand_ins.get(id(value))
-        if known is not None or value.hint or value.tensor is not None or value.graph is not None:
+        if known is not None or value.hint or value.tensor is not None:
             return known
+        if value.graph is not None and not value.given:
+            return None
         key = key_of(expression)
         role = role_of(key, self.scopes_of(key)) if key else ""
+        if value.graph is not None:
+            if role != OPTIMIZER:
+                return None
+            # What was given parameters and is stepped holds them: it was not computed from them.
+            value.graph = None
         if not role and method in ONLY_MODULES:
             role = MODULE
         return self.make_stand_in(value, role, key or "it", expression) if role else None
@@ -138,6 +145,17 @@ class Evidence(UnknownGraphs):
         if role in (MODULE, OPTIMIZER):
             self.link_optimizers()
         return made
+
+    def optimizer_given(self, value: Unknown, call: ast.AST) -> Value:
+        """The optimizer that an unknown value is, where a call takes an optimizer first."""
+        if value.hint or value.tensor is not None:
+            return None
+        known = self.stand_ins.get(id(value))
+        if known is None:
+            expression = call.args[0] if isinstance(call, ast.Call) and call.args else None
+            value.graph = None
+            known = self.make_stand_in(value, OPTIMIZER, key_of(expression) or "it", expression)
+        return known
 
     def outlives(self, optimizer: Optimizer, started: int) -> bool:
         """Whether an optimizer was there before the call that began then: made earlier, or an attribute of the object."""
@@ -435,6 +453,19 @@ class EvidenceModules(Checkpoints):
                 # With a probability of 0 the result is what was given, which others may have saved.
                 result.counter.kept = result.counter.version
         return result
+
+    def scaler_result(
+        self, scaler: GradientScaler, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        """What a scaler scales is a loss with a graph, and what it steps is an optimizer."""
+        if args and type(args[0]) is Unknown:
+            known: Value = None
+            if name == "scale":
+                known = self.entry.as_graph_tensor(args[0])
+            elif name in ("step", "unscale_"):
+                known = self.entry.optimizer_given(args[0], node)
+            args = [known if known is not None else args[0], *args[1:]]
+        return super().scaler_result(scaler, name, args, kwargs, node)
 
     def layer_attribute(self, owner: Layer, name: str, node: ast.AST) -> Value:
         if "stand in" not in owner.options or name in owner.attributes:

@@ -147,6 +147,10 @@ def role_of(key: str, scopes: list[ast.AST]) -> str:
     called = any(key in deeds.called for deeds in all_deeds)
     if "scale" in done and ("update" in done or "step" in done or done & ONLY_SCALERS):
         return SCALER
+    given: set[str] = set().union(*(deeds.arguments.get(key, set()) for deeds in all_deeds))
+    if not called and ("unscale_" in given or ("step" in given and {"scale", "update"} <= has)):
+        if "unscale_" in given or BY_NAME[OPTIMIZER].search(last_part(key)):
+            return OPTIMIZER
     if not called and ("param_groups" in attributes or ({"step", "zero_grad"} <= done)):
         return OPTIMIZER
     if called and (done & SWITCHES or ("zero_grad" in done and "step" not in done)):
