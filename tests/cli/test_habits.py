@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gradsight.cli import main, watching
+from gradsight.cli import main, report_text, shell, watching
 
 BROKEN = """\
 import torch
@@ -87,7 +87,8 @@ def test_findings_can_be_left_out_of_the_exit_code(folder: Path, capsys: pytest.
 
 def test_quiet_says_nothing_where_there_is_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check(capsys, 0, "--quiet", "fine.py") == ""
-    assert "GS101" in check(capsys, 1, "--quiet", "broken.py")
+    said = check(capsys, 1, "--quiet", "--output-format", "concise", "broken.py")
+    assert [line.split()[2] for line in said.splitlines()] == ["GS101"]
 
 
 def test_the_report_goes_to_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,6 +111,32 @@ def test_settings_are_shown_with_where_they_come_from(
     said = check(capsys, 0, "--show-settings")
     assert said.startswith("# from pyproject.toml\n")
     assert 'ignore = ["GS3"]' in said
+    # What is shown can be written back.
+    (folder / "pyproject.toml").write_text("[tool.gradsight]\n" + said.replace("{}", "{ }"))
+    assert check(capsys, 0, "--show-settings") == said
+
+
+def test_a_reader_that_leaves_is_no_fault_of_the_output_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def leave(*_: object) -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr(report_text, "put", leave)
+    monkeypatch.setattr(shell, "silence_stdout", lambda: None)
+    assert main(["check", "--no-cache", "broken.py"]) == shell.READER_LEFT
+    assert capsys.readouterr().err == ""
+
+
+def test_a_message_is_wrapped_between_words_where_the_terminal_is_narrow(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = check(capsys, 1, "broken.py")
+    monkeypatch.setattr(report_text, "terminal_width", lambda: 44)
+    narrow = check(capsys, 1, "broken.py")
+    first = narrow.split(" | ")[0]
+    assert max(map(len, first.splitlines()[:-1])) <= 44
+    assert " ".join(first.split()[:-1]) == " ".join(whole.split(" | ")[0].split()[:-1])
 
 
 def test_rules_are_ignored_in_some_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -173,7 +173,9 @@ def run_once(args: argparse.Namespace) -> int:
         print(f"{count} finding{'' if count == 1 else 's'} ignored from now on")
         return CLEAN if is_fine and not failed else FAILED
     try:
-        deliver(args, gathered, documents)
+        deliver(args, replace(gathered, is_quiet=args.quiet), documents)
+    except BrokenPipeError:
+        raise
     except OSError as problem:
         return fail(f"{args.output_file} cannot be written: {(problem.strerror or str(problem)).lower()}")
     if failed:

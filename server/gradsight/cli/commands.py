@@ -9,7 +9,7 @@ import argparse
 import importlib
 import importlib.util
 import re
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from gradsight import __version__
 from gradsight.cli.shell import CLEAN, FAILED, complain, fail
@@ -50,7 +50,10 @@ def dispatch(argv: list[str]) -> int:
         return CLEAN
     module = importlib.import_module(f"gradsight.cli.{name}")
     module.add_arguments(parsers[name])
-    args = parser.parse_args(argv)
+    args, unknown = parser.parse_known_args(argv)
+    if unknown:
+        # Said by the command itself, whose options are meant.
+        parsers[name].error(f"unrecognized arguments: {' '.join(unknown)}")
     return int(module.run(args))
 
 
@@ -64,9 +67,6 @@ class Parser(argparse.ArgumentParser):
             from difflib import get_close_matches
 
             own = list(self._option_string_actions)
-            if self._subparsers is not None:
-                choices: Any = self._subparsers._group_actions[0].choices or {}
-                own += [option for parser in choices.values() for option in parser._option_string_actions]
             near = get_close_matches(found.group(1).split("=")[0], own, n=1)
             message = f"no option {found.group(1)}{f': did you mean {near[0]}' if near else ''}"
         complain(f"{message} (options: {self.prog} --help)")

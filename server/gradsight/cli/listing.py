@@ -22,7 +22,8 @@ def write_settings(tasks: Sequence[Task], configurations: Sequence[str], out: Te
     shown: list[str] = []
     for task in tasks:
         text = "".join(
-            f"{name} = {json.dumps(value)}\n" for name, value in sorted(asdict(task.settings).items())
+            f"{name.replace('_', '-')} = {json.dumps(value)}\n"
+            for name, value in sorted(asdict(task.settings).items())
         )
         if text not in shown:
             shown.append(text)

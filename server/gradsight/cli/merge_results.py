@@ -26,6 +26,8 @@ class MergedResults:
     """Files that were read, those without torch included."""
     results: tuple[Result, ...] = ()
     """What came of each file, for those who want to know what was not understood."""
+    is_quiet: bool = False
+    """Whether nothing but the findings is wanted."""
 
     @property
     def alarms(self) -> int:

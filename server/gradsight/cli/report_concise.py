@@ -13,4 +13,4 @@ def write(gathered: MergedResults, documents: Documents, out: TextIO, color: str
     """The findings in reading order."""
     fixable = fixable_findings(gathered, documents)
     lines = [headline(finding, documents, finding in fixable) for finding in gathered.findings]
-    put([*lines, summary(gathered, len(fixable))], out, color)
+    put([*lines, *summary(gathered, len(fixable))], out, color)

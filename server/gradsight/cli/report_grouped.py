@@ -28,4 +28,4 @@ def write(gathered: MergedResults, documents: Documents, out: TextIO, color: str
                 (f"{mark}{finding.message}", ""),
             ])  # fmt: skip
         lines.append([])
-    put([*lines, summary(gathered, len(fixable))], out, color)
+    put([*lines, *summary(gathered, len(fixable))], out, color)

@@ -41,6 +41,8 @@ MOST_TRIED = 25
 NEAR = 1
 TAB = 4
 LONGEST_LINE = 160
+LEAST_WORDS = 20
+"""The fewest columns in which words are wrapped."""
 ELLIPSIS = "..."
 
 
@@ -60,7 +62,7 @@ def write(gathered: MergedResults, documents: Documents, out: TextIO, color: str
     lines: list[list[Run]] = []
     for finding in gathered.findings:
         lines += [*lay_out(finding, documents, finding in fixable), []]
-    lines.append(summary(gathered, len(fixable)))
+    lines += summary(gathered, len(fixable))
     put(lines, out, color)
 
 
@@ -95,11 +97,38 @@ def headline(finding: Finding, documents: Documents, is_fixable: bool = False) -
     ]
 
 
+def wrapped(runs: list[Run], indent: str = "  ") -> Iterator[list[Run]]:
+    """A line whose last run goes on below, word by word, where the terminal is too narrow for it."""
+    width = terminal_width()
+    *before, (text, style) = runs
+    used = sum(len(each) for each, _ in before)
+    if not width or used + len(text) <= width:
+        yield runs
+        return
+    from textwrap import wrap
+
+    # With hardly any room left behind what stands before it, the text begins on a line of its own.
+    start = " " * used if width - used >= LEAST_WORDS else None
+    parts = wrap(
+        text,
+        max(LEAST_WORDS, width),
+        initial_indent=indent if start is None else start,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    if start is None:
+        yield before
+    else:
+        yield [*before, (parts.pop(0).strip(), style)]
+    yield from ([(part, style)] for part in parts)
+
+
 def lay_out(
     finding: Finding, documents: Documents, is_fixable: bool = False, remarks: Iterable[list[Run]] = ()
 ) -> Iterator[list[Run]]:
     """The lines of one finding; what else is to be said about it stands below its trail."""
-    yield headline(finding, documents, is_fixable)
+    yield from wrapped(headline(finding, documents, is_fixable))
     here = [step for step in finding.related if step.path == finding.path]
     marks = [_step_mark(step) for step in here]
     own = TrailMark(finding.span, finding.severity, "^", "")
@@ -154,7 +183,7 @@ def labelled(runs: list[Run], mark: TrailMark, column: int) -> Iterator[list[Run
     yield runs
     indent = " " * (len(runs[0][0]) - 2)
     for part in wrap(
-        mark.label, max(20, width - len(indent) - 4), break_long_words=False, break_on_hyphens=False
+        mark.label, max(LEAST_WORDS, width - len(indent) - 4), break_long_words=False, break_on_hyphens=False
     ):
         yield [(f"{indent}| ", "gutter"), (part, mark.style)]
 
@@ -203,7 +232,12 @@ def place(path: str, span: Span, documents: Documents) -> str:
     return f"{shown_path(path)}:{cell}{position.span.line}:{position.span.column + 1}"
 
 
-def summary(gathered: MergedResults, fixable: int = 0) -> list[Run]:
+def summary(gathered: MergedResults, fixable: int = 0) -> list[list[Run]]:
+    """One line that sums up; none where only the findings are wanted."""
+    return [] if gathered.is_quiet else [counted(gathered, fixable)]
+
+
+def counted(gathered: MergedResults, fixable: int = 0) -> list[Run]:
     """How much was found, and how much of it can be fixed."""
     files = f"{gathered.checked} file{'' if gathered.checked == 1 else 's'}"
     counts = [

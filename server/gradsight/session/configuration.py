@@ -206,11 +206,13 @@ PARSERS: dict[str, Callable[[object], Any]] = {
     "perFileIgnores": _per_file,
     "per-file-ignores": _per_file,
     "maxMegabytes": _size,
+    "max-megabytes": _size,
     "models": _folder,
 }
 # Names of the model that users write in another way.
 FIELDS = {
     "maxMegabytes": "max_megabytes",
+    "max-megabytes": "max_megabytes",
     "perFileIgnores": "per_file_ignores",
     "per-file-ignores": "per_file_ignores",
 }
