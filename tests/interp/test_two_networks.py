@@ -94,3 +94,90 @@ def test_a_generator_that_is_cleared_between_its_backward_and_its_step_is_report
             opt_g.step()
     """
     )
+
+
+BLOCKS = """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        class Net(nn.Module):
+            def __init__(self, depth):
+                super().__init__()
+                self.first = nn.Linear(4, 4)
+                self.blocks = nn.ModuleList(nn.Linear(4, 4) for _ in range(depth))
+            def forward(self, x):
+                x = self.first(x)
+                for block in self.blocks:
+                    x = torch.tanh(block(x))
+                return x
+        net = Net(args.depth)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+"""
+
+
+def test_known_members_of_a_list_of_unknown_length_show_that_nobody_clears() -> None:
+    check(
+        BLOCKS
+        + """
+        for _ in range(8):
+            net(torch.randn(2, 4)).mean().backward()  # GS501
+            opt.step()
+    """
+    )
+
+
+def test_known_members_of_a_list_of_unknown_length_show_an_early_clear() -> None:
+    check(
+        BLOCKS
+        + """
+        for _ in range(8):
+            net(torch.randn(2, 4)).mean().backward()
+            opt.zero_grad()  # GS502
+            opt.step()
+    """
+    )
+
+
+def test_a_model_of_unknown_depth_that_is_cleared_is_fine() -> None:
+    check(
+        BLOCKS
+        + """
+        for _ in range(8):
+            opt.zero_grad()
+            net(torch.randn(2, 4)).mean().backward()
+            opt.step()
+        for _ in range(8):
+            net(torch.randn(2, 4)).mean().backward()
+            opt.step()
+            net.zero_grad()
+    """
+    )
+
+
+def test_an_early_clear_through_a_wrapper_is_reported_where_the_order_is_wrong() -> None:
+    check("""
+        class Scheduled:
+            def __init__(self, optimizer):
+                self.optimizer = optimizer
+            def step_and_update(self):
+                self.optimizer.step()
+            def zero_grad(self):
+                self.optimizer.zero_grad()
+        net = nn.Linear(4, 1)
+        opt = Scheduled(torch.optim.SGD(net.parameters(), lr=0.1))
+        for _ in range(8):
+            net(torch.randn(2, 4)).mean().backward()
+            opt.zero_grad()  # GS502
+            opt.step_and_update()
+    """)
+
+
+def test_a_pinned_copy_stays_in_the_graph() -> None:
+    check("""
+        def batch(data):
+            return data.pin_memory()
+        net = nn.Linear(4, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(8):
+            net(batch(torch.randn(2, 4))).mean().backward()  # GS501
+            opt.step()
+    """)

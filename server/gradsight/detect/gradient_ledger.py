@@ -236,7 +236,8 @@ class GradientLedger:
             return
         self.claims.add(
             "cleared-before-step",
-            place,
+            # A wrapper's `zero_grad` clears for whoever calls it: the order is that of the caller.
+            self.path.outermost(place, filled),
             [
                 Step("made", filled, "the gradients are computed here"),
                 Step("needed", needed, "this step has nothing to apply"),

@@ -53,7 +53,7 @@ class TrainingProtocol:
         return bool(parameters & {tensor for _, tensor in self.path.tensors_of(action.subject, "parameter")})
 
     def conclude_optimizer(self, optimizer: Optimizer) -> None:
-        if optimizer.escaped or not self.path.knows_all_parameters(optimizer):
+        if optimizer.escaped:
             return
         parameters = self.path.ever_held_by(optimizer)
         if not parameters:
@@ -67,7 +67,8 @@ class TrainingProtocol:
             if action.verb == "backward" and self.touches(action, parameters)
         ]
         if not backwards:
-            self.conclude_no_backward(optimizer, steps[0], parameters)
+            if self.path.knows_all_parameters(optimizer):
+                self.conclude_no_backward(optimizer, steps[0], parameters)
             return
         self.claims.granted.update(("step-without-backward", step.site.key) for step in steps)
         self.conclude_clearing(steps, backwards, parameters)
@@ -223,8 +224,11 @@ class TrainingProtocol:
                 record.pending = False
 
     def check_order(self, optimizer: Optimizer, site: Site) -> None:
-        """All gradients that were computed since the last step are gone: zeroed or dropped."""
-        if self.path.gradients_unknown or optimizer.escaped or not self.path.knows_all_parameters(optimizer):
+        """All gradients that were computed since the last step are gone: zeroed or dropped.
+
+        Of a list whose members are not all known (a block for each of `args.depth`) those that are stand for the others.
+        """
+        if self.path.gradients_unknown or optimizer.escaped:
             return
         records = [
             self.ledger.records[p] for p in self.path.parameters_of(optimizer) if p in self.ledger.records

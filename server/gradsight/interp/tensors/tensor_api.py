@@ -113,6 +113,12 @@ class TensorApi(Indexing):
     def method_cuda(self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         return self.moved(tensor, "cuda", node)
 
+    def method_pin_memory(
+        self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
+        """A copy in pinned memory; the same tensor where it is pinned already."""
+        return self.moved(tensor, "pin_memory", node)
+
     def method_cpu(self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         return tensor
 
