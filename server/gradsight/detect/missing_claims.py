@@ -19,6 +19,10 @@ ABSENCES = frozenset({
 })  # fmt: skip
 GRANTED_ONLY = frozenset({"parameters-not-optimized", "model-not-copied"})
 """Absences that no further round of a loop can lift: who holds what is settled before the loop."""
+LEFT_UNDONE = frozenset({"gradients-never-cleared", "eval-left-on", "grad-mode-left-off"})
+"""What is wrong because nothing undid it: another condition than those around it may."""
+CALLED_SAFE = "inplace-recorded"
+"""That nothing saved the old value says little of other ways to the same place."""
 ClaimKey = tuple[str, Any]
 
 
@@ -41,12 +45,20 @@ class PathsTogether:
         self.granted: set[ClaimKey] = set()
         self.arms: set[Arm] = set()
         self.doubts: dict[ClaimKey, frozenset[Arm]] = {}
+        self.proposed: set[ClaimKey] = set()
+        """What is missing on paths that differ in many turns: it is not concluded from them."""
 
-    def add(self, listener: Any, arms: set[Arm]) -> None:
+    def add(self, listener: Any, arms: set[Arm], is_single: bool = True) -> None:
         """One more path was executed."""
         claims: set[ClaimKey | None] = set()
         for event in listener.claims.events:
-            claims.add(claim_of(event))
+            claim = claim_of(event)
+            claims.add(claim)
+            if not is_single and event.kind == CALLED_SAFE:
+                continue
+            if not is_single and (claim is not None or event.kind in LEFT_UNDONE):
+                self.proposed.add(claim or (event.kind, event.place.key))
+                continue
             key = (event.kind, event.place.key, event.names.get("cut"))
             if key not in self.seen:
                 self.seen.add(key)
@@ -55,6 +67,14 @@ class PathsTogether:
         self.arms |= arms
         for claim, pending in listener.claims.doubts.items():
             self.doubts.setdefault(claim, pending)
+
+    def needs_turns(self) -> bool:
+        """Whether something is missing on some path, and no path was seen that has it."""
+        return not self.proposed <= self.granted or any(
+            ((claim := claim_of(event)) is not None and claim not in self.granted)
+            or event.kind in LEFT_UNDONE
+            for event in self.events
+        )
 
     def conclusions(self) -> list[Event]:
         """The events that stand after all paths."""

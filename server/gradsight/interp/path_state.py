@@ -70,10 +70,13 @@ class RaisedError(Exception):
 class Decision:
     """An undecided condition and the way this path went."""
 
-    __slots__ = ("choice", "key", "later", "node", "outcome")
+    __slots__ = ("choice", "key", "later", "node", "outcome", "turns", "unit")
 
-    def __init__(self, key: Value, choice: bool, node: ast.AST, outcome: bool) -> None:
+    def __init__(self, key: Value, choice: bool, node: ast.AST, outcome: bool, unit: Unit) -> None:
         self.key = key
+        self.unit = unit
+        self.turns = [(node, outcome)]
+        """All branches that were taken because of it."""
         self.choice = choice
         self.node = node
         self.outcome = outcome
@@ -85,8 +88,14 @@ class Decision:
 class Gathering(Protocol):
     """What the listeners of an entry's paths claim, put together."""
 
-    def add(self, listener: Listener, arms: set[Arm]) -> None:
-        """One more path was executed; `arms` are the branches that it took."""
+    def add(self, listener: Listener, arms: set[Arm], is_single: bool = True) -> None:
+        """One more path was executed; `arms` are the branches that it took.
+
+        `is_single` tells whether it differs in single turns from the one that takes every `if`.
+        """
+
+    def needs_turns(self) -> bool:
+        """Whether something stands that a path which differs in a single turn could lift."""
 
     def conclusions(self) -> list[Event]:
         """What stands after all paths."""
@@ -167,8 +176,11 @@ class Deaf:
     def finish(self) -> None:
         """There is nothing to look back at."""
 
-    def add(self, listener: Listener, arms: set[Arm]) -> None:
+    def add(self, listener: Listener, arms: set[Arm], is_single: bool = True) -> None:
         """There is nothing to put together."""
+
+    def needs_turns(self) -> bool:
+        return False
 
     def conclusions(self) -> list[Event]:
         return []
@@ -183,7 +195,11 @@ class PathState:
         self.table = program.table
         self.module = module
         self.script = script
+        self.passes_by = False
+        """Whether this path goes past every `if` of the user's code that it may take or leave."""
         self.decisions: list[Decision] = []
+        self.deciding: dict[Any, Decision] = {}
+        """The decisions, by the conditions that they settled."""
         self.decided: dict[Any, bool] = {}
         self.branches: dict[Any, tuple[int, bool]] = {}
         """For undecided conditions that may hold in many rounds: the branch, and the way that was taken."""
@@ -333,9 +349,9 @@ class PathState:
         return True
 
     def truth_of_external(self, path: str) -> bool | None:
-        """Functions, classes and modules are true; a name of a library that nobody has seen can be a flag."""
+        """Classes and modules are true; what else a module holds that nobody has seen can be a flag."""
         last = path.rpartition(".")[2]
-        if "." not in path or not is_flag_name(last) or path.startswith(("torch.", "builtins.")):
+        if "." not in path or is_class_name(last) or path.startswith(("torch.", "builtins.")):
             return True
         flag = self.flags.get(path)
         if flag is None:
@@ -346,6 +362,7 @@ class PathState:
         """The way this path goes at a condition; the same unknown is always decided the same way."""
         known = self.truth(value)
         if known is not None:
+            self.follow(value, node, known)
             return known
         negated = False
         while isinstance(value, Negated):
@@ -362,9 +379,11 @@ class PathState:
         if position < len(self.script):
             choice = self.script[position]
         else:
+            if self.passes_by and isinstance(node, (ast.If, ast.IfExp)):
+                default = default and self.must_take(node)
             choice = self.last_choice.get(id(node), default != negated)
         self.last_choice[id(node)] = choice
-        decision = Decision(value, choice, node, choice != negated)
+        decision = self.deciding[key] = Decision(value, choice, node, choice != negated, self.frame.unit)
         decision.later = id(node) in self.visited
         self.visited.add(id(node))
         self.decisions.append(decision)
@@ -373,6 +392,22 @@ class PathState:
             self.branches[key] = (id(node), choice != negated)
         self.learn(value, choice)
         return choice != negated
+
+    def must_take(self, node: ast.If | ast.IfExp) -> bool:
+        """Whether an `if` cannot be passed by: its `else` refuses the program, or it is no code of the user's."""
+        arm = node.orelse
+        return (
+            self.unheard
+            or bool(self.frame.unit.library)
+            or (isinstance(arm, list) and bool(arm) and isinstance(arm[-1], ast.Raise))
+        )
+
+    def follow(self, value: Value, node: ast.AST, outcome: bool) -> None:
+        """A branch is taken because of a decision that was made before."""
+        if isinstance(node, (ast.If, ast.IfExp)):
+            decision = self.deciding.get(self.guarded_by(value))
+            if decision is not None and decision.turns[-1][0] is not node:
+                decision.turns.append((node, outcome))
 
     def learn(self, condition: Value, choice: bool) -> None:
         """What a decision says about the value that its condition asks about."""
@@ -470,9 +505,9 @@ class PathState:
         return Frame("<module>", unit, scope.names, scope, 0, self.numbering)
 
 
-def is_flag_name(name: str) -> bool:
-    """Whether a name reads like a flag: `HAS_APEX`, `is_available`, `use_cuda`."""
-    return name.isupper() or name.startswith(("has_", "is_", "use_", "_has_", "_is_", "enable", "HAS", "USE"))
+def is_class_name(name: str) -> bool:
+    """Whether a name reads like that of a class, which is there or was not imported: `SummaryWriter`."""
+    return name[:1].isupper() and not name.isupper() and "_" not in name
 
 
 def may_recur(test: ast.expr) -> bool:

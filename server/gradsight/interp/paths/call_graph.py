@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from functools import partial
 
 from gradsight.interp.paths.roles import BY_NAME, MODULE, deeds_of, key_of
 from gradsight.interp.python.loops import leaves_block
@@ -46,8 +47,27 @@ class Summary:
 
 def summary_of(function: ast.AST) -> Summary:
     """What a function's own text does; functions nested in it are part of it."""
-    found: Summary = remembered(function, "summary", _summary_of)
+    chain = [function]
+    while (
+        isinstance(last := chain[-1], ast.If) and len(last.orelse) == 1 and isinstance(last.orelse[0], ast.If)
+    ):
+        chain.append(last.orelse[0])
+    found = Summary(frozenset(), frozenset(), False, frozenset())
+    for link in reversed(chain):
+        # The rest of a chain of `elif` is part of each of its links, and is read once.
+        found = remembered(link, "summary", _summary_of if link is chain[-1] else partial(_with_rest, found))
     return found
+
+
+def _with_rest(rest: Summary, link: ast.AST) -> Summary:
+    assert isinstance(link, ast.If)
+    own = _summary_of(ast.If(test=link.test, body=link.body, orelse=[]))
+    return Summary(
+        own.reasons | rest.reasons,
+        own.calls | rest.calls,
+        own.steps or rest.steps,
+        own.hands_over | rest.hands_over,
+    )
 
 
 def _summary_of(function: ast.AST) -> Summary:

@@ -19,6 +19,7 @@ from gradsight.model.sites import Site, Unit
 
 log = logging.getLogger(__name__)
 SPENT = "the limit of work was reached here: what follows was not looked at"
+PASSED_BY = "this branch was not looked at: the limit of work was reached"
 LEFT_OUT = "was not analysed: the limit of work for this file was reached"
 FAILED = "was not analysed: the object it belongs to could not be made"
 
@@ -34,6 +35,12 @@ def note_spent_budget(record: Record, machine: Machine) -> None:
         if around.frame.function is not None:
             record.unfinished.add(around.frame.function.node)
         around = around.frame.call_site
+
+
+def note_left_out(record: Record, places: Iterable[tuple[Unit, ast.AST]]) -> None:
+    """Branches that write, cut or train, and that no path was left for."""
+    for unit, node in places:
+        record.gaps[(PASSED_BY, unit, int(getattr(node, "lineno", 0)), "budget")] = 1
 
 
 def note_fault(record: Record, error: Exception, unit: Unit, name: str) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from gradsight.interp.memory import Memory, Record, binders_of, names_bound, only_defines, rests_on
 from gradsight.interp.parsing import parse_text
-from gradsight.interp.path_state import Decision, PathEnded, Program, RaisedError, Unwanted
+from gradsight.interp.path_state import PathEnded, Program, RaisedError, Unwanted
 from gradsight.interp.paths.arguments import further_arguments, unknown_argument
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.call_graph import (
@@ -24,10 +24,9 @@ from gradsight.interp.paths.call_graph import (
     WRITE,
     CallGraph,
     applies_a_module,
-    leads_somewhere,
     summary_of,
 )
-from gradsight.interp.paths.coverage import left_out, note_fault, note_spent_budget
+from gradsight.interp.paths.coverage import left_out, note_fault, note_left_out, note_spent_budget
 from gradsight.interp.paths.drivers import DRIVER_PATHS, called_by_library, driver_budget, driver_of
 from gradsight.interp.paths.entry_kinds import (
     functions_in,
@@ -37,6 +36,7 @@ from gradsight.interp.paths.entry_kinds import (
     is_module_class,
     takes_tensors,
 )
+from gradsight.interp.paths.itinerary import MOST_PATHS, Itinerary, PathPlan
 from gradsight.interp.paths.receivers import forget_state, make_receiver
 from gradsight.model.sites import Frame, Unit
 from gradsight.model.source import Source
@@ -64,7 +64,6 @@ MAKING_SHARE = 2
 """The part of an entry's budget that the object it is executed on may cost on each path."""
 FAIR_SHARES = 12
 """How many times its share of what is left an entry may spend."""
-MOST_PATHS = 10
 MOST_DETOURS = 6
 """How many paths that end in an exception before anything is trained are made up for by others."""
 
@@ -284,28 +283,26 @@ class Explorer:
     ) -> None:
         """Run one entry along its paths."""
         given = budget
-        pending: list[list[bool]] = [[]]
-        wanted: list[list[bool]] = []
-        """Paths into arms that write, cut or train: these come first, and there may be more of them."""
-        covered: set[tuple[int, bool, bool]] = set()
+        ways = Itinerary(most_paths)
         together = self.program.audience.gather()
-        paths = detours = 0
+        plan: PathPlan | None = PathPlan([])
+        detours = 0
         has_optional = False
         """Whether arguments may be left out: the second path is the one without them."""
         module = PythonModule("__main__", self.path)
-        while budget > 0 and paths < (MOST_PATHS if wanted else most_paths):
-            if not wanted and not pending and not (paths == 1 and has_optional):
-                break
-            leaves_out = paths == 1 and has_optional
-            script = [] if leaves_out else (wanted or pending).pop(0)
-            machine = self.machine(self.program, module, script, budget)
+        while budget > 0 and plan is not None:
+            leaves_out = ways.paths == 1 and has_optional
+            if leaves_out:
+                has_optional = False
+            machine = self.machine(self.program, module, [] if leaves_out else plan.choices, budget)
             machine.context = context
             machine.leaves_out_optional = leaves_out
+            machine.passes_by = plan.passes_by and not leaves_out
             machine.making_budget = given // MAKING_SHARE
             if context != "script":
                 machine.isolated = True
                 machine.entry.adopt(self.memory.modules)
-            paths += 1
+            ways.paths += 1
             refused = raised = False
             try:
                 body(machine)
@@ -327,37 +324,19 @@ class Explorer:
             budget = machine.budget
             record.executed |= machine.executed
             record.asked |= machine.asked
-            if paths == 1:
+            if ways.paths == 1:
                 record.gaps = machine.gaps
                 note_spent_budget(record, machine)
-            together.add(machine.listener, machine.arms)
+            together.add(machine.listener, machine.arms, not machine.passes_by)
             if leaves_out:
                 continue
             has_optional = machine.has_optional_arguments
-            for decision in machine.decisions:
-                covered.add((id(decision.node), decision.choice, decision.later))
-            detour: list[list[bool]] = []
-            first = 0
-            for index in range(len(script), len(machine.decisions)):
-                decision = machine.decisions[index]
-                flipped = (id(decision.node), not decision.choice, decision.later)
-                if flipped not in covered:
-                    covered.add(flipped)
-                    other = [d.choice for d in machine.decisions[:index]] + [not decision.choice]
-                    leads = leads_somewhere(decision.node, not decision.outcome)
-                    if not refused and isinstance(decision.node, ast.If) and summary_of(decision.node).steps:
-                        # What is trained in some rounds only: the rounds without it come before all else.
-                        wanted.insert(first, other)
-                        first += 1
-                    else:
-                        (detour if refused else wanted if leads else pending).append(other)
             if refused:
-                # The program refused what it was given before it did anything: the way around is near.
                 detours += 1
-                paths -= 1
-                wanted[:0] = detour[::-1]
-            elif raised:
-                go_around(machine.decisions, wanted, pending)
+                ways.paths -= 1
+            ways.learn(plan, machine.decisions, refused, raised)
+            plan = ways.next_plan(together.needs_turns())
+        note_left_out(record, ways.left_out())
         record.events = together.conclusions()
         record.spent = given - max(0, budget)
 
@@ -557,18 +536,6 @@ class Explorer:
 
     def outer_frame(self, machine: Machine, unit: Unit) -> Frame:
         return Frame("<module>", unit, self.namespace, Scope(self.namespace, None), 0, machine.numbering)
-
-
-def go_around(decisions: list[Decision], wanted: list[list[bool]], pending: list[list[bool]]) -> None:
-    """What a program raises hides all that follows: the turn that was taken last comes first."""
-    choices = [decision.choice for decision in decisions]
-    for index in reversed(range(len(choices))):
-        other = [*choices[:index], not choices[index]]
-        for ways in (wanted, pending):
-            if other in ways:
-                ways.remove(other)
-                wanted.insert(0, other)
-                return
 
 
 def explore_module(program: Program, source: Source, memory: Memory, units: list[Unit]) -> list[Record]:

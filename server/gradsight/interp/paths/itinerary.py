@@ -1,0 +1,193 @@
+"""Which paths of an entry are executed, and in which order: those to goals first.
+
+A *goal* is an arm of a condition in which something is written, cut, registered, stepped or differentiated (a question to
+the syntax tree).  The first path takes every `if`, the one that *passes by* takes none: together they have been in each arm
+of independent flags.  What neither of them reached is named by the decision that leads there, and gets a path of its own.
+So does a goal that was seen in one surrounding only, if what it touches is bound by an arm that is taken in one and passed
+by in the other: of two such arms each is then seen with and without the other.
+
+    if use_norm: h = norm(h)        the first path: both
+    if use_gate: h += 1             the path that passes by: none; then, in its surrounding, the second alone
+
+Conclusions that something was not done are drawn from paths that differ from the first one in single turns; as long as
+such a conclusion stands, single turns are tried that nothing else asks for.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from gradsight.interp.path_state import Decision
+from gradsight.interp.paths.arms import touch_of, touch_of_arm
+from gradsight.interp.paths.call_graph import leads_somewhere, summary_of
+from gradsight.model.sites import Unit
+
+MOST_PATHS = 10
+MOST_GOALS = 40
+"""How many paths an entry may have that each reach a goal which no other has reached."""
+MOST_PAIRS = 12
+"""How many paths an entry may have that see a goal in another surrounding."""
+
+
+class PathPlan(NamedTuple):
+    """How a path goes where conditions are not known: the first choices, and whether it passes by all `if`s after them."""
+
+    choices: list[bool]
+    passes_by: bool = False
+
+
+class Turn(NamedTuple):
+    """A condition, what it is taken to be, and whether it was decided before on the same path."""
+
+    node: ast.AST
+    outcome: bool
+    later: bool
+
+
+class Lead(NamedTuple):
+    """The other way at one decision of a path that was executed."""
+
+    trail: list[bool]
+    position: int
+    passes_by: bool
+    turn: Turn
+    is_goal: bool
+    meets_others: bool
+    unit: Unit
+
+    def plan(self) -> PathPlan:
+        return PathPlan([*self.trail[: self.position], not self.trail[self.position]], self.passes_by)
+
+
+class Itinerary:
+    """The plans of one entry that wait, by what they are good for."""
+
+    def __init__(self, most_paths: int) -> None:
+        self.most_paths = most_paths
+        self.goals: list[Lead] = []
+        self.pairs: list[Lead] = []
+        self.others: list[Lead] = []
+        self.spare: list[Lead] = []
+        """Single turns into arms that other paths have been in: for conclusions that need them."""
+        self.planned: set[tuple[Turn, bool]] = set()
+        """Turns that were taken or planned, and whether on paths that pass by."""
+        self.taken: set[Turn] = set()
+        self.binders: dict[str, int] = {}
+        """How many of the conditions that were met have an arm that binds a name."""
+        self.met: set[ast.AST] = set()
+        self.paths = self.goals_tried = self.pairs_tried = 0
+        self.has_passed_by = False
+        self.fresh = 0
+        """How many arms wait that a path which passes by would be in."""
+
+    # -- the next path -----------------------------------------------------------------------------------------------
+
+    def next_plan(self, needs_turns: bool) -> PathPlan | None:
+        """What comes next; `needs_turns` while a conclusion stands that single turns could lift."""
+        if self.fresh > 1 and not self.has_passed_by:
+            self.fresh, self.has_passed_by = 0, True
+            return PathPlan([], passes_by=True)
+        while self.goals and self.goals_tried < MOST_GOALS:
+            lead = self.goals.pop(0)
+            if self.is_new(lead) and (self.paths < MOST_PATHS or not lead.turn.later):
+                self.goals_tried += 1
+                return lead.plan()
+        if self.pairs and self.pairs_tried < MOST_PAIRS:
+            self.pairs_tried += 1
+            return self.pairs.pop(0).plan()
+        while self.others and self.paths < self.most_paths:
+            lead = self.others.pop(0)
+            if self.is_new(lead):
+                return lead.plan()
+        if needs_turns and self.spare and self.paths < self.most_paths:
+            return self.spare.pop(0).plan()
+        return None
+
+    def is_new(self, lead: Lead) -> bool:
+        """Whether no path was in this arm meanwhile; one that was, in another surrounding, may not be enough."""
+        if lead.turn not in self.taken or lead.turn.later:
+            return True
+        if lead.is_goal and lead.meets_others:
+            self.pairs.append(lead)
+        elif not lead.passes_by:
+            self.spare.append(lead)
+        return False
+
+    def left_out(self) -> Iterable[tuple[Unit, ast.AST]]:
+        """The places of goals that no path was left for."""
+        waiting = [lead for lead in self.goals if not lead.turn.later and lead.turn not in self.taken]
+        return [(lead.unit, place_of(lead.turn)) for lead in waiting]
+
+    # -- what a path has shown ---------------------------------------------------------------------------------------
+
+    def learn(self, plan: PathPlan, decisions: list[Decision], refused: bool, raised: bool) -> None:
+        """A path was executed: its turns are seen, and their other ways are planned."""
+        for decision in decisions:
+            for node, outcome in decision.turns:
+                turn = Turn(node, outcome, decision.later)
+                self.taken.add(turn)
+                self.planned.add((turn, plan.passes_by))
+                self.meet(node)
+        trail = [decision.choice for decision in decisions]
+        detour: list[Lead] = []
+        first = 0
+        for index in range(len(plan.choices), len(decisions)):
+            decision = decisions[index]
+            turn = Turn(decision.node, not decision.outcome, decision.later)
+            if (turn, plan.passes_by) in self.planned or (turn.later and plan.passes_by):
+                continue
+            self.planned.add((turn, plan.passes_by))
+            goal = next((node for node, out in decision.turns if leads_somewhere(node, not out)), None)
+            meets = goal is not None and not turn.later and self.meets_others(goal, decision)
+            lead = Lead(trail, index, plan.passes_by, turn, goal is not None, meets, decision.unit)
+            if refused:
+                detour.append(lead)
+            elif not plan.passes_by and isinstance(decision.node, ast.If) and summary_of(decision.node).steps:
+                # What is trained in some rounds only: the rounds without it come before all else.
+                self.goals.insert(first, lead)
+                first += 1
+            else:
+                (self.goals if goal is not None else self.others).append(lead)
+            self.fresh += not refused and not turn.later and not turn.outcome
+        if refused:
+            # The program refused what it was given before it did anything: the way around is near.
+            self.goals[:0] = detour[::-1]
+        elif raised:
+            self.go_around(trail, plan)
+
+    def meet(self, node: ast.AST) -> None:
+        if node not in self.met:
+            self.met.add(node)
+            for name in touch_of(node).binds:
+                self.binders[name] = self.binders.get(name, 0) + 1
+
+    def meets_others(self, goal: ast.AST, decision: Decision) -> bool:
+        """Whether an arm of another condition binds what the arm that was not taken touches."""
+        outcome = next(not outcome for node, outcome in decision.turns if node is goal)
+        touched = touch_of_arm(goal, outcome).names
+        own = touch_of(goal).binds
+        return any(self.binders.get(name, 0) > (name in own) for name in touched)
+
+    def go_around(self, trail: list[bool], plan: PathPlan) -> None:
+        """What a program raises hides all that follows: the turn that was taken last comes first."""
+        found: tuple[int, list[Lead], Lead] | None = None
+        for leads in (self.goals, self.others, self.spare):
+            for lead in leads:
+                if found is not None and lead.position <= found[0]:
+                    continue
+                if lead.trail is trail or (
+                    lead.position < len(plan.choices)
+                    and lead.trail[: lead.position + 1] == trail[: lead.position + 1]
+                ):
+                    found = (lead.position, leads, lead)
+        if found is not None:
+            found[1].remove(found[2])
+            self.goals.insert(0, found[2])
+
+
+def place_of(turn: Turn) -> ast.AST:
+    """Where the arm of a turn begins."""
+    arm = getattr(turn.node, "body" if turn.outcome else "orelse", None)
+    return arm[0] if isinstance(arm, list) and arm else turn.node
