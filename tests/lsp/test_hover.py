@@ -34,8 +34,8 @@ q = x.data  # gradsight: ignore[GS104]
     [
         ("clone()", ["stays in the graph", "does not detach"]),
         ("detach()", ["shares memory", "version counter", "does not copy"]),
-        ("softmax(y", ["keeps its *result* for backward", "measured on torch"]),
-        ("exp(y)", ["keeps its *result*", "overwriting the input is fine"]),
+        ("softmax(y", ["saves its *result* for backward", "measured on torch"]),
+        ("exp(y)", ["saves its *result*", "overwriting the input is fine"]),
         ("no_grad()", ["nothing is recorded", "does not switch dropout"]),
         ("mul_(2)", ["writes `self` in place"]),
         ("retain_graph=", ["keeps what the graph saved", "does not repair an in-place error"]),
@@ -47,7 +47,7 @@ q = x.data  # gradsight: ignore[GS104]
         ("backward(", ["adds gradients"]),
         ("* 2 +", ["Tensor.mul(other)", "for backward"]),
         ("*= 2", ["Tensor.mul_(other)", "writes `self` in place"]),
-        ("- names", ["Tensor.sub(other", "keeps nothing for backward"]),
+        ("- names", ["Tensor.sub(other", "saves nothing for backward"]),
     ],
 )
 def test_a_word_of_torch_is_explained(editor: Editor, place: str, words: list[str]) -> None:
@@ -63,11 +63,11 @@ def test_what_is_not_torch_is_passed_over(editor: Editor, place: str) -> None:
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        ("x = torch.ones", ["a leaf, requires grad", "made in line 5", "never written in place"]),
-        ("y = x.clone", ["not a leaf, requires grad", "made by `clone` in line 6 (grad_fn Clone)"]),
+        ("x = torch.ones", ["a leaf, requires grad", "made on line 5", "never written in place"]),
+        ("y = x.clone", ["not a leaf, requires grad", "made by `clone` on line 6 (grad_fn Clone)"]),
         ("z = y.detach", ["a leaf, does not require grad", "a view of `y`"]),
-        ("w = F.softmax", ["saved for backward by `softmax` in line 8", "grad_fn Softmax"]),
-        ("v = torch.exp", ["saved for backward by `exp` in line 9"]),
+        ("w = F.softmax", ["saved for backward by `softmax` on line 8", "grad_fn Softmax"]),
+        ("v = torch.exp", ["saved for backward by `exp` on line 9"]),
         ("z.mul_", ["a view of `y`"]),
     ],
 )
@@ -78,7 +78,7 @@ def test_a_tensor_name_is_told_as_it_is_there(editor: Editor, place: str, words:
 def test_a_name_that_differs_from_round_to_round_says_so(editor: Editor) -> None:
     text = "import torch\n\nw = torch.ones(3, requires_grad=True)\nh = torch.zeros(3)\nfor _ in range(9):\n    h = h + w\nh.sum().backward()\n"
     check(editor, text, "h + w", ["not certain: it differs from round to round of the loop"])
-    check(editor, text, "h.sum", ["made by `add` in line 6"])
+    check(editor, text, "h.sum", ["made by `add` on line 6"])
 
 
 def test_a_finding_is_told_with_its_trail_and_its_rule(editor: Editor) -> None:

@@ -58,7 +58,7 @@ def check(line: str, at: str, *said: str, missing: tuple[str, ...] = ()) -> None
 
 
 def test_where_with_three_arguments_passes_the_gradient_on() -> None:
-    check("y = torch.where(x > 0, x, -x)", "where", "keeps `condition`", missing=("no gradient flows",))
+    check("y = torch.where(x > 0, x, -x)", "where", "saves `condition`", missing=("no gradient flows",))
 
 
 def test_where_with_a_condition_alone_gives_indices() -> None:
@@ -67,11 +67,11 @@ def test_where_with_a_condition_alone_gives_indices() -> None:
 
 def test_a_square_keeps_its_base_alone() -> None:
     for line, at in (("y = x ** 2", "**"), ("y = x.pow(2)", "pow")):
-        check(line, at, "keeps `self`", missing=("exponent` ", "result*"))
+        check(line, at, "saves `self`", missing=("exponent` ", "result*"))
 
 
 def test_the_maximum_of_all_keeps_no_other_tensor() -> None:
-    check("y = x.max()", "max", "keeps", missing=("`other`",))
+    check("y = x.max()", "max", "saves", missing=("`other`",))
 
 
 def test_the_maximum_along_a_dimension_keeps_its_indices() -> None:
@@ -83,7 +83,7 @@ def test_a_product_with_a_number_keeps_nothing_that_can_be_overwritten() -> None
 
 
 def test_a_power_of_a_number_speaks_of_the_tensor_on_its_right() -> None:
-    check("y = 2 ** x", "** x", "__rpow__", "keeps its *result*", missing=("`other`",))
+    check("y = 2 ** x", "** x", "__rpow__", "saves its *result*", missing=("`other`",))
 
 
 def test_what_is_not_known_is_told_with_its_conditions() -> None:
@@ -252,12 +252,12 @@ print(first)
 def test_the_hover_over_a_gradient_tells_where_it_came_from() -> None:
     card = hover(GRADIENT, 6, 8)
     assert (
-        "the gradient of `weight`, taken from `weight.grad` without a copy: made by the backward in line 3"
+        "the gradient of `weight`, taken from `weight.grad` without a copy: made by the backward on line 3"
         in card
     )
     assert "added to or written (line 5)" in card
     own = hover(GRADIENT, 4, 16)
-    assert "the gradient of `weight`: made by the backward in line 3" in own
+    assert "the gradient of `weight`: made by the backward on line 3" in own
 
 
 BOTH = """import torch

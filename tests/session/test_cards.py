@@ -44,10 +44,10 @@ def test_an_entry_speaks_in_whole_sentences(entry: Myth) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("exp", ["keeps its *result* for backward", "overwriting the input is fine"]),
-        ("sin", ["keeps `input` for backward", "overwriting the result is fine"]),
+        ("exp", ["saves its *result* for backward", "overwriting the input is fine"]),
+        ("sin", ["saves `input` for backward", "overwriting the result is fine"]),
         ("mul", ["`input` (if `other` requires grad)", "`other` (if `input` requires grad)"]),
-        ("add", ["keeps nothing for backward"]),
+        ("add", ["saves nothing for backward"]),
         ("Tensor.mul_", ["writes `self` in place"]),
         ("Tensor.detach", ["view of `self`", "autograd notices writes", "no gradient flows"]),
         ("Tensor.data", ["autograd does not notice"]),
@@ -85,9 +85,9 @@ def test_a_tensor_card_tells_leaf_maker_saver_and_writes() -> None:
     text = tensor_card(card)
     for word in (
         "not a leaf, requires grad",
-        "made by `exp` in line 3 (grad_fn Exp)",
+        "made by `exp` on line 3 (grad_fn Exp)",
         "view of `base`",
-        "by `exp` in line 3",
+        "by `exp` on line 3",
         "2 times (lines 5, 7)",
     ):
         assert word in text

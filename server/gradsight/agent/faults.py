@@ -188,7 +188,13 @@ def calls_of(stack: Stack) -> tuple[FaultStep, ...]:
     callers = [
         outer for inner, outer in zip(stack, stack[1:]) if inner.code.co_name not in _PARTS_OF_A_STATEMENT
     ]
-    return tuple(FaultStep("call", f"called from `{key.code.co_name}`", place_of(key)) for key in callers[:2])
+    return tuple(
+        FaultStep("call", f"called from {_caller(key.code.co_name)}", place_of(key)) for key in callers[:2]
+    )
+
+
+def _caller(name: str) -> str:
+    return "the top level" if name == "<module>" else f"`{name}`"
 
 
 def inside_library(what: str, key: FrameKey | None) -> tuple[FaultStep, ...]:

@@ -160,7 +160,7 @@ def rows_of(fact: OpFact, case: Case) -> list[Row]:
     """The sentences of one case."""
     rows = []
     if case.saves or case.outputs:
-        rows = [Row("keeps", _keeps_text(case)), Row("overwrite", _overwrite_text(fact, case))]
+        rows = [Row("saves", _keeps_text(case)), Row("overwrite", _overwrite_text(fact, case))]
     written = [name + (" (autograd does not notice)" if name in case.quiet else "") for name in case.writes]
     written += [f"{name} in some calls" for name in case.may_write]
     if written:

@@ -2,8 +2,8 @@
 
 ## Why torch refuses
 
-Many operators save a tensor for backward: some an input (`sin`, `pow`, `matmul`), some their output (`exp`, `sigmoid`, `tanh`, `softmax`, `relu`).
 Every in-place write raises the version of its tensor, and `backward()` refuses a saved tensor whose version has changed.
+Many operators save a tensor for backward: some an input (`sin`, `pow`, `matmul`), some their output (`exp`, `sigmoid`, `tanh`, `softmax`, `relu`).
 The error comes from `backward()` and does not name the line that wrote.
 
 ```python

@@ -114,16 +114,16 @@ def _keeps(fact: OpFact, case: Case) -> list[str]:
     free = "" if case.writes else ": its inputs and its result may be overwritten"
     if not case.saves:
         if case.holds_saved == "never":
-            return [f"keeps nothing for backward{free}"]
-        return [f"keeps only values of its own for backward{free}"]
+            return [f"saves nothing for backward{free}"]
+        return [f"saves only values of its own for backward{free}"]
     results = [save for save in case.saves if save.what.startswith("result")]
     inputs = [save for save in case.saves if not save.what.startswith("result")]
     them = "it" if len(case.saves) == 1 else "them"
     sentence = (
-        f"keeps {_kept(case.saves)} for backward: do not overwrite {them} in place before backward runs"
+        f"saves {_kept(case.saves)} for backward: do not overwrite {them} in place before backward runs"
     )
     if not inputs:
-        again = f"keeps {_kept(results)} for backward: do not overwrite {them} again"
+        again = f"saves {_kept(results)} for backward: do not overwrite {them} again"
         return [again if case.writes else f"{sentence}; overwriting the input is fine"]
     if not results and not case.writes:
         other = _free_input(fact, inputs)

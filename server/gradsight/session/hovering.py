@@ -35,6 +35,7 @@ WAYS: dict[str, str] = {
     "made": "where it comes from",
     "read": "the read",
 }
+LONGEST_REASON = 200
 _HEADING = re.compile(r"^#+ .*$", re.MULTILINE)
 
 
@@ -158,7 +159,7 @@ def short_finding_card(finding: Finding, document: Document, link: Link) -> str:
     from gradsight.rules import find
 
     rule = find(finding.code)
-    lines = [f"**Why:** {first_sentence(rule)}"] if rule is not None else []
+    lines = [f"**Why:** {reason(rule)}"] if rule is not None else []
     ways = []
     for step in finding.related:
         word = WAYS.get(step.role)
@@ -185,11 +186,12 @@ def explain_link(code: str) -> str:
     return f"command:gradsight.explainRule?{quote(json.dumps([code]))}"
 
 
-def first_sentence(rule: Rule) -> str:
-    """The first sentence of the reason that a page gives."""
+def reason(rule: Rule) -> str:
+    """The reason that a page gives: its first sentence, and the second where both are short."""
     summary, _, prose = short_page(rule).partition("\n\n")
-    text = " ".join((prose or summary).split())
-    return re.split(r"(?<=[.])\s", text, maxsplit=1)[0]
+    first, *rest = re.split(r"(?<=[.])\s", " ".join((prose or summary).split()))
+    both = f"{first} {rest[0]}" if rest else first
+    return both if len(both) <= LONGEST_REASON else first
 
 
 def finding_card(finding: Finding, document: Document | None = None) -> str:

@@ -180,7 +180,7 @@ ALL: tuple[Myth, ...] = (
     Myth(
         ("inplace",),
         "`inplace=True` writes the result over the input. It is right as long as nobody kept the old input for backward.",
-        "It neither detaches nor gives wrong gradients by itself: after an operator that keeps its result (sigmoid, exp, "
+        "It neither detaches nor gives wrong gradients by itself: after an operator that saves its result (sigmoid, exp, "
         "softmax) backward raises, after Linear or convolution it is fine.",
         "y = torch.nn.functional.relu(torch.sigmoid(x), inplace=True)\ntry:\n    y.sum().backward()\n    raised = False\n"
         "except RuntimeError:\n    raised = True\nassert raised",
@@ -226,7 +226,7 @@ ALL: tuple[Myth, ...] = (
     ),
     Myth(
         ("save_for_backward",),
-        "`ctx.save_for_backward` keeps tensors with a version check, and frees them after backward.",
+        "`ctx.save_for_backward` saves tensors with a version check, and frees them after backward.",
         "A tensor put on `ctx` itself is neither checked nor freed.",
         "class Double(torch.autograd.Function):\n"
         "    @staticmethod\n    def forward(ctx, t):\n        ctx.save_for_backward(t)\n        return t * 2\n"

@@ -20,7 +20,7 @@ def tensor_card(card: TensorCard, line_name: Naming = lambda line: f"line {line}
     if card.view_of:
         facts.append(f"a view of {as_code(card.view_of)}: they share memory")
     for saved in card.saved[:MOST_LINES]:
-        facts.append(f"saved for backward by `{saved.op}` in {line_name(saved.line)}")
+        facts.append(f"saved for backward by `{saved.op}` {at(line_name(saved.line))}")
     if len(card.saved) > MOST_LINES:
         facts.append(f"saved for backward by {len(card.saved) - MOST_LINES} more")
     facts.append(_written(card, line_name))
@@ -28,6 +28,11 @@ def tensor_card(card: TensorCard, line_name: Naming = lambda line: f"line {line}
     if card.doubt and not card.callers:
         facts.append(f"not certain: {as_markdown(card.doubt)}")
     return "\n".join([f"**{as_code(card.name)}**", "", *(f"- {fact}" for fact in facts if fact)])
+
+
+def at(name: str) -> str:
+    """`on line 7`, `in cell 3, line 2`."""
+    return f"{'on' if name.startswith('line ') else 'in'} {name}"
 
 
 def _from(caller: SeenFrom, naming: Naming) -> str:
@@ -58,7 +63,7 @@ def _kind(card: TensorCard) -> str:
 
 
 def _origin(card: TensorCard, line_name: Naming) -> str:
-    place = f" in {line_name(card.made_line)}" if card.made_line else ""
+    place = f" {at(line_name(card.made_line))}" if card.made_line else ""
     if card.grad_of:
         own = f"the gradient of {as_code(card.grad_of)}"
         same = (
