@@ -21,7 +21,7 @@ export type Choice =
   | { readonly kind: "missing"; readonly problem: string };
 
 const OLDEST: readonly [number, number] = [3, 10];
-const INSPECTION_MILLISECONDS = 10_000;
+const INSPECTION_MILLISECONDS = 30_000;
 // Any Python since 2.7 can run this, so that an old one is named instead of failing strangely.
 const INSPECTION = 'import sys; sys.stdout.write("python %d.%d" % sys.version_info[:2])';
 

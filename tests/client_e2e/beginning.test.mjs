@@ -52,7 +52,9 @@ describe("the walkthrough", () => {
   test("leads to the settings", async () => {
     const { window } = seen;
     await take("Choose an interpreter", "Open Settings");
-    await window.page.locator(".settings-editor", { hasText: "Check Python files for places where gradients break" }).waitFor();
+    await window.page
+      .locator(".settings-editor", { hasText: "Check Python files for places where gradients break" })
+      .waitFor();
     await window.picture("settings");
   });
 });

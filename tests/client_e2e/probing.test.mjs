@@ -68,8 +68,8 @@ describe("a probe", () => {
 
   test("a lens above a function probes it, and so does the palette", async () => {
     const { window } = seen;
-    const lenses = window.page.locator(".codelens-decoration a", { hasText: "Run" });
-    await lenses.nth(1).click();
+    await window.page.locator(".codelens-decoration a", { hasText: "Run File" }).waitFor();
+    await (await window.lensAbove("def compare_gradients")).click();
     await window.notification(/GS302 confirmed.*torch 2\./);
     const probing = window.page.locator(".notification-list-item", { hasText: "Running" });
     await until(async () => (await probing.count()) === 0, "no progress");

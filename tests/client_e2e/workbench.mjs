@@ -377,6 +377,22 @@ export class Window {
     return (await rows.allInnerTexts()).map((text) => text.trim());
   }
 
+  /** The lens that stands above a line with these words, wherever it stands in the document of the page. */
+  async lensAbove(words) {
+    const lenses = this.page.locator(".codelens-decoration a");
+    let nearest;
+    await until(async () => {
+      const { y } = await this.page.locator(".view-line", { hasText: words }).first().boundingBox();
+      const tops = await Promise.all((await lenses.all()).map(async (lens) => (await lens.boundingBox()).y));
+      const above = tops
+        .map((top) => y - top)
+        .map((far) => (far > 0 && far < 40 ? far : Number.POSITIVE_INFINITY));
+      nearest = above.indexOf(Math.min(...above));
+      return Number.isFinite(above[nearest]);
+    }, `a lens above ${words}`);
+    return lenses.nth(nearest);
+  }
+
   /** Wait for a notification that matches; gives its text. */
   async notification(pattern) {
     const rows = this.page.locator(".notification-list-item");

@@ -39,6 +39,20 @@ def test_places_in_a_notebook_are_named_by_cell_and_line(editor: Editor) -> None
     close_book(editor, cells)
 
 
+def test_a_finding_in_a_cell_that_was_not_run_yet_says_so(editor: Editor) -> None:
+    cells = open_book(editor, CELLS)
+    [found] = editor.diagnostics(cells[2])
+    # Where nothing was run there is nothing to tell apart.
+    assert "not been run" not in str(found["relatedInformation"])
+    run_cell(editor, cells[0])
+    editor.wait(lambda: "not been run" in str(editor.published[cells[2]][-1]["diagnostics"]))
+    [found] = editor.published[cells[2]][-1]["diagnostics"]
+    assert found["relatedInformation"][-1]["message"] == "cell 3, line 1: this cell has not been run yet"
+    run_cell(editor, cells[2])
+    editor.wait(lambda: "not been run" not in str(editor.published[cells[2]][-1]["diagnostics"]))
+    close_book(editor, cells)
+
+
 def test_an_edit_in_one_cell_is_felt_in_another(editor: Editor) -> None:
     cells = open_book(editor, CELLS)
     editor.diagnostics(cells[2])
@@ -131,6 +145,11 @@ def open_book(editor: Editor, texts: list[str], kinds: list[int] | None = None) 
     }
     editor.notify("notebookDocument/didOpen", {"notebookDocument": book, "cellTextDocuments": items})
     return cells
+
+
+def run_cell(editor: Editor, uri: str) -> None:
+    summary = {"executionOrder": 1, "success": True}
+    change_book(editor, {"cells": {"data": [{"kind": 2, "document": uri, "executionSummary": summary}]}})
 
 
 def change_book(editor: Editor, change: dict[str, Any]) -> None:

@@ -297,6 +297,14 @@ def test_lenses_stand_above_main_blocks_and_functions_with_a_finding(prober: Edi
     assert offered == [("Run", 6), ("Run File", 18)]
 
 
+def test_lenses_that_are_asked_for_at_once_wait_for_the_findings(prober: Editor) -> None:
+    path: Path = prober.folder / "early.py"  # type: ignore[attr-defined]
+    path.write_text(IN_FUNCTION)
+    uri = prober.open(path.as_uri(), IN_FUNCTION)
+    [lens] = prober.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
+    assert lens["range"]["start"]["line"] + 1 == 6
+
+
 LIBRARY = """import torch
 from torch import nn
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gradsight.lsp.server import GradSightServer
 
 SOURCE = "gradsight"
+NOT_RUN = "this cell has not been run yet"
 SEVERITIES = {
     "error": types.DiagnosticSeverity.Error,
     "warning": types.DiagnosticSeverity.Warning,
@@ -176,6 +177,11 @@ def _trail(
         name = document.line_name(step.span.line) if isinstance(document, Notebook) else ""
         message = f"{name}: {step.message}" if name else step.message
         steps.append(types.DiagnosticRelatedInformation(types.Location(uri, place), message))
+    own = session.open.at_path(finding.path)
+    if isinstance(own, Notebook) and own.awaits_run(finding.span.line):
+        uri, place = locate_at_path(session, finding.path, finding.span, client.encoding)
+        text = f"{own.line_name(finding.span.line)}: {NOT_RUN}"
+        steps.append(types.DiagnosticRelatedInformation(types.Location(uri, place), text))
     return steps or None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from gradsight.lsp.server import GradSightServer
 
 ALARMS = ("error", "warning")
+LONGEST_WAIT = 10.0
 CALLS_BACKWARD = re.compile(r"\bbackward\(|\bautograd\.grad\(")
 Kind = Literal["function", "main", "cell"]
 _PLACES = re.compile(
@@ -38,11 +41,17 @@ def register(server: GradSightServer) -> None:
     server.feature(types.TEXT_DOCUMENT_CODE_LENS)(code_lenses)
 
 
-def code_lenses(ls: GradSightServer, params: types.CodeLensParams) -> list[types.CodeLens]:
-    """The lenses of a document; none if nothing can be run."""
+async def code_lenses(ls: GradSightServer, params: types.CodeLensParams) -> list[types.CodeLens]:
+    """The lenses of a document; none if nothing can be run.
+
+    Some stand above functions with a finding, and the client asks once: the answer waits for the findings.
+    """
     spot = spot_of(ls.session, params.text_document.uri)
     if spot is None or not ls.lens_commands or not spot.document.options.code_lens:
         return []
+    if ls.session.is_due(spot.document):
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(ls.session.current(spot.document), LONGEST_WAIT)
     lenses = []
     found = {each.span.line for each in ls.session.findings_of(spot.document) if each.severity in ALARMS}
     for span, kind in runnable_places(spot.document, found):

@@ -45,8 +45,12 @@ def did_change(ls: GradSightServer, params: types.DidChangeNotebookDocumentParam
         return
     if changes.structure is not None:
         _restructure(ls, notebook, changes.structure)
+    was_run = False
     for data in changes.data or []:
         cell = notebook.cell(data.document)
+        if cell is not None and cell.was_run != _was_run(data):
+            cell.was_run = not cell.was_run
+            was_run = True
         if cell is not None and cell.is_code != (data.kind == types.NotebookCellKind.Code):
             cell.is_code = not cell.is_code
             notebook.rearranged()
@@ -61,6 +65,9 @@ def did_change(ls: GradSightServer, params: types.DidChangeNotebookDocumentParam
                 notebook.reset_cell(cell, change.text)
         cell.version = content.document.version
     ls.session.changed(notebook)
+    if was_run and notebook.report is not None:
+        diagnostics.show(ls, notebook, set())
+        ls.refresh()
 
 
 def did_save(ls: GradSightServer, params: types.DidSaveNotebookDocumentParams) -> None:
@@ -99,7 +106,12 @@ def _open_cell(cell: types.NotebookCell, texts: dict[str, types.TextDocumentItem
         item.version if item is not None else None,
         Buffer(item.text if item is not None else ""),
         cell.kind == types.NotebookCellKind.Code and is_python,
+        _was_run(cell),
     )
+
+
+def _was_run(cell: types.NotebookCell) -> bool:
+    return cell.execution_summary is not None and bool(cell.execution_summary.execution_order)
 
 
 def _index_cells(ls: GradSightServer, notebook: Notebook) -> None:

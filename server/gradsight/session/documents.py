@@ -121,6 +121,8 @@ class OpenCell:
     version: int | None
     buffer: Buffer
     is_code: bool = True
+    was_run: bool = False
+    """Whether a kernel has run it, as far as the editor tells."""
 
 
 class Notebook(Document):
@@ -186,6 +188,11 @@ class Notebook(Document):
         """Cells are counted as the editor counts them, texts among them."""
         cell, inside = self.locate_line(line)
         return f"cell {self.cells.index(cell) + 1}, line {inside}" if cell is not None else f"line {line}"
+
+    def awaits_run(self, line: int) -> bool:
+        """Whether the cell with a joined line has not been run, in a notebook of which something has been."""
+        cell, _ = self.locate_line(line)
+        return cell is not None and not cell.was_run and any(each.was_run for each in self.cells)
 
     def locate_line(self, line: int) -> tuple[OpenCell | None, int]:
         """The cell that holds a joined line, and the line in it, both counted from 1."""
