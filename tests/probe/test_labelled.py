@@ -95,8 +95,7 @@ UNSEEN = {
     "integrated_gradients_alpha",
     # The mask is applied once, and momentum moves the weights as it should.
     "pruned_weights_return",
-    # Told on a neighbouring line: where the layers are built, where the code is detached.
-    "lora_optimizer_before_inject",
+    # Told on a neighbouring line: where the code is detached.
     "vq_vae_missing_ste",
 }
 
@@ -115,8 +114,8 @@ def test_safe_training_comes_out_clean(standby: Standby, path: Path, label: dict
 
 # fixme: what a run does not tell yet; the checker does.
 UNSEEN_IN_TRAINING = {
-    "parameters-not-optimized", "clip-misplaced", "model-not-copied", "term-cut", "target-not-detached", "missing-zero-grad",
-    "module-flag", "unregistered-params",
+    # What was meant to be a constant, or to carry a gradient, only the author knows.
+    "advantage_trains_the_critic", "critic_term_sees_no_action", "ratio_of_detached_chances", "value_target_moves_and_is_stepped",
 }  # fmt: skip
 
 
@@ -126,7 +125,8 @@ def test_a_silent_fault_of_training_is_judged_rightly(
 ) -> None:
     document = check(standby, path, label)
     seen = {fault["location"]["row"] for fault in document["faults"]}
-    assert seen & set(label["hazard_lines"]) or label["kind"] in UNSEEN_IN_TRAINING, seen
+    is_unseen = path.stem.removesuffix("_in_function") in UNSEEN_IN_TRAINING
+    assert bool(seen & set(label["hazard_lines"])) == (not is_unseen), seen
 
 
 def test_most_silent_faults_are_found() -> None:

@@ -17,6 +17,7 @@ from gradsight.agent.dirty_values import mark_faults
 from gradsight.agent.faults import Fault, Kind, Ledger, quietly, step_at
 from gradsight.agent.finished import FinishedBackwards, shows_all_it_saved
 from gradsight.agent.graph import Node, has_hidden_saves, leaf_of, root_nodes, storage_key, untracked, walk
+from gradsight.agent.kept_graphs import dropped_detach, keepers
 from gradsight.agent.naming import name_leaves
 from gradsight.agent.numbering import number_of
 from gradsight.agent.oplog import Operation, OpLog
@@ -383,6 +384,9 @@ class Backwards:
             place = place_of(self._carrying_frame(*carried))
             text = f"`{text_of(place)}` carries the graph of the iteration before, which backward has freed"
             steps += step_at("read", "the old graph enters the new one here", carried[0].stack)
+            if self.stored_at is None:
+                crossing = carried[0].stack[0]
+                steps[:0] = dropped_detach(crossing) or keepers(carried[1], crossing)
             return node, Fault("state-carried", text, place, tuple(steps), "error", evidence)
         where = (
             f" (freed by the backward on line {line_of(first.stack[0])})"

@@ -28,6 +28,7 @@ from gradsight.agent.light_cuts import LightCuts, fault_of_lost
 from gradsight.agent.modules import ModuleNotes
 from gradsight.agent.naming import name_leaves
 from gradsight.agent.oplog import Operation, OpLog, operator_label
+from gradsight.agent.refusals import explanations
 from gradsight.agent.scene import Scene, scene_of
 from gradsight.agent.shadow import Shadow
 from gradsight.agent.sites import (
@@ -97,12 +98,8 @@ class Blame:
                 self._custom_function,
             ),
             (r"[Ii]nference tensors? ", self._inference),
-            (r"cannot assign (module|parameters?) before (Module|Parameter)\.__init__", self._before_init),
-            (r"Can't call numpy\(\) on Tensor that requires grad", self._numpy_on_graph),
-            (r"you can only change requires_grad flags of leaf", self._flag_on_non_leaf),
-            (r"cannot assign '.*' as parameter", self._parameter_replaced),
-            (r"[Oo]nly Tensors of floating point", self._integer_leaf),
             (r"NoneType", self._grad_is_none),
+            *explanations(self),
         )
 
     def explain(self, error: BaseException) -> Fault | None:
@@ -140,7 +137,7 @@ class Blame:
     def _leaf_write(self, scene: Scene) -> Fault:
         view = "view of a " if "a view of a leaf" in scene.message else ""
         message = f"`{text_of(scene.place)}` writes to a {view}leaf that requires grad"
-        return self._at_error("leaf-written", message, scene)
+        return self.at_error("leaf-written", message, scene)
 
     def _view_write(self, scene: Scene) -> Fault:
         match = re.search(r"Output \d+ of (\w+?)(?:Backward\d*)? is a view", scene.message)
@@ -149,11 +146,11 @@ class Blame:
         message = f"`{text_of(scene.place)}` writes to one of several views{origin}, which torch refuses"
         made = self._latest_operation(_snake(maker), scene.stack) if maker else None
         steps = step_at("made", "the views are made here", made.stack) if made is not None else ()
-        return self._at_error("shared-view-written", message, scene, steps)
+        return self.at_error("shared-view-written", message, scene, steps)
 
     def _overlapping_write(self, scene: Scene) -> Fault:
         message = f"`{text_of(scene.place)}` writes to a tensor whose elements share memory"
-        return self._at_error("shared-view-written", message, scene)
+        return self.at_error("shared-view-written", message, scene)
 
     def _latest_operation(self, name: str, stack: Stack) -> Operation | None:
         found = self.log.latest(name)
@@ -174,12 +171,16 @@ class Blame:
         message = f"backward starts from {what}{shape}: it needs a scalar, or a `gradient` of that shape"
         steps = step_at("made", "the tensor is made here", made.stack) if made is not None else ()
         evidence = {"shape": list(root.shape)} if isinstance(root, torch.Tensor) else {}
-        return self._at_error("non-scalar-backward", message, scene, steps, evidence)
+        return self.at_error("non-scalar-backward", message, scene, steps, evidence)
 
     def _no_graph(self, scene: Scene) -> Fault | None:
         root = self._root(scene)
+        return self.lost_graph(scene, root) or self._no_graph_plain(scene, root)
+
+    def lost_graph(self, scene: Scene, root: Any) -> Fault | None:
+        """The cut that took this tensor out of the graph."""
         if self.shadow is None or root is None:
-            return self._lost_graph(scene, root) or self._no_graph_plain(scene, root)
+            return self._lost_graph(scene, root)
         name_leaves(self.shadow)
         deps, _, events = self.shadow.read(root)
         found = cutting_events(self.shadow, deps, events) if deps else []
@@ -201,10 +202,29 @@ class Blame:
             return Fault(
                 fault.kind, fault.message, fault.place, fault.related + more, "error", fault.evidence
             )
-        return self._no_graph_plain(scene, root)
+        return None
+
+    def has_gained(self, parameter: torch.Tensor) -> bool:
+        """Whether a backward gave this parameter a gradient."""
+        training = self.backwards.training
+        leaf = self.shadow.known_leaf(parameter) if self.shadow is not None else None
+        if training is None:
+            return parameter.grad is not None
+        return leaf is not None and training.gained(leaf)
+
+    def number_taken(self, value: Any) -> Stack:
+        """Where this number was taken out of the graph."""
+        if self.shadow is not None and self.surface is not None:
+            found = self.shadow.events_in(self.surface.origins.of(value)[1])
+            return next((event.stack for event in found if event.stack), ())
+        lost = self.cuts.taken(value) if self.cuts is not None else None
+        return lost.stack if lost is not None else ()
 
     def _lost_graph(self, scene: Scene, root: Any) -> Fault | None:
         lost = self.cuts.lost(root) if self.cuts is not None else None
+        if lost is None and self.cuts is not None and isinstance(root, torch.Tensor):
+            found = map(self.cuts.taken_values, _tensors_in(scene))
+            lost = next((each for each in found if each is not None), None)
         if lost is None or not lost.stack:
             return None
         assert self.cuts is not None
@@ -246,7 +266,7 @@ class Blame:
             )
             return Fault("value-copied", message, place, steps, "error", {"torch": scene.message})
         message = f"backward starts from {what}, which was computed without any tensor that requires grad"
-        return self._at_error("computed-without-grad", message, scene)
+        return self.at_error("computed-without-grad", message, scene)
 
     def _root(self, scene: Scene) -> Any:
         root = scene.local("backward", "tensors", "self")
@@ -270,20 +290,23 @@ class Blame:
         ]
         if not unused:
             message = "an input is not part of the graph of the output, so it has no gradient"
-            return self._at_error("grad-of-unused", message, scene)
+            return self.at_error("grad-of-unused", message, scene)
         name = variable_name_in(scene, unused[0])
         what = f"`{name}`" if name else "an input"
         fault = self._cut_off(scene, unused[0], roots, what) or self._asked_late(scene, unused[0], what)
         if fault is not None:
             return fault
         made = self._maker(unused[0])
+        asked = self.cuts.asked_at(unused[0]) if self.cuts is not None else ()
         steps = (
             step_at("made", "this tensor is not on the way to the output", made.stack)
             if made is not None
-            else ()
+            else step_at(
+                "made", "it asks for a gradient here, and the output was not computed from it since", asked
+            )
         )
         message = f"{what} is not part of the graph of the output, so it has no gradient"
-        return self._at_error("grad-of-unused", message, scene, steps)
+        return self.at_error("grad-of-unused", message, scene, steps)
 
     def _cut_off(self, scene: Scene, unused: torch.Tensor, roots: list[Any], what: str) -> Fault | None:
         """The output was computed from what this tensor stands for, and the path was cut on the way."""
@@ -366,7 +389,7 @@ class Blame:
         name = variable_name_in(scene, tensor)
         what = f"`{name}`" if name else "a tensor"
         if made is None or not made.stack:
-            return self._at_error(
+            return self.at_error(
                 "non-leaf-optimized", f"the optimizer is given {what}, which is computed and no leaf", scene
             )
         place = place_of(made.stack[0])
@@ -403,14 +426,6 @@ class Blame:
         )
         return Fault("iterator-used-up", message, made, steps, "error", {"torch": scene.message})
 
-    def _parameter_replaced(self, scene: Scene) -> Fault:
-        message = f"`{text_of(scene.place)}` puts a computed tensor where the module keeps a parameter"
-        return self._at_error("parameter-made", message, scene)
-
-    def _before_init(self, scene: Scene) -> Fault:
-        message = f"`{text_of(scene.place)}` runs before `super().__init__()`"
-        return self._at_error("before-super-init", message, scene)
-
     def _deepcopy(self, scene: Scene) -> Fault:
         tensor = scene.local("__deepcopy__", "self")
         made = self._maker(tensor)
@@ -419,33 +434,19 @@ class Blame:
             if made is not None
             else ()
         )
-        return self._at_error(
+        return self.at_error(
             "non-leaf-copied",
             f"`{text_of(scene.place)}` copies a tensor that is computed and no leaf",
             scene,
             steps,
         )
 
-    def _flag_on_non_leaf(self, scene: Scene) -> Fault:
-        message = (
-            f"`{text_of(scene.place)}` changes requires_grad of a computed tensor; only leaves have the flag"
-        )
-        return self._at_error("cut-hidden", message, scene)
-
-    def _integer_leaf(self, scene: Scene) -> Fault:
-        message = f"`{text_of(scene.place)}` asks for a gradient on integers"
-        return self._at_error("no-derivative", message, scene)
-
-    def _numpy_on_graph(self, scene: Scene) -> Fault:
-        message = f"`{text_of(scene.place)}` takes a tensor of the graph to NumPy"
-        return self._at_error("number-taken", message, scene)
-
     def _inference(self, scene: Scene) -> Fault:
         made = self.backwards.situation.inference or (self.cuts.inference if self.cuts is not None else ())
         scope = no_grad_scope(made) if made else None
         if scope is None:
             message = f"`{text_of(scene.place)}` uses a tensor made in inference mode where backward needs it"
-            return self._at_error("computed-without-grad", message, scene)
+            return self.at_error("computed-without-grad", message, scene)
         message = (
             f"`{text_of(scope)}` makes tensors that backward cannot use, and line {scene.place.row} needs one"
         )
@@ -497,17 +498,17 @@ class Blame:
                 else ()
             )
             message = f"`{text}` is None: the tensor is computed, and only leaves keep their gradient"
-            return self._at_error("grad-of-non-leaf", message, scene, steps)
+            return self.at_error("grad-of-non-leaf", message, scene, steps)
         if self.unwaited is not None and self.unwaited():
             message = f"`{text}` is read while a thread that runs backward has not been waited for"
-            return self._at_error("grad-read-in-race", message, scene)
+            return self.at_error("grad-read-in-race", message, scene)
         cause = self._why_none(read)
         when = (
             "no backward has run"
             if not read.backwards
             else "no backward reached this leaf, or it was cleared"
         )
-        return self._at_error("grad-is-none", f"`{text}` is None: {when}", scene, cause)
+        return self.at_error("grad-is-none", f"`{text}` is None: {when}", scene, cause)
 
     def _why_none(self, read: Any) -> tuple[FaultStep, ...]:
         if self.shadow is None or self.backwards.training is None:
@@ -530,7 +531,7 @@ class Blame:
                 return step_at("written", "cleared here", gains.dropped_at)
         return ()
 
-    def _at_error(
+    def at_error(
         self,
         kind: Kind,
         message: str,
@@ -538,6 +539,7 @@ class Blame:
         steps: tuple[FaultStep, ...] = (),
         evidence: dict[str, Any] | None = None,
     ) -> Fault:
+        """The fault on the line where torch raised."""
         return Fault(
             kind,
             message,
@@ -567,6 +569,14 @@ def variable_name_in(scene: Scene, tensor: Any) -> str:
                     if item is tensor:
                         return f"{name}[{index}]"
     return ""
+
+
+def _tensors_in(scene: Scene) -> Iterator[torch.Tensor]:
+    """The tensors outside of the graph that variables of the failing lines hold."""
+    for frame in reversed(scene.frames):
+        if is_user_file(frame.f_code.co_filename):
+            values = list(frame.f_locals.values())
+            yield from (each for each in values if isinstance(each, torch.Tensor) and not each.requires_grad)
 
 
 def _user_code(function: Any) -> Any:

@@ -128,7 +128,7 @@ def _dead_term_fault(
     A detached copy of something that the same loss also holds alive is a deliberate stop-gradient; a value of an earlier
     backward (a moving average) has done its training already.
     """
-    for inner in shadow.events_in(event.inner):
+    for inner in sorted(shadow.events_in(event.inner), key=lambda each: each.bit, reverse=True):
         # A gradient is a constant for the leaves behind it, not for what it was taken by.
         concerned = inner.mask & trained & ~inner.live
         if inner.kind not in FAULT_OF_CUT or not inner.stack or not concerned:

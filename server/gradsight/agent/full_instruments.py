@@ -17,6 +17,8 @@ from gradsight.agent.api_hooks import ApiHooks
 from gradsight.agent.arrays import OutsideCalls
 from gradsight.agent.backwards import Backwards
 from gradsight.agent.blame import Blame, is_refused_write
+from gradsight.agent.clipping import Clipping
+from gradsight.agent.closures import judge_closure
 from gradsight.agent.custom import ApplyWrapper
 from gradsight.agent.faults import Fault, Ledger, quietly
 from gradsight.agent.features import Features
@@ -26,9 +28,11 @@ from gradsight.agent.graph import Node, storage_key, untracked
 from gradsight.agent.instruments import Instruments
 from gradsight.agent.limits import RunLimits
 from gradsight.agent.losses import doubled_activation
+from gradsight.agent.model_copies import SECOND, ModelCopies
 from gradsight.agent.naming import name_leaves
 from gradsight.agent.numbers import follow_math
 from gradsight.agent.origins import Origins
+from gradsight.agent.overwritten_inputs import OverwrittenInputs
 from gradsight.agent.parallel import overlook_synchronisation
 from gradsight.agent.recorder import DispatchRecorder
 from gradsight.agent.retention import Retention
@@ -47,6 +51,7 @@ from gradsight.agent.visits import (
     FLOAT,
     HOLD,
     KEEP,
+    METHOD,
     NAMED,
     NOTE,
     OUTSIDE,
@@ -56,6 +61,7 @@ from gradsight.agent.visits import (
     Visits,
     instrument,
 )
+from gradsight.agent.who_trains import WhoTrains, follow_copies
 
 # Functions that measure how far apart their first two arguments are.
 _COMPARISONS = (
@@ -103,6 +109,10 @@ class FullInstruments(Instruments):
         self.aliases = Aliases(log, ledger)
         self.regime = TrainModes(ledger, self.training)
         self.threads = ThreadWatch(ledger)
+        self.who = WhoTrains(log, ledger, self.shadow, self.training)
+        self.clipping = Clipping(ledger, self.shadow, self.training)
+        self.copies = ModelCopies(ledger)
+        self.hooked = OverwrittenInputs(ledger, self.modules)
         self.retention = Retention(ledger, lambda: governor.steps or self.backwards.count)
         self.blame = Blame(log, self.shadow, self.surface, self.grads, self.backwards, self.modules)
         self._custom = ApplyWrapper(log, ledger, situation, judges=True)
@@ -144,7 +154,7 @@ class FullInstruments(Instruments):
             functional.batch_norm,
             lambda args, kwargs: self._mode_used(_option(args, kwargs, 5, "training", False)),
         )
-        self.snapshots.on_store = self.retention.store
+        self.snapshots.on_store = self._stored
         self.snapshots.on_call = self.aliases.called
         self.aliases.is_gradient = self.grads.is_gradient
         self.aliases.on_memory_written = self.shadow.soil_memory
@@ -168,6 +178,9 @@ class FullInstruments(Instruments):
         overlook_synchronisation(self.situation)
         self.threads.install()
         self.snapshots.install()
+        self.clipping.install()
+        self.hooked.install(self.patches)
+        follow_copies(self.who)
         self.regime.install()
         self._follow_numpy()
         if not features.grad_mode_is_heard:
@@ -181,6 +194,8 @@ class FullInstruments(Instruments):
         setattr(builtins, HOLD, self._hold)
         setattr(builtins, DROP, self.snapshots.called)
         setattr(builtins, FLOAT, self.surface.traced_float)
+        setattr(builtins, SECOND, self.copies.read)
+        setattr(builtins, METHOD, self._method_set)
         setattr(builtins, SEEN, self.visits.seen.add)
         setattr(builtins, OUTSIDE, self._outside_calls())
         sys.meta_path.insert(0, InstrumentingFinder())
@@ -228,6 +243,9 @@ class FullInstruments(Instruments):
                 if value.numel() == 1:
                     self.training.unasked.bind(key, value, stack)
                     self.retention.bind(key, value, lambda: stack)
+        elif isinstance(value, torch.nn.Module):
+            if not changed:
+                self.copies.bound(name, value, capture(2, 1))
         elif changed:
             if hasattr(value, "__array_interface__"):
                 self.aliases.array_written(value, capture(2))
@@ -242,6 +260,8 @@ class FullInstruments(Instruments):
         if isinstance(value, torch.Tensor):
             with untracked():
                 self._kept(value, target, is_entry)
+        elif isinstance(value, torch.nn.Module):
+            self.copies.bound(target, value, capture(2, 1))
         elif type(value) in (list, dict):
             self.aliases.hold(target, value, capture(2))
         return value
@@ -252,9 +272,27 @@ class FullInstruments(Instruments):
         if not stack or value.is_inference():
             return
         self.snapshots.kept(value, stack, is_entry)
+        self.hooked.stored(value, stack)
         if value.numel() == 1:
             key = (stack[0].code.co_filename, stack[0].offset, target)
             self.retention.bind(key, value, lambda: stack)
+
+    def _stored(self, value: torch.Tensor, stack: Stack) -> None:
+        """A tensor was put into a list of the user's."""
+        self.retention.store(value, stack)
+        self.hooked.stored(value, stack)
+
+    def _method_set(self, owner: Any, name: str) -> Any:
+        """A statement of the user is about to set an attribute with the name of a method of tensors; hands the owner through."""
+        if isinstance(owner, torch.Tensor) and not isinstance(vars(torch.Tensor).get(name), property):
+            stack = capture(2)
+            if stack:
+                place = place_of(stack[0])
+                message = f"this sets an attribute `{name}` on the tensor: the method `{name}` is not called, nothing is written"
+                self.ledger.add(
+                    Fault("attribute-typo", message, place, (), "warning", {"meant": f"{name}(…)"})
+                )
+        return owner
 
     def _hold(self, holder: Any, name: str, in_place: bool) -> Any:
         """A statement of the user is about to change an entry of this, or to replace it; hands it through."""
@@ -327,6 +365,7 @@ class FullInstruments(Instruments):
         if self.threads.active:
             self.threads.backward([leaf.bit for leaf in leaves])
         self.modules.gained(leaves, self.training, self.shadow)
+        self.who.backward(nodes, leaves)
         self.surface.backwards = self.backwards.count
         count = self.backwards.count
         if count <= 4:
@@ -356,6 +395,12 @@ class FullInstruments(Instruments):
     def step_ends(self, optimizer: Any, stack: Stack) -> None:
         self.training.after_step(optimizer, stack)
         self.regime.stepped(optimizer)
+        self.copies.stepped(optimizer, stack)
+        record = self.training.optimizers.get(id(optimizer))
+        if record is not None:
+            self.who.stepped(record)
+            if record.has_closure:
+                judge_closure(self.training, record, optimizer)
 
     def _adopt(self, tensor: torch.Tensor) -> tuple[int, int]:
         """Values that left as numbers and came back in a tensor that nobody saw being made."""
@@ -436,6 +481,7 @@ class FullInstruments(Instruments):
             finally:
                 self.situation.quiet -= 1
             self.modules.born(made, capture(2))
+            self.who.copied.add(id(made))
             return made
 
         torch.nn.Parameter.__deepcopy__ = copy_over
@@ -454,6 +500,9 @@ class FullInstruments(Instruments):
             self.regime.finish()
             judge_shared_state(self.log, self.shadow, self.training.loss_events, self.ledger)
             self.training.finish(self.grads.none_read_ids)
+            ended_by_itself = not self.governor.stopped
+            self.clipping.finish(ended_by_itself)
+            self.who.finish(ended_by_itself)
 
     def parameters(self) -> list[dict[str, Any]]:
         rows = []

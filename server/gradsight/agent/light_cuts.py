@@ -43,6 +43,7 @@ class LightCuts:
         self._marks: dict[int, tuple[weakref.ref[torch.Tensor], LostPath]] = {}
         self._values: OrderedDict[float, LostPath] = OrderedDict()
         self._recent: deque[tuple[weakref.ref[torch.Tensor], LostPath]] = deque(maxlen=_MOST_RECENT)
+        self._asked: OrderedDict[int, tuple[weakref.ref[torch.Tensor], Stack]] = OrderedDict()
         self.switched_off: Stack = ()
         self.inference: Stack = ()
 
@@ -54,6 +55,10 @@ class LightCuts:
         elif isinstance(result, torch.Tensor):
             if not result.requires_grad:
                 self._note_tensor(func, args, result, capture)
+            elif getattr(func, "__name__", "") == "requires_grad_":
+                self._asked[id(result)] = (weakref.ref(result), capture())
+                if len(self._asked) > _MOST_RECENT:
+                    self._asked.popitem(last=False)
         elif isinstance(result, (tuple, list)) and result and isinstance(result[0], torch.Tensor):
             for each in result[:4]:
                 if isinstance(each, torch.Tensor) and not each.requires_grad:
@@ -72,6 +77,22 @@ class LightCuts:
         """The call that lost the graph of this tensor."""
         mark = self._marks.get(id(tensor))
         return mark[1] if mark is not None and mark[0]() is tensor else None
+
+    def asked_at(self, tensor: torch.Tensor) -> Stack:
+        """Where this tensor was lately told to require grad."""
+        asked = self._asked.get(id(tensor))
+        return asked[1] if asked is not None and asked[0]() is tensor else ()
+
+    def taken(self, value: Any) -> LostPath | None:
+        """The call that took this number out of the graph."""
+        return self._values.get(value) if isinstance(value, float) else None
+
+    def taken_values(self, tensor: torch.Tensor) -> LostPath | None:
+        """The call that took out of the graph the numbers of which this tensor consists, all of them."""
+        if not self._values or not tensor.is_floating_point() or not 0 < tensor.numel() <= _LONGEST_LIST:
+            return None
+        found = [self._values.get(value) for value in tensor.reshape(-1).tolist()]
+        return found[0] if all(each is not None for each in found) else None
 
     def recent(self) -> Iterator[tuple[torch.Tensor, LostPath]]:
         """The latest losses with what they were given, newest first, as far as it is still there."""

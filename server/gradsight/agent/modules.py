@@ -13,6 +13,7 @@ from torch.nn.parameter import is_lazy
 
 from gradsight.agent.cuts import label, name_list
 from gradsight.agent.faults import Fault, Ledger, calls_of, quietly, step_at
+from gradsight.agent.graph import leaf_of
 from gradsight.agent.naming import reachable_modules
 from gradsight.agent.numbering import is_trainable_leaf
 from gradsight.agent.oplog import OpLog
@@ -26,6 +27,7 @@ from gradsight.agent.sites import (
     library_frames,
     place_of,
     text_of,
+    user_frames,
 )
 from gradsight.agent.training import OptimizerRecord, TrainingWatch
 
@@ -73,6 +75,15 @@ class _Late:
     clock: int
 
 
+@dataclass(frozen=True)
+class _Placed:
+    """Where and when a module was put into another one."""
+
+    clock: int
+    module: weakref.ref[torch.nn.Module]
+    stack: Stack
+
+
 class ModuleNotes:
     """Watches `nn.Module.__setattr__`; a module costs a few notes when it is built, and nothing when it runs."""
 
@@ -83,6 +94,7 @@ class ModuleNotes:
         self.births: dict[int, Birth] = {}
         self.inplace: dict[int, tuple[weakref.ref[torch.nn.Module], Stack]] = {}
         self._late: dict[FrameKey, _Late] = {}
+        self._placed: list[_Placed] = []
 
     def install(self, patches: Patches) -> None:
         """Stands before the assignment of every module attribute."""
@@ -97,6 +109,10 @@ class ModuleNotes:
                 registry._note(self, name, value)
             elif value is True and name == "inplace":
                 registry.inplace[id(self)] = (weakref.ref(self), capture(2))
+            elif isinstance(value, torch.nn.Module):
+                registry._put(value, capture(2, 1))
+            elif name == "requires_grad" and isinstance(value, bool):
+                registry._flagged(self, value, capture(2))
 
         patches.put(torch.nn.Module, "__setattr__", assign)
         register = torch.nn.Module.register_parameter
@@ -119,6 +135,25 @@ class ModuleNotes:
         stack = capture(3)
         if stack:
             self.attributes.append(Attribute(weakref.ref(module), name, kind, stack))
+
+    def _put(self, module: torch.nn.Module, stack: Stack) -> None:
+        if len(self._placed) < _MOST_ENTRIES:
+            self._placed.append(_Placed(self.log.clock, weakref.ref(module), stack))
+
+    @quietly
+    def _flagged(self, module: torch.nn.Module, value: bool, stack: Stack) -> None:
+        """`module.requires_grad = False`: only parameters have the flag; a module that sets its own reads it itself."""
+        owner = next(user_frames(), None)
+        if not stack or owner is None or owner.f_locals.get("self") is module:
+            return
+        if hasattr(type(module), "requires_grad"):
+            return
+        if any(each.requires_grad != value for each in module.parameters()):
+            place = place_of(stack[0])
+            message = f"`{text_of(place)}` sets an attribute of the module: its parameters keep their own `requires_grad`"
+            self.ledger.add(
+                Fault("attribute-typo", message, place, (), "warning", {"meant": "requires_grad_()"})
+            )
 
     def born(self, parameter: torch.Tensor, stack: Stack) -> None:
         """A parameter begins to exist."""
@@ -225,7 +260,7 @@ class ModuleNotes:
             steps = (*made, *calls_of(birth.stack))
             if birth.clock < first.made_clock or not birth.stack or not first.made:
                 continue
-            place = place_of(birth.stack[0])
+            place = place_of(self._where_put(leaf, birth, first))
             if any(key.code.co_name in ("forward", "__call__") for key in birth.stack):
                 message = f"`{text_of(place)}` makes new parameters on every call: nobody trains them"
                 ledger.add(Fault("layer-made-in-forward", message, place, steps, "warning", {}))
@@ -238,7 +273,15 @@ class ModuleNotes:
                     f"it still moves the old ones, and `{label(leaf)}` is not trained"
                 )
                 ledger.add(Fault("parameters-replaced", message, place, steps, "warning", {}))
-            elif late.is_part_of_trained and self._is_left_alone(late, training):
+            elif not late.is_part_of_trained or not self._is_left_alone(late, training):
+                continue
+            elif birth.stack[0].code in {key.code for key in first.made}:
+                # One function makes the optimizer and then more parameters: it is the optimizer that comes too early.
+                message = f"`{text_of(place_of(first.made[0]), limit=40)}` is made before `{label(leaf)}`, which no step moves"
+                after = step_at("made", "these parameters are made after the optimizer", birth.stack)
+                place = place_of(first.made[0])
+                ledger.add(Fault("parameters-not-optimized", message, place, after, "warning", {}))
+            else:
                 message = (
                     f"`{text_of(place)}` adds parameters after the optimizer was made: "
                     f"`{label(leaf)}` gets gradients, and no step moves it"
@@ -247,12 +290,33 @@ class ModuleNotes:
                     Fault("parameters-replaced", message, place, steps, "warning", {"parameter": label(leaf)})
                 )
 
+    def _where_put(self, leaf: Leaf, birth: Birth, optimizer: OptimizerRecord) -> FrameKey:
+        """The line that puts the module of a late parameter into another one, or else the line that makes it."""
+        tensor = leaf.tensor()
+        since = max(birth.clock, optimizer.made_clock)
+        for placed in reversed(self._placed):
+            if placed.clock < since or not placed.stack or placed.stack[0].code.co_name == "__init__":
+                continue
+            module = placed.module()
+            if module is not None and any(each is tensor for each in module.parameters()):
+                return placed.stack[0]
+        return _where_made(birth, optimizer.made)
+
     def _is_left_alone(self, late: _Late, training: TrainingWatch) -> bool:
         """Nobody wrote to this parameter since it got its first gradient, though the optimizers stepped."""
         tensor = late.leaf.tensor()
         if tensor is None or training.managed >> late.leaf.bit & 1 or not training.stepped_after(late.leaf):
             return False
         return not any(write.clock > late.clock for write in self.log.writes_to(tensor) or ())
+
+
+def _where_made(birth: Birth, optimizer: Stack) -> FrameKey:
+    """The line that makes the module; inside its own `__init__` it is put together, unless the optimizer is made there too."""
+    beside = {key.code for key in optimizer}
+    for key in birth.stack:
+        if key.code.co_name != "__init__" or key.code in beside:
+            return key
+    return birth.stack[0]
 
 
 def _shares_module(leaf: Leaf, managed: int, shadow: Shadow) -> bool:
@@ -272,6 +336,8 @@ def _parameters_in(value: Any, depth: int) -> Iterator[torch.Tensor]:
     elif isinstance(value, torch.Tensor):
         if is_trainable_leaf(value):
             yield value
+        elif value.grad_fn is not None:
+            yield from _converted(value)
     elif depth and isinstance(value, (list, tuple)):
         for item in value[:1000]:
             yield from _parameters_in(item, depth - 1)
@@ -281,6 +347,16 @@ def _parameters_in(value: Any, depth: int) -> Iterator[torch.Tensor]:
     elif depth and _is_users_object(value):
         for item in list(vars(value).values())[:1000]:
             yield from _parameters_in(item, depth - 1)
+
+
+def _converted(value: torch.Tensor) -> Iterator[torch.Tensor]:
+    """The parameter of which `nn.Parameter(...).to(...)` has made a tensor of its own."""
+    node = value.grad_fn
+    while node is not None and len(node.next_functions) == 1 and node.name().startswith("ToCopy"):
+        node = node.next_functions[0][0]
+    leaf = leaf_of(node) if node is not None else None
+    if isinstance(leaf, torch.nn.Parameter):
+        yield leaf
 
 
 def _is_users_object(value: Any) -> bool:

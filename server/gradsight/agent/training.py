@@ -8,7 +8,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch.nn.parameter import is_lazy
@@ -51,6 +51,7 @@ class OptimizerRecord:
     made_clock: int
     leaves: dict[int, Leaf] = field(default_factory=dict)
     mask: Mask = 0
+    ever: Mask = 0
     steps: int = 0
     useful_steps: int = 0
     seen_backward: int = 0
@@ -58,6 +59,8 @@ class OptimizerRecord:
     versions: list[tuple[torch.Tensor, int]] = field(default_factory=list)
     last_drops: int = 0
     has_closure: bool = False
+    closure_calls: int = 0
+    backwards_before: int = 0
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,17 @@ class StepRecord:
 
     optimizer: int
     backwards: int
+    mask: Mask
+    stack: Stack
+
+
+class GradientListener(Protocol):
+    """Who wants to know what becomes of gradients."""
+
+    def cleared(self, bit: int) -> None: ...
+    def filled(self, reached: Mask, stack: Stack) -> None: ...
+    def stepped(self, mask: Mask) -> None: ...
+    def gradient_written(self, bit: int, name: str, stack: Stack) -> None: ...
 
 
 class TrainingWatch:
@@ -90,10 +104,9 @@ class TrainingWatch:
         # Cuts that somebody wrote down as cuts: a fault only when the leaves do not train later either.
         self._suspected: dict[int, list[tuple[Fault, Mask, int]]] = {}
         self.unasked = Unasked(shadow)
+        self.listeners: list[GradientListener] = []
         self._uncalled: dict[int, tuple[Any, Stack]] = {}
         self.on_frozen_move: Callable[[torch.Tensor, Stack], None] | None = None
-
-    # Backward.
 
     @quietly
     def backward_done(self, reach: BackwardReach, accumulates: bool) -> None:
@@ -109,6 +122,8 @@ class TrainingWatch:
         self.ever_reached |= reach.reached
         if not accumulates:
             return
+        for listener in self.listeners:
+            listener.filled(reach.reached, reach.stack)
         for leaf in self.shadow.leaves_in(reach.reached):
             gains = self.gains.setdefault(leaf.bit, Gains())
             gains.ever += 1
@@ -120,8 +135,6 @@ class TrainingWatch:
             grad = tensor.grad if tensor is not None else None
             if grad is not None and grad.layout is torch.strided:
                 self._grad_owner[storage_key(grad)] = leaf.bit
-
-    # Clearing.
 
     @quietly
     def grad_assigned(self, tensor: torch.Tensor, value: Any, stack: Stack) -> None:
@@ -146,11 +159,19 @@ class TrainingWatch:
             self._updated_by_hand(tensor, stack)
             return
         bit = self._grad_owner.get(storage_key(tensor))
+        if bit is not None and self._has_gradient_in(bit, tensor):
+            for listener in self.listeners:
+                listener.gradient_written(bit, trait.name, stack)
         if bit is not None and (trait.overwrites or trait.name in ("aten::copy_", "aten::_foreach_zero_")):
             # `w.grad[:4] = 0` edits a gradient; only a write to all of it clears it.
             owner = self.shadow.leaves[bit].tensor()
             if owner is not None and tensor.numel() == owner.numel():
                 self._clear(bit, stack)
+
+    def _has_gradient_in(self, bit: int, tensor: torch.Tensor) -> bool:
+        """Whether this memory is still that of the gradient: freed memory is used again."""
+        owner = self.shadow.leaves[bit].tensor()
+        return owner is not None and owner.grad is not None and storage_key(owner.grad) == storage_key(tensor)
 
     def _updated_by_hand(self, tensor: torch.Tensor, stack: Stack) -> None:
         """`w -= lr * w.grad` without an optimizer."""
@@ -173,6 +194,8 @@ class TrainingWatch:
             gains.dropped = gains.since_clear[-1]
             gains.drops += gains.read < gains.dropped
         gains.since_clear = []
+        for listener in self.listeners:
+            listener.cleared(bit)
 
     @quietly
     def grad_read(self, tensor: torch.Tensor) -> None:
@@ -200,8 +223,6 @@ class TrainingWatch:
                 return stack
         return ()
 
-    # Stepping.
-
     @quietly
     def optimizer_made(self, optimizer: Any, stack: Stack) -> None:
         """An optimizer got parameters."""
@@ -225,6 +246,7 @@ class TrainingWatch:
                     if leaf is not None:
                         record.leaves[leaf.bit] = leaf
                         record.mask |= 1 << leaf.bit
+        record.ever |= record.mask
 
     @quietly
     def before_step(self, optimizer: Any, stack: Stack, has_closure: bool) -> None:
@@ -236,6 +258,7 @@ class TrainingWatch:
         self._refresh(optimizer, record)
         record.last_step = stack
         record.has_closure = has_closure
+        record.backwards_before = self.backwards
         record.versions = []
         if not has_closure:
             self._judge_step(record, stack)
@@ -291,7 +314,9 @@ class TrainingWatch:
             if gains is not None:
                 gains.drops = 0
         record.useful_steps += useful
-        self.steps.append(StepRecord(id(optimizer), self.backwards))
+        for listener in self.listeners:
+            listener.stepped(record.mask)
+        self.steps.append(StepRecord(id(optimizer), self.backwards, record.mask, stack))
         del self.steps[:-_KEPT_REACHES]
 
     def _judge_lost_batches(self, record: OptimizerRecord) -> None:
@@ -299,8 +324,8 @@ class TrainingWatch:
         gains = next((self.gains[bit] for bit in record.leaves if bit in self.gains), None)
         if gains is None or record.has_closure:
             return
-        lost, dropped = self._reach(gains.dropped), gains.drops
-        used = self._reach(gains.since_clear[-1]) if gains.since_clear else None
+        lost, dropped = self.reach(gains.dropped), gains.drops
+        used = self.reach(gains.since_clear[-1]) if gains.since_clear else None
         if dropped and dropped == record.last_drops and lost is not None and used is not None:
             # A helper that serves two losses is one line; what was dropped is the same only if it came as far.
             if same_line(lost.stack, used.stack) and lost.reached == used.reached and gains.dropped_at:
@@ -383,7 +408,7 @@ class TrainingWatch:
 
     def _report_dropped(self, dropped: list[Gains], stack: Stack) -> None:
         place = place_of(dropped[0].dropped_at[0])
-        backward = self._reach(dropped[0].dropped)
+        backward = self.reach(dropped[0].dropped)
         message = f"`{text_of(place)}` clears the gradients after backward and before `{_text(stack)}`: the step changes nothing"
         steps = (
             *(
@@ -404,14 +429,14 @@ class TrainingWatch:
                 continue
             if self._judge_repeated(gains, leaf, stack):
                 return
-            reach = self._reach(gains.since_clear[-1])
+            reach = self.reach(gains.since_clear[-1])
             if reach is not None and reach.stack and self._judge_leftover(record, gains, leaf, reach, stack):
                 return
 
     def _judge_repeated(self, gains: Gains, leaf: Leaf, stack: Stack) -> bool:
         """Gradients that a step has used are in the gradient of the next step again."""
         first, last = gains.since_clear[0], gains.since_clear[-1]
-        reach = self._reach(last)
+        reach = self.reach(last)
         if reach is None or not reach.stack or not first <= gains.consumed < last:
             return False
         place = place_of(reach.stack[0])
@@ -434,7 +459,7 @@ class TrainingWatch:
     ) -> bool:
         """Another network's backward left gradient here, its optimizer stepped, and nobody cleared ours."""
         for index in gains.since_clear[:-1]:
-            earlier = self._reach(index)
+            earlier = self.reach(index)
             if earlier is None or not earlier.stack or same_line(earlier.stack, reach.stack):
                 continue
             for step in self.steps:
@@ -454,13 +479,12 @@ class TrainingWatch:
                     return self.ledger.add(Fault("foreign-gradients", message, place, steps, "warning", {}))
         return False
 
-    def _reach(self, index: int) -> BackwardReach | None:
+    def reach(self, index: int) -> BackwardReach | None:
+        """The backward with this number."""
         for reach in reversed(self.reaches):
             if reach.index == index:
                 return reach
         return None
-
-    # The end of the run.
 
     @quietly
     def finish(self, grads_read_as_none: set[int]) -> None:
@@ -545,6 +569,19 @@ class TrainingWatch:
         """Whether an optimizer stepped after this leaf got a gradient."""
         gains = self.gains.get(leaf.bit)
         return gains is not None and any(step.backwards >= gains.last for step in self.steps)
+
+    def step_after(self, index: int) -> Stack:
+        """The step that came next after a backward."""
+        return next((step.stack for step in self.steps if step.backwards >= index), ())
+
+    def last_step_of(self, mask: Mask) -> Stack:
+        """The latest step that moved one of these leaves."""
+        return next((step.stack for step in reversed(self.steps) if step.mask & mask), ())
+
+    def last_reach(self, leaf: Leaf) -> BackwardReach | None:
+        """The latest backward that gave this leaf a gradient."""
+        gains = self.gains.get(leaf.bit)
+        return self.reach(gains.last) if gains is not None else None
 
     def as_json(self) -> dict[str, Any]:
         """The books in short: the steps of every optimizer, and whether a loss was computed from what had been cut."""

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from gradsight.agent.graph import untracked
+from gradsight.agent.model_copies import WatchedReads, second_names_in
 from gradsight.agent.numbering import node_of
 from gradsight.agent.sites import is_user_file
 
@@ -25,6 +26,7 @@ NOTE = "__gradsight_note__"
 STORE = "__gradsight_store__"
 KEEP = "__gradsight_keep__"
 NAMED = "__gradsight_named__"
+METHOD = "__gradsight_method__"
 HOLD = "__gradsight_hold__"
 DROP = "__gradsight_drop__"
 FLOAT = "__gradsight_float__"
@@ -42,11 +44,19 @@ _PURE_METHODS = frozenset(
 )  # fmt: skip
 
 
+_IN_PLACE_METHODS = frozenset(
+    name for name in dir(torch.Tensor) if name.endswith("_") and not name.startswith("_")
+)
+
+
 def instrument(source: str | bytes, filename: str) -> CodeType:
     """The code of a module that reports its bindings; plain code when the tree cannot be instrumented."""
     tree = ast.parse(source, filename)
     if not _rebinds(tree, "float"):
         _TracedFloats().visit(tree)
+    seconds = second_names_in(tree)
+    if seconds:
+        WatchedReads(seconds).visit(tree)
     outside = _names_of_libraries(tree)
     if outside:
         _OutsideCalls(outside).visit(tree)
@@ -290,6 +300,8 @@ def _with_kept(statement: ast.Assign) -> ast.stmt:
             is_entry = ast.Constant(value=isinstance(target, ast.Subscript))
             statement.value = _wrapped(KEEP, [statement.value, name, is_entry], statement)
         _hold(target, statement, False)
+        if isinstance(target, ast.Attribute) and target.attr in _IN_PLACE_METHODS:
+            target.value = _wrapped(METHOD, [target.value, ast.Constant(value=target.attr)], target.value)
     return statement
 
 

@@ -50,6 +50,7 @@ def lines_of(fault: Fault) -> list[NoteLine]:
 def notes_of(fault: Fault) -> list[str]:
     """The notes of a fault (PEP 678), the first of which says what happened."""
     code, advice = rule_words(fault.kind)
+    advice = str(fault.evidence.get("help") or advice)
     lines = lines_of(fault)
     role_width = max((len(line.role) for line in lines), default=0)
     place_width = max((len(line.place) for line in lines), default=0)
@@ -63,6 +64,7 @@ def notes_of(fault: Fault) -> list[str]:
 def html_of(fault: Fault) -> str:
     """The same for a notebook; everything of the user's is text in it."""
     code, advice = rule_words(fault.kind)
+    advice = str(fault.evidence.get("help") or advice)
     rows = "".join(
         "<tr>"
         f'<td style="text-align:left;padding:0 1em 0 0;opacity:.75">{html.escape(line.role)}</td>'

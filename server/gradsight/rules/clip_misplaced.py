@@ -107,4 +107,5 @@ RULE = Rule(
     __doc__,
     advice="clip between `backward()` and `step()`",
     needs_training=True,
+    observed_as=("clip-misplaced",),
 )

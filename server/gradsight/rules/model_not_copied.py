@@ -124,4 +124,5 @@ RULE = Rule(
     __doc__,
     advice="keep a copy: `copy.deepcopy(model)`",
     needs_training=True,
+    observed_as=("model-not-copied",),
 )

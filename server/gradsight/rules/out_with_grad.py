@@ -84,4 +84,6 @@ RULE = Rule(
             "`out=` writes into a given tensor, which autograd does not record.",
         ),
     ),
+    advice="assign the result: `y = torch.mul(a, b)`",
+    observed_as=("out-refused",),
 )

@@ -140,4 +140,5 @@ RULE = Rule(
     __doc__,
     advice="give the optimizer these parameters, or freeze them with `requires_grad_(False)`",
     needs_training=True,
+    observed_as=("parameters-not-optimized",),
 )

@@ -102,4 +102,5 @@ RULE = Rule(
     judge,
     __doc__,
     advice="step through the scaler, then call `scaler.update()`",
+    observed_as=("scaler-misused",),
 )
