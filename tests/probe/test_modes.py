@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 from pathlib import Path
 
 import pytest
 
+from gradsight.cli.documents import Documents
+from gradsight.cli.graph_picture import dot_of, svg_of
 from gradsight.probe import deep, ranks
-from gradsight.probe.drawing import dot_of, svg_of
 from gradsight.probe.outcome import Observed, Raised, Streams
 from gradsight.probe.request import ProbeRequest
 from gradsight.probe.standby import Environment, Standby
+from gradsight.session.graphs import draw
+from gradsight.session.verdicts import fault_finding
 from tests.probe.expectation import FIXTURES
 
 LOOP = (
@@ -144,10 +148,15 @@ def test_graph_marks_the_broken_node(standby: Standby) -> None:
     report = observed(standby, script=str(path), graph=True)
     graph = report["graph"]
     assert [node["name"] for node in graph["nodes"] if node["broken"]] == ["ExpBackward0"]
-    assert 'ExpBackward0 line 4", color=red' in dot_of(graph)
-    drawing = svg_of(graph)
-    assert drawing.count('class="broken"') == 1
-    assert drawing.startswith("<svg")
+    (fault,) = report["faults"]
+    drawing = draw(graph, fault_finding(fault), str(fault["evidence"]["operator"]), Documents().line)
+    assert 'label="saved for backward\\nexp\\n4: ' in dot_of(drawing)
+    picture = svg_of(drawing)
+    assert picture.startswith("<svg")
+    assert [picture.count(f'class="{role}"') for role in ("saved", "written", "needed")] == [1, 1, 1]
+    # Every box stands in the picture, and none upon another.
+    corners = re.findall(r'<rect x="(\d+)" y="(\d+)"', picture)
+    assert len(set(corners)) == len(corners) == len(drawing.nodes)
 
 
 def test_deep_look_measures_the_difference(standby: Standby) -> None:

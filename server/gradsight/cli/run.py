@@ -15,9 +15,9 @@ from gradsight.cli.run_sarif import sarif_of
 from gradsight.cli.shell import fail
 from gradsight.probe import deep, host, ranks
 from gradsight.probe.document import document_of, exit_code_of
-from gradsight.probe.drawing import dot_of, svg_of
 from gradsight.probe.outcome import CouldNotRun, Observed, Outcome, Progress, Raised, Streams
 from gradsight.probe.request import Level, ProbeRequest
+from gradsight.rules import rule_of
 from gradsight.session.probe_fixes import with_remedies
 
 
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     if isinstance(outcome, CouldNotRun) and outcome.detail == "torch":
         document["notes"].append(f"it was tried in {request.python}: --python names another interpreter")
     if args.graph is not None:
-        problem = _draw(outcome, args.graph)
+        problem = _draw(outcome, document, texts, args.graph)
         if problem:
             document["notes"].append(problem)
     _print(document, texts, args.form)
@@ -145,12 +145,21 @@ def told(progress: Progress) -> str:
     return f"probing: {progress.backwards} backward, {progress.steps} steps, {progress.seconds:.1f} s{faults}"
 
 
-def _draw(outcome: Outcome, target: Path) -> str:
+def _draw(outcome: Outcome, document: dict[str, Any], texts: dict[str, str], target: Path) -> str:
     graph = outcome.report.get("graph") if isinstance(outcome, (Observed, Raised)) else None
-    if graph is None:
+    drawable = [fault for fault in document["faults"] if rule_of(fault["code"]).is_drawable]
+    if graph is None or not drawable:
         return "no graph was drawn: no fault was found in one" if not isinstance(outcome, CouldNotRun) else ""
+    from gradsight.cli.documents import Documents
+    from gradsight.cli.graph_picture import dot_of, svg_of
+    from gradsight.session.graphs import draw
+    from gradsight.session.verdicts import fault_finding
+
+    fault = drawable[0]
+    operator = str(fault["evidence"].get("operator", ""))
+    drawing = draw(graph, fault_finding(fault), operator, Documents(given=texts).line)
     try:
-        target.write_text(dot_of(graph) if target.suffix == ".dot" else svg_of(graph), "utf-8")
+        target.write_text(dot_of(drawing) if target.suffix == ".dot" else svg_of(drawing), "utf-8")
     except OSError as error:
         return f"the graph could not be written: {error}"
     return ""

@@ -86,7 +86,7 @@ def shown_name(operator: str, text: str) -> str:
 def operator_name(node_name: str) -> str:
     """`ExpBackward0` as a user writes it: `exp`."""
     bare = re.sub(r"Backward\d*$", "", node_name)
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", bare).lower() or node_name
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", bare).lower().removeprefix("native_") or node_name
 
 
 def _mark_write(drawing: Drawing, step: Related, operator: str, broken: str, line_text: LineText) -> None:
