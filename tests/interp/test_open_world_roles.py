@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.interp.checking import check
+from gradsight.analysis import Analyser
+from gradsight.model import Source
+from tests.interp.checking import PREAMBLE, check
 
 SCALED = """
 def train(model, loader, {optimizer}, {scaler}, criterion):
@@ -112,3 +114,42 @@ def test_parts_of_a_library_model_are_not_named_by_names_of_ours() -> None:
     )
     (finding,) = [one for one in report.findings if one.code == "GS512"]
     assert finding.message.startswith("a part of `model` gets gradients")
+
+
+AGENTS = """
+class Agent(nn.Module):
+    def __init__(self, states, actions):
+        super().__init__()
+        self.pi, self.q = nn.Linear(states, actions), nn.Linear(states + actions, 1)
+
+    def act(self, states):
+        return torch.tanh(self.pi(states))
+{others}
+
+def update({argument}, opt, states, after, rewards):
+    backup = rewards + 0.99 * {argument}.q(torch.cat([after, {argument}.act(after)], -1))
+    loss = F.mse_loss({argument}.q(torch.cat([states, {argument}.act(states)], -1)), backup){claim}
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("argument", ["agent", "ac"])
+def test_an_argument_is_of_the_one_class_that_has_what_is_asked_of_it(argument: str) -> None:
+    report = check(AGENTS.format(argument=argument, others="", claim="  # GS290"))
+    (finding,) = report.findings
+    assert finding.assumption == f"`{argument}` is an object of class `Agent`"
+
+
+def test_of_two_classes_that_fit_neither_is_taken() -> None:
+    check(AGENTS.format(argument="agent", others="\nclass Other(Agent):\n    pass\n", claim=""))
+
+
+def test_a_class_that_is_added_later_is_seen_by_what_was_reused() -> None:
+    analyser = Analyser()
+    alone = PREAMBLE + AGENTS.format(argument="agent", others="", claim="")
+    beside = PREAMBLE + AGENTS.format(argument="agent", others="\nclass Other(Agent):\n    pass\n", claim="")
+    for text, codes in [(alone, ["GS290"]), (beside, []), (alone, ["GS290"])]:
+        found = analyser.analyze(Source("program.py", text)).findings
+        assert [finding.code for finding in found if finding.severity == "warning"] == codes

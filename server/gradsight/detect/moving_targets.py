@@ -17,6 +17,7 @@ from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Node, Tensor, leaves_of
 from gradsight.model.trace import Applied, Backward, Combined, Stepped
+from gradsight.model.values import Unknown
 
 TARGET_NAMES = re.compile(r"target|teacher|bootstrap|bellman|expected|goal|(^|_)returns?$", re.IGNORECASE)
 WEIGHT_NAMES = re.compile(r"adv|td_error|delta|return|reward|baseline", re.IGNORECASE)
@@ -44,6 +45,7 @@ class MovingTargets:
         self.claims = claims
         self.meetings: list[tuple[Node, Site, Tensor]] = []
         self.found: dict[Any, MovingTarget] = {}
+        self.sums_with_data: set[Node] = set()
 
     def on_applied(self, fact: Applied) -> None:
         if fact.name in COMPARING:
@@ -51,6 +53,9 @@ class MovingTargets:
 
     def on_combined(self, fact: Combined) -> None:
         name, left, right, result, node = fact.operator, fact.left, fact.right, fact.result, fact.node
+        if name in SUMS and isinstance(result, Tensor) and result.node is not None:
+            if is_data(left) or is_data(right):
+                self.sums_with_data.add(result.node)
         if name in ("__sub__", "__rsub__"):
             self.compared([left, right], result, node)
         elif name in ("__mul__", "__rmul__"):
@@ -69,7 +74,7 @@ class MovingTargets:
             return
         target = next((tensor for tensor in tensors[:2] if TARGET_NAMES.search(tensor.label)), None)
         if target is None:
-            target = next((tensor for tensor in reversed(tensors[:2]) if is_bootstrapped(tensor)), None)
+            target = next((tensor for tensor in reversed(tensors[:2]) if self.is_bootstrapped(tensor)), None)
         if target is None or target.node is None:
             return
         other = tensors[1] if target is tensors[0] else tensors[0]
@@ -78,6 +83,25 @@ class MovingTargets:
         shared = leaves_of([target.node]) & leaves_of([other.node])
         if any(leaf.is_parameter or leaf.leaf_made for leaf in shared):
             self.remember_meeting(result, target, node)
+
+    def is_bootstrapped(self, tensor: Tensor) -> bool:
+        """Whether a value is the sum of data and of a prediction that is scaled by a number or by data."""
+        edge: Any = tensor.node
+        has_data = False
+        for _ in range(8):
+            if not isinstance(edge, Node):
+                return False
+            live = [operand for operand in edge.operands if operand.needs_grad() is True]
+            if len(live) != 1:
+                return False
+            if edge in self.sums_with_data:
+                has_data = True
+            elif edge.op in ("mul", "div") and has_data:
+                return True
+            elif edge.op not in PASSING and edge.op not in ("add", "sub", "rsub"):
+                return False
+            edge = live[0].node
+        return False
 
     def remember_meeting(self, result: Any, target: Tensor, node: ast.AST) -> None:
         if isinstance(result, Tensor) and result.node is not None:
@@ -116,29 +140,19 @@ class MovingTargets:
             )
 
 
-def is_bootstrapped(tensor: Tensor) -> bool:
-    """Whether a value is the sum of data and of a prediction that is scaled by a number or by data."""
-    edge: Any = tensor.node
-    has_data = False
-    for _ in range(8):
-        if not isinstance(edge, Node) or not edge.operands:
-            return False
-        live = [operand for operand in edge.operands if operand.needs_grad() is True]
-        if len(live) != 1:
-            return False
-        if edge.op in ("add", "sub", "rsub") and any(is_data(operand) for operand in edge.operands):
-            has_data = True
-        elif edge.op in ("mul", "div") and has_data:
-            return True
-        elif edge.op not in PASSING and edge.op not in ("add", "sub", "rsub"):
-            return False
-        edge = live[0].node
-    return False
+SUMS = {"__add__", "__radd__", "__sub__", "__rsub__"}
 
 
-def is_data(tensor: Tensor) -> bool:
-    """Whether a tensor is neither trained nor computed by what is."""
-    return tensor.needs_grad() is False and not tensor.is_parameter and not tensor.cuts
+def is_data(value: Any) -> bool:
+    """Whether a value is neither a number, nor trained, nor computed by what is."""
+    if isinstance(value, Unknown):
+        return value.graph is None and not (value.hint or value.is_setting or value.cuts or value.carries)
+    return (
+        isinstance(value, Tensor)
+        and value.needs_grad() is False
+        and not value.is_parameter
+        and not value.cuts
+    )
 
 
 def is_log_probability(value: Any) -> bool:

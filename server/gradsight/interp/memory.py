@@ -64,6 +64,9 @@ class Memory:
                 record.cards = None
 
 
+CLASS_BRINGING = (ast.ClassDef, ast.Import, ast.ImportFrom, ast.If, ast.Try)
+
+
 def names_bound(unit: Unit) -> frozenset[str]:
     """The global names that executing a unit can bind."""
     if unit.binds is None:
@@ -122,10 +125,16 @@ def rests_on(
     return frozenset(found)
 
 
+EVERY_CLASS = "<every class>"
+"""Asked for by an entry that looked through all classes of the file: it rests on whatever brings one."""
+
+
 def binders_of(units: list[Unit]) -> dict[str, list[Unit]]:
     """The units that bind each name, in order."""
     binders: dict[str, list[Unit]] = {}
     for unit in units:
         for name in names_bound(unit):
             binders.setdefault(name, []).append(unit)
+        if any(isinstance(statement, CLASS_BRINGING) for statement in unit.tree):
+            binders.setdefault(EVERY_CLASS, []).append(unit)
     return binders

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradsight.interp.paths.assembly import Machine
+from gradsight.interp.paths.class_evidence import class_asked_for
 from gradsight.interp.paths.receivers import forget_state, make_receiver
 from gradsight.interp.paths.roles import (
     MODULE,
@@ -44,11 +45,13 @@ def unknown_argument(
     role = annotated_role(annotation)
     declared = declared_class(machine, outer, parameter.annotation) if not role else None
     if isinstance(declared, ClassValue) and declared.kind == "module":
-        if context != "function" and declared.unit is outer.unit:
+        if declared.unit is not None and declared.unit.path == outer.unit.path:
             return given_module(machine, declared)
         role = MODULE
     elif declared is not None and (made := declared_object(machine, declared, parameter)) is not None:
         return made
+    elif not annotation and not role and (fitting := fitting_object(machine, outer, function, parameter)):
+        return fitting
     value = Unknown(f"argument {name}")
     if role:
         machine.entry.make_stand_in(value, role, name, parameter)
@@ -65,8 +68,17 @@ def unknown_argument(
     return value
 
 
+def fitting_object(machine: Machine, outer: Frame, function: Function, parameter: ast.arg) -> Value:
+    """An object of the one class that has what the function asks of an argument; None where there is no such class."""
+    cls = class_asked_for(machine, outer, function, parameter.arg)
+    if cls is None or not (cls.kind == "module" or can_be_made(cls)):
+        return None
+    machine.premises.setdefault(f"`{parameter.arg}` is an object of class `{cls.name}`")
+    return given_module(machine, cls)
+
+
 def given_module(machine: Machine, cls: ClassValue) -> Instance:
-    """A module of the file itself, as its `__init__` makes it."""
+    """An object of a class of the file itself, as its `__init__` makes it."""
     instance = make_receiver(machine, cls)
     forget_state(instance)
     return instance

@@ -244,13 +244,15 @@ class Evidence(UnknownGraphs):
         return value if isinstance(value, Optimizer) else None
 
     def own_modules(self, key: str) -> list[Any]:
-        """The modules that an object has beside its optimizer."""
-        receiver = self.path.frame.receiver
-        if "." not in key or not isinstance(receiver, Instance):
-            return []
+        """The modules that an object has beside its optimizer, or that a function was given with it."""
+        frame, receiver = self.path.frame, self.path.frame.receiver
+        if "." not in key:
+            beside = frame.namespace if frame.function is not None else {}
+        else:
+            beside = receiver.attributes if isinstance(receiver, Instance) else {}
         return [
             value
-            for value in receiver.attributes.values()
+            for value in beside.values()
             if isinstance(value, Layer) or (isinstance(value, Instance) and value.module is not None)
         ]
 

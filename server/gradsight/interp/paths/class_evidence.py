@@ -1,0 +1,65 @@
+"""The class of an argument that nobody declares: the one class of the file that has all that a function asks of it.
+
+`def update(agent, batch)` that calls `agent.act(...)` and `agent.q1(...)` is about an `Agent` where the file has one class
+with `act` and `q1`.  *Own*: what a class defines or sets on `self`; what every module has tells nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from gradsight.interp.memory import EVERY_CLASS
+from gradsight.interp.paths.assembly import Machine
+from gradsight.interp.paths.roles import deeds_of, words_of
+from gradsight.interp.syntax import remembered
+from gradsight.model.sites import Frame
+from gradsight.model.values import ClassValue, Function
+
+OF_EVERY_MODULE = frozenset(
+    "parameters named_parameters modules named_modules children named_children buffers named_buffers train eval to cuda cpu "
+    "half float double state_dict load_state_dict zero_grad apply requires_grad_ training forward register_forward_hook "
+    "register_buffer register_parameter add_module share_memory compile __call__ __class__ __dict__".split()
+)
+TELLING = 2
+"""So many own attributes tell a class; one is enough where the argument is called like it."""
+
+
+def class_asked_for(machine: Machine, outer: Frame, function: Function, name: str) -> ClassValue | None:
+    """The only class of the file with everything that the function asks of an argument."""
+    asked = deeds_of(function.node).attributes.get(name, set()) - OF_EVERY_MODULE
+    if not asked:
+        return None
+    machine.asked.add(EVERY_CLASS)
+    fitting = [
+        value
+        for value in dict.fromkeys(
+            one for one in outer.namespace.values() if isinstance(one, ClassValue) and one.unit is not None
+        )
+        if value.unit is not None and not value.unit.library and asked <= own_of(value)
+    ]
+    if len(fitting) != 1:
+        return None
+    is_called_alike = bool(words_of(name) & words_of(fitting[0].name))
+    return fitting[0] if len(asked) >= TELLING or is_called_alike else None
+
+
+def own_of(cls: ClassValue) -> set[str]:
+    """The names that a class and its bases of the workspace define, or set on their objects."""
+    found: set[str] = set()
+    for one in cls.lineage():
+        if isinstance(one, ClassValue):
+            found.update(one.namespace)
+            if one.node is not None:
+                found |= remembered(one.node, "set on self", _set_on_self)
+    return found
+
+
+def _set_on_self(cls: ast.AST) -> frozenset[str]:
+    return frozenset(
+        node.attr
+        for node in ast.walk(cls)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+    )
