@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import type { ExtensionContext } from "vscode";
 import manifest from "../../package.json";
@@ -39,7 +40,13 @@ test("the files that the manifest names are there", () => {
   const [walkthrough] = manifest.contributes.walkthroughs;
   const pages = walkthrough?.steps.map(({ media }) => media.markdown) ?? [];
   assert.equal(pages.length, 4);
-  for (const path of [manifest.icon, ...pages]) assert.ok(existsSync(path), path);
+  const pictures = pages.flatMap((page) =>
+    [...readFileSync(page, "utf8").matchAll(/!\[[^\]]+\]\(([^)]+)\)/g)].map(([, name]) =>
+      join(dirname(page), name ?? ""),
+    ),
+  );
+  assert.equal(pictures.length, 3);
+  for (const path of [manifest.icon, ...pages, ...pictures]) assert.ok(existsSync(path), path);
 });
 
 test("every setting has a description, a scope and a default of its type", () => {
