@@ -30,6 +30,7 @@ RIDDLES = re.compile(
 )
 INTERNAL_NAMES = re.compile(r"`(?:index_put_|native_\w+|_softmax|addmm|aten\.\w+)`")
 CODE = re.compile(r"`[^`]*`")
+BARE_CODE = re.compile(r"\w\(|\b\w+_\w*\b|;|\w\.\w")
 
 
 def said() -> list[Finding]:
@@ -65,6 +66,13 @@ def test_messages_and_trails_hold_no_riddle() -> None:
     assert not [text for text in sorted(texts) if riddles(text)]
     assert not [text for text in sorted(texts) if INTERNAL_NAMES.search(text)]
     assert not [text for text in sorted(texts) if len(text) > LONGEST_MESSAGE]
+
+
+def test_code_in_messages_and_trails_is_marked_as_code() -> None:
+    texts = {finding.message for finding in SAID} | {
+        step.message for finding in SAID for step in finding.related
+    }
+    assert not [text for text in sorted(texts) if BARE_CODE.search(CODE.sub("", text))]
 
 
 def test_a_step_of_a_trail_is_short() -> None:

@@ -120,7 +120,7 @@ class ModuleAliases:
         self.claim(
             alias,
             Step("written", alias.stepped, "this step changes both"),
-            Step("read", site, f"{alias.name} is used here"),
+            Step("read", site, f"`{alias.name}` is used here"),
         )
 
     def finish(self) -> None:

@@ -91,11 +91,9 @@ from gradsight.model.rule import Rule, make_finding
 
 
 def judge(event: Event) -> Finding | None:
-    message = "clipped before backward: there is no gradient yet; clip between backward() and step()"
+    message = "clipped before there is a gradient: clip between `backward()` and `step()`"
     if event.names.get("how") == "late":
-        message = (
-            "clipped after the step, which applied the gradients in full; clip between backward() and step()"
-        )
+        message = "clipped after `step()` has used the gradients: clip between `backward()` and `step()`"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 

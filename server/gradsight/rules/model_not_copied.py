@@ -103,16 +103,16 @@ from __future__ import annotations
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, text
+from gradsight.model.rule import Rule, make_finding, named, text
 
 
 def judge(event: Event) -> Finding | None:
-    target, origin = text(event, "target"), text(event, "origin", "the model")
-    message = f"{target} is {origin} itself, not a copy: every step changes both; use copy.deepcopy({origin})"
+    target = named(event, "target", "this")
+    origin, model = text(event, "origin", "model"), named(event, "origin", "the model")
+    cure = f"use `copy.deepcopy({origin})`"
+    message = f"{target} is {model} itself, and every step changes both: {cure}"
     if event.names.get("how") == "copy":
-        message = (
-            f"copy.copy shares the parameters: every step changes {target} too; use copy.deepcopy({origin})"
-        )
+        message = f"`copy.copy` shares the parameters, so every step changes {target} too: {cure}"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
