@@ -54,7 +54,7 @@ class PathsTogether:
         for event in listener.claims.events:
             claim = claim_of(event)
             claims.add(claim)
-            if not is_single and event.kind == CALLED_SAFE:
+            if not is_single and event.kind == CALLED_SAFE and not event.place.guards:
                 continue
             if not is_single and (claim is not None or event.kind in LEFT_UNDONE):
                 self.proposed.add(claim or (event.kind, event.place.key))

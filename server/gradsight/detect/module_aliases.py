@@ -15,6 +15,7 @@ from gradsight.detect.claims import Claims
 from gradsight.detect.naming import value_of_target
 from gradsight.detect.path import Path
 from gradsight.detect.untrained_parameters import leaf_behind
+from gradsight.interp.paths.roles import key_of
 from gradsight.model.events import Step
 from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import Tensor
@@ -162,8 +163,7 @@ MOST_ALIASES = 64
 
 def is_shallow_copy(call: ast.Call) -> bool:
     """`copy.copy(model)`, or `copy(model)` after `from copy import copy`."""
-    text = ast.unparse(call.func)
-    return text in ("copy.copy", "copy") and len(call.args) == 1 and not call.keywords
+    return key_of(call.func) in ("copy.copy", "copy") and len(call.args) == 1 and not call.keywords
 
 
 def last_word(expression: ast.expr) -> str:

@@ -21,6 +21,7 @@ class SharedMemory:
         self.claims = claims
         self.averaged: dict[Storage, Write] = {}
         """Memory of a model that was written through its `state_dict()` on the way into another model."""
+        self.through_aliases: dict[Storage, tuple[int, list[Write]]] = {}
         self.shared_data: dict[Storage, tuple[Tensor, Site]] = {}
         """Memory of parameters that `.data = other.data` made the memory of another parameter: whose, and where."""
 
@@ -105,11 +106,21 @@ class SharedMemory:
             written=self.path.text_of_target(site),
         )
 
+    def writes_through_aliases(self, storage: Storage) -> list[Write]:
+        """The writes that went through a `detach()` or `.data`; each write is looked at once."""
+        looked_at, found = self.through_aliases.get(storage, (0, []))
+        if looked_at > len(storage.writes):
+            looked_at, found = 0, []
+        if looked_at < len(storage.writes):
+            found = [*found, *filter(went_through_alias, storage.writes[looked_at:])]
+            self.through_aliases[storage] = (len(storage.writes), found)
+        return found
+
     def check_written_through_alias(self, tensor: Tensor, node: ast.AST) -> None:
         """A tensor of the graph is read after a write through its `detach()` or `.data` alias."""
         if tensor.storage.epoch == tensor.born_epoch or not self.path.grad_mode or tensor.snapshot:
             return
-        for write in tensor.storage.writes:
+        for write in self.writes_through_aliases(tensor.storage):
             if write.epoch <= tensor.born_epoch or write.mode == "accumulate" or write.site.node is node:
                 continue
             alias = named_alias(write.writer, tensor)
@@ -134,6 +145,16 @@ class SharedMemory:
                     written=self.path.text_of_target(write.site),
                 )
                 return
+
+
+def went_through_alias(write: Write) -> bool:
+    writer: Tensor | None = write.writer
+    steps = 0
+    while writer is not None and steps < 20:
+        if writer.snapshot in ("detach", "data"):
+            return True
+        writer, steps = writer.source, steps + 1
+    return False
 
 
 def named_alias(writer: Tensor | None, source: Tensor) -> Tensor | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left, bisect_right
 from itertools import pairwise
 from typing import Any
 
@@ -34,6 +35,9 @@ class TrainingProtocol:
         self.inner_clears: dict[Tensor, tuple[Site, Site, Any]] = {}
         """Gradients that a loop cleared in a round after the one that computed them: the clear, the backward, the loop."""
         self.last_stepping: tuple[Optimizer, Site, int] | None = None
+        self.switches: list[Action] = []
+        self.read = 0
+        self.last_read: Action | None = None
 
     def finish(self) -> None:
         if not self.path.gradients_unknown:
@@ -131,9 +135,11 @@ class TrainingProtocol:
         self, steps: list[Action], backwards: list[Action], parameters: set[Tensor]
     ) -> None:
         """Two steps with backwards before each and nothing cleared between them."""
+        ticks = [run.tick for run in backwards]
         for first, second in pairwise(steps):
-            runs = [run for run in backwards if first.tick < run.tick < second.tick]
-            before = [run for run in backwards if run.tick < first.tick]
+            runs = backwards[bisect_right(ticks, first.tick) : bisect_left(ticks, second.tick)]
+            earlier = bisect_left(ticks, first.tick)
+            before = backwards[earlier - 1 : earlier] if earlier else []
             if not runs or not before or first.site.key != second.site.key or not first.loops:
                 continue
             # Cleared only now and then: a rhythm, which a later round of the loop shows.
@@ -180,15 +186,15 @@ class TrainingProtocol:
     def conclude_foreign(self, optimizer: Optimizer, steps: list[Action], backwards: list[Action]) -> None:
         """Gradients that another optimizer's loss left behind are still there at this step."""
         others = [other for other in self.path.optimizers if other is not optimizer]
+        ticks = [run.tick for run in backwards]
         for step in steps:
+            until = bisect_left(ticks, step.tick)
             for parameter in self.path.parameters_of(optimizer):
-                cleared = max(
-                    (tick for tick in self.ledger.all_clears.get(parameter, ()) if tick < step.tick),
-                    default=-1,
-                )
-                runs = [
-                    run for run in backwards if cleared < run.tick < step.tick and parameter in run.leaves
-                ]
+                clears = self.ledger.all_clears.get(parameter, [])
+                last_clear = bisect_left(clears, step.tick) - 1
+                cleared = clears[last_clear] if last_clear >= 0 else -1
+                since = bisect_right(ticks, cleared)
+                runs = [run for run in backwards[since:until] if parameter in run.leaves]
                 if len(runs) < 2 or runs[0].site.key == runs[-1].site.key:
                     continue
                 between = [
@@ -344,10 +350,20 @@ class TrainingProtocol:
             for inner in ast.walk(text)
         )
 
+    def mode_switches(self) -> list[Action]:
+        """The calls of `train` and `eval` so far; each action of the path is read once."""
+        log = self.path.log
+        if self.read > len(log) or (self.read and log[self.read - 1] is not self.last_read):
+            self.read, self.switches = 0, []
+        if self.read < len(log):
+            self.switches += [action for action in log[self.read :] if action.verb in ("eval", "train")]
+            self.read, self.last_read = len(log), log[-1]
+        return list(self.switches)
+
     def check_eval(self, optimizer: Optimizer, site: Site) -> None:
         """A step while the model is in eval mode, after it had been trained in train mode before."""
         parameters = set(self.path.parameters_of(optimizer))
-        switches = [action for action in self.path.log if action.verb in ("eval", "train")]
+        switches = self.mode_switches()
         while switches:
             action = switches.pop()
             owned = {tensor for _, tensor in self.path.tensors_of(action.subject, "parameter")} & parameters

@@ -78,20 +78,21 @@ def names_bound(unit: Unit) -> frozenset[str]:
 
 
 def _gather(node: ast.AST, found: set[str]) -> None:
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        found.add(node.name)
-        return
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        found.update((alias.asname or alias.name.partition(".")[0]) for alias in node.names)
-        return
-    if isinstance(node, ast.Name):
-        if isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-        return
-    if isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
-        found.add(node.name)
-    for child in ast.iter_child_nodes(node):
-        _gather(child, found)
+    # Long sums and chains of calls are deep: there is no recursion.
+    todo = [node]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.add(node.name)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            found.update((alias.asname or alias.name.partition(".")[0]) for alias in node.names)
+        elif isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Store):
+                found.add(node.id)
+        else:
+            if isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
+                found.add(node.name)
+            todo.extend(ast.iter_child_nodes(node))
 
 
 def only_defines(unit: Unit) -> bool:

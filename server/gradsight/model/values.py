@@ -304,12 +304,14 @@ class ClassValue:
     """
 
     __slots__ = (
-        "bases", "fields", "has_fields", "intercepts", "kind", "name", "namespace", "node", "scope", "unit",
+        "ancestors", "bases", "fields", "has_fields", "intercepts", "kind", "name", "namespace", "node", "scope", "unit",
     )  # fmt: skip
 
     def __init__(self, name: str, bases: list[Value], namespace: dict[str, Value], kind: str) -> None:
         self.name = name
         self.bases = bases
+        self.ancestors: list[Value] | None = None
+        """Those of its lineage, once somebody has asked: what a class derives from does not change."""
         self.namespace = namespace
         self.kind = kind
         self.node: ast.ClassDef | None = None
@@ -330,13 +332,23 @@ class ClassValue:
 
     def lineage(self) -> list[Value]:
         """The class and its ancestors, nearest first; a fair stand-in for the method resolution order."""
-        order: list[Value] = [self]
-        for base in self.bases:
-            if isinstance(base, ClassValue):
-                order.extend(ancestor for ancestor in base.lineage() if ancestor not in order)
-            elif base not in order:
-                order.append(base)
-        return order
+        if self.ancestors is None:
+            classes: set[int] = set()
+            others: list[Value] = []
+            order: list[Value] = []
+            for base in self.bases:
+                for ancestor in base.lineage() if isinstance(base, ClassValue) else [base]:
+                    if isinstance(ancestor, ClassValue):
+                        if id(ancestor) in classes:
+                            continue
+                        classes.add(id(ancestor))
+                    elif ancestor in others:
+                        continue
+                    else:
+                        others.append(ancestor)
+                    order.append(ancestor)
+            self.ancestors = order
+        return [self, *self.ancestors]
 
     def find(self, name: str) -> tuple[Value, ClassValue | None]:
         """The attribute and the class that defines it, or (MISSING, None)."""

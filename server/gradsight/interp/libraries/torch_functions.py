@@ -566,8 +566,8 @@ def counted(args: list[Value]) -> Shape:
     return (max(0, -int(-(stop - start) // step)),) if step else (None,)
 
 
-def literal_shape(data: Value) -> tuple[Shape, str]:
-    """Shape and dtype of `torch.tensor(data)` for numbers and nested sequences."""
+def literal_shape(data: Value, shapes: dict[int, tuple[Shape, str]] | None = None) -> tuple[Shape, str]:
+    """Shape and dtype of `torch.tensor(data)` for numbers and nested sequences; `shapes` are those of parts, each found once."""
     if isinstance(data, bool):
         return (), "bool"
     if isinstance(data, int):
@@ -584,8 +584,11 @@ def literal_shape(data: Value) -> tuple[Shape, str]:
         length = len(data.items) if data.exact else None
         if not data.items:
             return (length,), "float"
-        inner, dtype = literal_shape(data.items[0])
-        kinds = {literal_shape(item)[1] for item in data.items[:64]}
+        known = {} if shapes is None else shapes
+        for item in data.items[:64]:
+            known[id(item)] = known.get(id(item)) or literal_shape(item, known)
+        inner, dtype = known[id(data.items[0])]
+        kinds = {known[id(item)][1] for item in data.items[:64]}
         if "float" in kinds:
             dtype = "float"
         elif "?" in kinds:

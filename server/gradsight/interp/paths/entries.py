@@ -38,6 +38,7 @@ from gradsight.interp.paths.entry_kinds import (
 )
 from gradsight.interp.paths.itinerary import MOST_PATHS, Itinerary, PathPlan
 from gradsight.interp.paths.receivers import forget_state, make_receiver
+from gradsight.interp.paths.unit_runner import NESTED_TOO_DEEPLY
 from gradsight.model.sites import Frame, Unit
 from gradsight.model.source import Source
 from gradsight.model.trace import ForwardReturned, MethodReturned
@@ -53,7 +54,7 @@ from gradsight.model.values import (
 
 SCRIPT_BUDGET = 40_000
 SHARED_BUDGET = 12_000
-PER_LINE = 10
+PER_LINE = 40
 SHARED_PER_LINE = 40
 ENTRY_BUDGET = 1_500
 ENTRY_PER_LINE = 30
@@ -313,7 +314,7 @@ class Explorer:
                 with contextlib.suppress(PathEnded, RaisedError):
                     machine.entry.finish()
             except RecursionError:
-                machine.gaps[("the program is nested too deeply", self.units[0], 0, "budget")] = 1
+                machine.gaps[(NESTED_TOO_DEEPLY, self.running[0], 1, "budget")] = 1
             except Unwanted:
                 raise
             except Exception as error:

@@ -38,7 +38,7 @@ class Entry(Evidence):
                 self.path.asked = unit_asked[unit] = set()
                 frame.unit = unit
                 self.path.frame = frame
-                self.language.execute(unit.tree)
+                self.execute_unit(unit)
                 total |= self.path.asked
         finally:
             self.path.asked = total | self.path.asked

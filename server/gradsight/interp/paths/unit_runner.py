@@ -12,6 +12,8 @@ from gradsight.interp.paths.entry_floor import EntryFloor
 from gradsight.model.sites import Frame, Site, Unit
 from gradsight.model.values import Function, Scope, Value
 
+NESTED_TOO_DEEPLY = "what stands here is nested too deeply: it was not looked at to its end"
+
 
 class UnitRunner(EntryFloor):
     """One path through one entry."""
@@ -25,7 +27,17 @@ class UnitRunner(EntryFloor):
                 frame = Frame("<module>", unit, namespace, scope, 0, self.path.numbering)
             frame.unit = unit
             self.path.frame = frame
+            self.execute_unit(unit)
+
+    def execute_unit(self, unit: Unit) -> None:
+        """Execute some top-level statements; what is too deep for us costs these alone."""
+        frame = self.path.frame
+        try:
             self.language.execute(unit.tree)
+        except RecursionError:
+            self.path.frame = frame
+            frame.guards, frame.loops = (), ()
+            self.path.gap(NESTED_TOO_DEEPLY, unit.tree[0] if unit.tree else None, kind="budget")
 
     def finish(self) -> None:
         """The path is over: look back at the whole of it."""

@@ -59,6 +59,9 @@ UNARY: dict[type, tuple[str, Callable[[Any], Constant]]] = {
 }
 LONGEST_CONSTANT = 4096
 MOST_ITEMS = 64
+MOST_JOINED = 4096
+LONGEST_TEXT = 1 << 16
+"""What lists and texts that are added up may grow to: `l = l + l` doubles."""
 
 
 class Expressions(Comparisons):
@@ -167,7 +170,17 @@ class Expressions(Comparisons):
     # -- operators ---------------------------------------------------------------------------------------------------
 
     def binary(self, node: ast.BinOp) -> Value:
-        left = self.evaluate(node.left)
+        # A sum of many terms leans to the left: it is as deep as it is long.
+        spine = [node]
+        while isinstance(inner := spine[-1].left, ast.BinOp):
+            self.path.spend()
+            spine.append(inner)
+        value = self.evaluate(spine[-1].left)
+        for inner in reversed(spine):
+            value = self.binary_step(inner, value)
+        return value
+
+    def binary_step(self, node: ast.BinOp, left: Value) -> Value:
         right = self.evaluate(node.right)
         kind = type(node.op)
         if kind is ast.Mod and self.path.frame.loops:
@@ -180,7 +193,7 @@ class Expressions(Comparisons):
             return self.tensor_values(name, left, right, node)
         if is_constant(left) and is_constant(right):
             try:
-                if name in ("mul", "pow", "lshift") and _too_big(name, left, right):
+                if name in ("add", "mul", "pow", "lshift") and _too_big(name, left, right):
                     return Unknown("a large constant")
                 return function(left, right)
             except Exception:
@@ -265,6 +278,10 @@ class Expressions(Comparisons):
 
     def sequence_operator(self, name: str, left: Value, right: Value) -> Value:
         if name == "add" and isinstance(left, Seq) and isinstance(right, Seq):
+            if len(left.items) + len(right.items) > MOST_JOINED:
+                return Seq(
+                    left.kind, [*left.items, *right.items[: max(0, MOST_JOINED - len(left.items))]], False
+                )
             return Seq(left.kind, left.items + right.items, left.exact and right.exact)
         if name == "mul":
             seq, count = (left, right) if isinstance(left, Seq) else (right, left)
@@ -484,6 +501,8 @@ def _numeric(value: Value) -> bool:
 
 
 def _too_big(name: str, left: Value, right: Value) -> bool:
+    if name == "add":
+        return isinstance(left, (str, bytes)) and len(left) > LONGEST_TEXT
     if name == "mul":
         for text, count in ((left, right), (right, left)):
             if isinstance(text, (str, bytes)) and isinstance(count, int):

@@ -33,6 +33,7 @@ class LoopRun:
     """One execution of a loop statement, for what happens between its rounds."""
 
     __slots__ = (
+        "allowed",
         "chosen",
         "counted",
         "foreseen",
@@ -50,6 +51,8 @@ class LoopRun:
         self.node = node
         self.number = 0
         """The round that comes next."""
+        self.allowed = 1
+        """How many rounds are executed before others are foreseen."""
         self.skips = False
         """Whether some round in between was not executed."""
         self.site = site

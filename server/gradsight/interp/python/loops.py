@@ -28,6 +28,10 @@ __all__ = ["BREAK", "CONTINUE", "MANY", "ROUNDS_OF_A_LOOP", "Flow", "LoopRun", "
 BREAK = "break"
 CONTINUE = "continue"
 NO_MORE = Missing()
+DEEPEST_ITEM = 4
+"""How deep tuples are taken apart: nobody unpacks deeper ones, and their parts may be shared."""
+MOST_NESTED = 256
+"""How many times a body may be executed by the loops of one function that stand in each other."""
 Flow = Generator[Any, Any, Any]
 
 
@@ -40,13 +44,14 @@ class Loops(LoopSampling):
         frame = self.path.frame
         outer = frame.loops
         run = LoopRun(node, self.path.site(node), length)
-        limit = self.rounds_allowed(length)
+        limit = run.allowed = self.rounds_nested(self.rounds_allowed(length), outer)
         status: Any = None
         ended_by_break = False
         spent_before = self.path.budget
         end = limit
         """The round that is not executed any more."""
         foreseeing = limit >= UNKNOWN_ROUNDS
+        has_one_round = length != 1 and limit == 1
         rows = Rows(items, length, goes_on(iterable))
         cut_short = self.cut_short
         try:
@@ -69,7 +74,7 @@ class Loops(LoopSampling):
                         end = number + 1
                     elif foreseeing:
                         foreseeing = False
-                        end = number + self.later_rounds(run)
+                        end = number + (0 if has_one_round else self.later_rounds(run))
                     if number >= end:
                         self.cut_off(run)
                         break
@@ -113,12 +118,23 @@ class Loops(LoopSampling):
             return UNKNOWN_ROUNDS
         return length if length <= FULL_UNROLL else UNKNOWN_ROUNDS + 1
 
-    def some_item(self, iterable: Value, item: Value) -> Value:
+    def rounds_nested(self, rounds: int, outer: tuple[Any, ...]) -> int:
+        """Loops in loops multiply: the inner ones of many get few rounds, and the last of all one."""
+        around = 1
+        for run, _ in outer:
+            around *= max(1, run.allowed)
+        if around * rounds <= MOST_NESTED:
+            return rounds
+        return max(UNKNOWN_ROUNDS if around <= MOST_NESTED else 1, MOST_NESTED // around)
+
+    def some_item(self, iterable: Value, item: Value, depth: int = DEEPEST_ITEM) -> Value:
         """What a later round of a long loop gets: like `item`, its value no longer known."""
+        if not depth:
+            return item
         if isinstance(item, (int, float)) and not isinstance(item, bool):
             return Number()
         if isinstance(item, Seq) and item.kind == "tuple":
-            return Seq("tuple", [self.some_item(iterable, inner) for inner in item.items])
+            return Seq("tuple", [self.some_item(iterable, inner, depth - 1) for inner in item.items])
         return item
 
     def do_while(self, node: ast.While) -> Flow:
@@ -126,8 +142,9 @@ class Loops(LoopSampling):
         outer = frame.loops
         run = LoopRun(node, self.path.site(node))
         ended_by_break = False
-        end = limit = FULL_UNROLL
-        foreseeing = True
+        end = limit = run.allowed = self.rounds_nested(FULL_UNROLL, outer)
+        unknown = run.allowed = self.rounds_nested(UNKNOWN_ROUNDS + 1, outer)
+        foreseeing = unknown > 1
         try:
             while True:
                 number = run.number
@@ -136,7 +153,7 @@ class Loops(LoopSampling):
                 if known is False:
                     break
                 if not known or isinstance(node.test, ast.Constant):
-                    limit = UNKNOWN_ROUNDS + 1
+                    limit = end = min(limit, unknown)
                 if number >= limit:
                     target = self.next_round(run) if foreseeing else None
                     if target is not None:
@@ -199,20 +216,26 @@ class Rows:
         return continued(self.listed[0], self.listed[-1], self.beyond) if self.listed else NO_MORE
 
 
-def is_blurred(before: Value, item: Value) -> bool:
+def is_blurred(before: Value, item: Value, depth: int = DEEPEST_ITEM) -> bool:
     """Whether a number is no longer known that was known in the item before."""
     if isinstance(before, Seq) and isinstance(item, Seq):
-        return any(is_blurred(one, other) for one, other in zip(before.items, item.items))
+        return (
+            before is not item
+            and depth > 0
+            and any(is_blurred(one, other, depth - 1) for one, other in zip(before.items, item.items))
+        )
     return type(before) is int and isinstance(item, Number)
 
 
-def continued(before: Value, last: Value, distance: int) -> Value:
+def continued(before: Value, last: Value, distance: int, depth: int = DEEPEST_ITEM) -> Value:
     """The item some places after the last one: whole numbers go on counting."""
+    if not depth:
+        return last
     if type(before) is int and type(last) is int:
         return last + (last - before) * distance
     if isinstance(last, Seq) and last.kind == "tuple" and isinstance(before, Seq):
         pairs = zip(before.items, last.items)
-        return Seq("tuple", [continued(one, other, distance) for one, other in pairs])
+        return Seq("tuple", [continued(one, other, distance, depth - 1) for one, other in pairs])
     return last
 
 
@@ -221,10 +244,10 @@ def goes_on(iterable: Value) -> bool:
     return not isinstance(iterable, (Instance, Layer))
 
 
-def holds_objects(item: Value) -> bool:
+def holds_objects(item: Value, depth: int = DEEPEST_ITEM) -> bool:
     """Whether a loop variable stands for a parameter or module of its own."""
     if isinstance(item, Seq):
-        return any(holds_objects(inner) for inner in item.items[:8])
+        return depth > 0 and any(holds_objects(inner, depth - 1) for inner in item.items[:8])
     if isinstance(item, Tensor):
         return item.is_leaf and item.requires_grad is not False
     return isinstance(item, (Layer, Instance))

@@ -295,24 +295,36 @@ class Statements(Assignment):
     # -- branches ----------------------------------------------------------------------------------------------------
 
     def do_if(self, node: ast.If) -> Flow:
+        frame = self.path.frame
+        before = frame.guards
+        try:
+            # A chain of `elif` is as deep as it is long: it is gone through link by link.
+            while not self.is_taken(node):
+                rest = node.orelse
+                if len(rest) != 1 or not isinstance(rest[0], ast.If):
+                    return (yield from self.block(rest))
+                self.path.spend()
+                self.path.node = node = rest[0]
+            return (yield from self.block(node.body))
+        finally:
+            frame.guards = before
+
+    def is_taken(self, node: ast.If) -> bool:
+        """Whether this path takes an `if`; what follows in either arm is guarded by the decision."""
         condition = self.evaluate(node.test)
         known = self.path.truth(condition)
         if known is not None and self.path.guarded_by(condition) is None:
             if self.path.frame.loops:
                 self.loops.arm_chosen(node, known)
-            return (yield from self.block(node.body if known else node.orelse))
+            return known
         default = not (leaves_block(node.body) and not node.orelse)
         choice = self.path.decide(condition, node, default)
         self.path.arms.add((node, choice))
         frame = self.path.frame
-        before = frame.guards
         key = self.path.guarded_by(condition)
-        if key not in before:
-            frame.guards = (*before, key)
-        try:
-            return (yield from self.block(node.body if choice else node.orelse))
-        finally:
-            frame.guards = before
+        if key not in frame.guards:
+            frame.guards = (*frame.guards, key)
+        return choice
 
     def do_match(self, node: ast.Match) -> Flow:
         subject = self.evaluate(node.subject)

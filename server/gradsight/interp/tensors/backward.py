@@ -26,6 +26,9 @@ from gradsight.model.values import AbsentGrad, Mapping, Seq, Unknown, Value, ten
 LENIENT = ("allow_unused", "materialize_grads")
 """Options of autograd.grad that allow inputs outside the graph; `**options` may hold them."""
 
+WALKED_PER_STEP = 8
+"""How many nodes of a graph cost a backward as much as one syntax node."""
+
 
 class BackwardEngine(BackwardFaults):
     """The engine that runs gradients."""
@@ -129,6 +132,7 @@ class BackwardEngine(BackwardFaults):
                     todo.append(further)
         if twice is not None and how != "assumed":
             self.graph_already_freed(twice, loss, site, how)
+        self.path.spend(len(walked) // WALKED_PER_STEP)
         self.path.tell(Walked(walked, site, grown))
         run = BackwardRun(site, loss, leaves, cuts, self.path.tick)
         run.zero_leaves = leaves - live

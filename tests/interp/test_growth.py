@@ -1,0 +1,143 @@
+"""What a program costs grows with its text: counted in executed syntax nodes, never in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gradsight.analysis import analyze
+from gradsight.interp.paths.entries import Explorer
+from gradsight.model.report import Report
+from gradsight.model.source import Source
+
+HEAD = "import torch\nfrom torch import nn\n"
+LEAF = "w = torch.ones(3, requires_grad=True)\n"
+HAZARD = "y = w.exp()\ny += 1\ny.sum().backward()\n"
+
+
+def report_on(text: str) -> Report:
+    return analyze(Source("/nowhere/growth.py", text))
+
+
+def codes(text: str) -> set[str]:
+    return {finding.code for finding in report_on(text).findings}
+
+
+def steps_for(monkeypatch: pytest.MonkeyPatch, text: str) -> int:
+    """How many syntax nodes all paths execute."""
+    spent: list[int] = []
+    explore = Explorer.explore
+
+    def counted(self: Any, record: Any, *rest: Any) -> None:
+        explore(self, record, *rest)
+        spent.append(record.spent)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Explorer, "explore", counted)
+        report_on(text)
+    return sum(spent)
+
+
+def nested(opener: str, depth: int, body: str) -> str:
+    lines = [" " * level + opener.format(level=level) for level in range(depth)]
+    return "\n".join([*lines, " " * depth + body]) + "\n"
+
+
+def diamonds(count: int) -> str:
+    lines = ["class A0(nn.Module): pass\n"]
+    for number in range(1, count):
+        lines += [f"class L{number}(A{number - 1}): pass\nclass R{number}(A{number - 1}): pass\n"]
+        lines += [f"class A{number}(L{number}, R{number}): pass\n"]
+    return "".join(lines) + f"A{count - 1}().missing\n"
+
+
+NEVER_ENDED: dict[str, str] = {
+    "brackets": "x = torch.tensor(" + "[" * 60 + "1." + "]" * 60 + ")\n",
+    "diamonds": diamonds(60),
+    "tuples": "t = (torch.ones(3),)\n"
+    + "t = (t, t)\n" * 60
+    + "for a in t:\n    for b in a:\n        print(b)\n",
+    "lists": "l = [w.exp()]\n" + "l = l + l\n" * 60,
+    "texts": "s = 'torch'\n" + "s = s + s\n" * 60,
+}
+
+
+@pytest.mark.parametrize("name", NEVER_ENDED)
+def test_what_doubles_does_not_hide_what_follows(name: str) -> None:
+    assert "GS101" in codes(HEAD + LEAF + NEVER_ENDED[name] + HAZARD)
+
+
+@pytest.mark.parametrize(
+    "opener", ["for i{level} in range(10):", "for i{level} in things:", "while cond(w):"]
+)
+@pytest.mark.parametrize("depth", [6, 8, 12])
+def test_what_follows_nested_loops_is_seen(opener: str, depth: int) -> None:
+    text = HEAD + "from data import things, cond\n" + LEAF
+    assert "GS101" in codes(text + nested(opener, depth, "z = (w * 2).sum()") + HAZARD)
+
+
+def test_nested_loops_cost_in_proportion_to_their_depth(monkeypatch: pytest.MonkeyPatch) -> None:
+    def cost(depth: int) -> int:
+        return steps_for(monkeypatch, HEAD + LEAF + nested("for i{level} in range(3):", depth, "z = w * 2"))
+
+    assert cost(24) < 2.3 * cost(12)
+
+
+def test_loops_within_their_measure_are_executed_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    def cost(rounds: int) -> int:
+        loops = nested(f"for i{{level}} in range({rounds}):", 2, "z = w * 2")
+        return steps_for(monkeypatch, HEAD + LEAF + loops)
+
+    assert cost(12) > 4 * cost(5)
+
+
+GROWN: dict[str, Callable[[int], str]] = {
+    "terms": lambda n: LEAF + "y = " + " + ".join(["w"] * n) + "\n",
+    "elifs": lambda n: (
+        LEAF
+        + "from config import mode\nif mode == 0:\n    pass\n"
+        + "".join(f"elif mode == 'm{k}':\n    y = w * {k}\n" for k in range(n))
+    ),
+    "flags": lambda n: (
+        LEAF
+        + "from config import args\ny = w.exp()\n"
+        + "".join(f"if args.f{k}:\n    y.add_({k})\n" for k in range(n))
+        + "y.sum().backward()\n"
+    ),
+    "inheritance": lambda n: (
+        "class A0(nn.Module):\n    def forward(self, x):\n        return x\n"
+        + "".join(
+            f"class A{k}(A{k - 1}):\n    def forward(self, x):\n        return super().forward(x) + 1\n"
+            for k in range(1, n)
+        )
+        + f"A{n - 1}()(torch.ones(3))\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GROWN)
+def test_twice_the_text_costs_about_twice(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    small, large = (steps_for(monkeypatch, HEAD + GROWN[name](count)) for count in (60, 120))
+    assert large <= 2.3 * small
+
+
+def test_a_sum_of_many_terms_is_looked_at_to_its_end() -> None:
+    report = report_on(HEAD + LEAF + "y = " + " + ".join(["w"] * 1200) + "\n" + HAZARD)
+    assert "GS101" in {finding.code for finding in report.findings}
+    assert not [gap for gap in report.gaps if gap.kind in ("budget", "internal")]
+
+
+def test_a_long_chain_of_conditions_is_gone_through() -> None:
+    chain = "if w.a == 0:\n    pass\n" + "".join(f"elif w.a == {k}:\n    pass\n" for k in range(1200))
+    report = report_on(HEAD + LEAF + chain + "else:\n    y = w.exp()\n    y += 1\n    y.sum().backward()\n")
+    assert "GS101" in {finding.code for finding in report.findings}
+    assert not [gap for gap in report.gaps if gap.kind in ("budget", "internal")]
+
+
+def test_what_is_too_deep_costs_its_own_statement_and_is_said() -> None:
+    report = report_on(HEAD + LEAF + "x = w" + ".exp()" * 1000 + "\n" + HAZARD)
+    assert "GS101" in {finding.code for finding in report.findings}
+    assert [gap.line for gap in report.gaps if "too deep" in gap.reason] == [4]
+    assert not [gap for gap in report.gaps if gap.kind == "internal"]
