@@ -281,6 +281,7 @@ def test_a_file_that_is_too_large_is_told_once(tmp_path: Path) -> None:
         uri = editor.open((tmp_path / "large.py").as_uri(), HAZARD)
         assert editor.diagnostics(uri) == []
         editor.wait(lambda: any("large.py is larger than" in str(said) for said in editor.messages))
+        assert "requires grad" not in str(editor.hover(uri, HAZARD.index("y *=")))
 
 
 def test_a_special_file_in_the_place_of_settings_stops_nobody(tmp_path: Path) -> None:

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 import torch
 
 from gradsight.analysis import Analyser
 from gradsight.model import Source
-from gradsight.ops.fact import Case, Condition, OpFact
-from gradsight.ops.table import load
 from gradsight.session.documents import Document
 from gradsight.session.fact_card import case_sentences, of_call
 from gradsight.session.hovering import card_at
-
-HEAD = "import torch\nimport torch.nn.functional as F\nx = torch.rand(3, 3, requires_grad=True)\n"
-VALUES = {
-    "tensor": "x",
-    "number": "2.0",
-    "sequence": "(0, 1)",
-    "text": "'mean'",
-    "basic": "0",
-    "indices": "[0, 1]",
-}
-FITS = {"tensor": "tensor", "number": "number", "sequence": "sequence", "text": "text"}
+from gradsight_dev.fuzz_hovers import HEAD, operator_calls
 
 
 def hover(text: str, line: int, column: int) -> str:
@@ -95,110 +81,7 @@ def test_what_is_not_known_is_told_with_its_conditions() -> None:
 # -- every case of every operator ----------------------------------------------------------------------------------------
 
 
-def calls() -> Iterator[tuple[OpFact, int, str, tuple[str, ...]]]:
-    """For each case that plain arguments can meet: the call, and the arguments that are numbers in it."""
-    table = load()
-    for known in table.names():
-        fact = table.find(known)
-        assert fact is not None
-        room, _, name = fact.name.rpartition(".")
-        if (
-            len(fact.cases) < 2
-            or room not in ("torch", "Tensor")
-            or not name.isidentifier()
-            or name[0] == "_"
-        ):
-            continue
-        if fact.note or any(parameter.startswith("*") for parameter in fact.parameters):
-            continue
-        for number, case in enumerate(fact.cases):
-            given = arguments(fact, case)
-            if given is None or first_case(fact, given) != number:
-                continue
-            yield (
-                fact,
-                number,
-                spelled(fact, given),
-                tuple(key for key, value in given.items() if value[0] != "tensor"),
-            )
-
-
-def arguments(fact: OpFact, case: Case) -> dict[str, tuple[str, str]] | None:
-    """Kinds and texts of arguments that meet the conditions of a case; None where that takes more than a plain value."""
-    given: dict[str, tuple[str, str]] = {}
-    for name in fact.parameters:
-        conditions = [each for each in case.when if each.argument == name]
-        if not conditions:
-            if name not in fact.defaults:
-                given[name] = ("tensor", "x")
-            continue
-        chosen = None
-        for each in conditions:
-            if each.kind in FITS:
-                chosen = (each.kind, VALUES[each.kind])
-            elif each.kind == "equals":
-                chosen = kind_of(each.value)
-            elif each.kind == "none":
-                chosen = ("none", "")
-        if chosen is None or any(not holds(each, chosen) for each in conditions):
-            return None
-        if chosen[0] != "none":
-            given[name] = chosen
-    if any(each.argument not in fact.parameters for each in case.when):
-        return None
-    return given if given.get("self", given.get("input", ("tensor",)))[0] == "tensor" else None
-
-
-def kind_of(value: str) -> tuple[str, str]:
-    return ("text" if value[:1] in "'\"" else "none" if value == "None" else "number", value)
-
-
-def holds(condition: Condition, value: tuple[str, str]) -> bool:
-    kind, text = value
-    if condition.kind in ("equals", "not"):
-        same = text == condition.value or (kind == "number" and number_of(text) == number_of(condition.value))
-        return same if condition.kind == "equals" else not same
-    return condition.kind == kind
-
-
-def number_of(text: str) -> Any:
-    return (
-        {"True": True, "False": False}.get(text)
-        if text in ("True", "False")
-        else float(text)
-        if is_float(text)
-        else text
-    )
-
-
-def is_float(text: str) -> bool:
-    return re.fullmatch(r"-?[0-9.]+(e-?[0-9]+)?", text) is not None
-
-
-def first_case(fact: OpFact, given: dict[str, tuple[str, str]]) -> int | None:
-    """The first case whose conditions these arguments meet; None where one cannot be told by kinds alone."""
-    for number, case in enumerate(fact.cases):
-        if any(each.kind in ("rank", "integral", "basic", "indices") for each in case.when):
-            return None
-        values = [
-            (each, given.get(each.argument) or kind_of(fact.defaults.get(each.argument, "None")))
-            for each in case.when
-        ]
-        if all(holds(each, value) for each, value in values):
-            return number
-    return None
-
-
-def spelled(fact: OpFact, given: dict[str, tuple[str, str]]) -> str:
-    room, _, name = fact.name.rpartition(".")
-    named = [f"{key}={text}" for key, (_, text) in given.items() if key not in ("self", "input")]
-    if room == "Tensor":
-        return f"x.{name}({', '.join(named)})"
-    first = [text for key, (_, text) in given.items() if key in ("self", "input")]
-    return f"torch.{name}({', '.join([*first, *named])})"
-
-
-GENERATED = list(calls())
+GENERATED = list(operator_calls())
 
 
 def test_there_are_many_operators_with_several_cases() -> None:

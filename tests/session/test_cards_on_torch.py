@@ -8,7 +8,7 @@ import pytest
 
 from gradsight.analysis import Analyser
 from gradsight.model.source import Source
-from tests.session.card_oracle import compare, compare_saved, memories, observations
+from gradsight_dev.hover_oracle import compare, compare_saved, memories, observations
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 FOLDERS = ("programs", "references", "differential", "truths")

@@ -399,6 +399,6 @@ def is_mask(tensor: Tensor) -> bool:
 def views_made_by(view: Tensor) -> str:
     """How a view came about that autograd does not let anybody write."""
     if view.one_of_many.startswith("register_"):
-        return f"`{view.one_of_many}` makes the result a view here"
+        return f"`{view.one_of_many}` hands it on as a view here"
     maker = "iterating over it" if view.one_of_many.startswith("unbind (") else f"`{view.one_of_many}`"
     return f"{maker} gives several views of one tensor here"

@@ -281,6 +281,8 @@ class EditorSession:
         if document.report is None or not document.is_fresh or "torch" not in document.source.text:
             return ()
         settings, source, analyser = self.settings_for(document), document.source, document.analyser
+        if len(source.text) > settings.most_bytes or self._is_excluded(document, settings):
+            return ()
         finder = self.files.finder_for(document.path)
 
         def work() -> Sequence[Card]:

@@ -289,6 +289,7 @@ def _look(machine: ObservedMachine, sighting: Sighting) -> Look:
         or tensor.counter not in machine.observer.counted
         or tensor.inference_site is not None
         or not all(machine.observer.is_counted(write, sighting) for write in writes)
+        or machine.observer.is_written_in_other_rounds(tensor, sighting)
     ):
         version = None
     made_by = machine.observer.makers.get(tensor, "") if node is None else node.op
@@ -323,8 +324,11 @@ def _recorded_as(machine: ObservedMachine, tensor: Tensor, node: Node) -> str:
     """What torch calls the operation; of what some composites hand out it is not known whether it is a view of theirs."""
     if node in machine.observer.functions:
         return node.op
-    if node.op.endswith("_") and tensor.base is None:
-        maker = machine.observer.makers.get(tensor, "")
+    maker = machine.observer.makers.get(tensor, "")
+    # A layer that works in place leaves the tensor that another operator made.
+    if node.op.endswith("_") or maker not in ("", node.op):
+        if tensor.base is not None:
+            return "AsStrided"
         is_matrix = maker == "Linear" and tensor.shape is not None and len(tensor.shape) == 2
         if maker and not name_of(maker) and not is_matrix:
             return ""

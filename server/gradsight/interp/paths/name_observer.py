@@ -91,6 +91,8 @@ class NameObserver:
         self.handed_out: dict[Storage, str] = {}
         self.unfinished: set[LoopRun] = set()
         """Loops that are over and of which not every round was executed."""
+        self.finished: set[LoopRun] = set()
+        """Loops of which every round was executed; the loop of a generator that was left is in neither."""
         self.counted: set[Counter] = set()
         """Version counters that began at 0 when their tensor was made."""
         self.functions: set[Node] = set()
@@ -150,6 +152,17 @@ class NameObserver:
             for run, number in write.site.loops
         )
 
+    def is_written_in_other_rounds(self, tensor: Tensor, sighting: Sighting) -> bool:
+        """Whether it outlives a round of a loop that writes it, and rounds of that loop were left out."""
+        lasting = {
+            run
+            for run, number in sighting.loops
+            if run not in self.finished and (run, number) not in tensor.site.loops
+        }
+        return bool(lasting) and any(
+            run in lasting for write in tensor.storage.writes for run, _ in write.site.loops
+        )
+
 
 class ObservedLoops(Loops):
     """What NameObserver adds to loops."""
@@ -160,6 +173,8 @@ class ObservedLoops(Loops):
         super().loop_ended(run)
         if run.length is None or run.number < run.length or run.skips:
             self.observer.unfinished.add(run)
+        else:
+            self.observer.finished.add(run)
 
 
 class ObservedLanguage(DistantCalls):

@@ -119,7 +119,7 @@ class Modules(ModuleMethods):
                 args = list(replaced.items)
             elif replaced is not None:
                 args = [replaced]
-        return args
+        return [self.hooked_view(module, value, node) for value in args]
 
     def run_forward_hooks(
         self, module: Module, args: list[Value], result: Value, node: Syntax, started: int
@@ -129,13 +129,16 @@ class Modules(ModuleMethods):
             replaced = self.language.call(hook, [module, Seq("tuple", list(args)), result], {}, node)
             if replaced is not None and not isinstance(replaced, Unknown):
                 result = replaced
-        if not isinstance(result, Tensor) or result.needs_grad() is not True or self.path.inference:
-            return result
+        return self.hooked_view(module, result, node)
+
+    def hooked_view(self, module: Module, value: Value, node: Syntax) -> Value:
+        """What a backward hook makes of positional inputs and of results: torch passes them through a function, as views."""
+        if not isinstance(value, Tensor) or value.needs_grad() is not True or self.path.inference:
+            return value
         if not module_state(module).backward_hooks or not self.path.grad_mode:
-            return result
-        # torch passes the result through a function of its own, which gives it back as a view.
-        view = self.autograd.apply_view("BackwardHookFunction", result, node)
-        view.shape, view.dense, view.one_of_many = result.shape, result.dense, HOOKED_VIEW
+            return value
+        view = self.autograd.apply_view("BackwardHookFunction", value, node)
+        view.shape, view.dense, view.one_of_many = value.shape, value.dense, HOOKED_VIEW
         return view
 
     def assume_input(self, value: Value) -> Value:

@@ -1,4 +1,4 @@
-"""Asks torch what cards claim: a program runs with every tensor name observed, and each observation is held against them.
+"""Asks torch what hovers over names claim: a program runs with every tensor name observed, and each observation is held against them.
 
 A name that is read is observed as it is read, a name that is bound right after the statement that binds it.
 """
@@ -123,11 +123,16 @@ def observations(text: str, path: str) -> dict[Place, set[Observation]]:
 
 def _run(text: str, path: str, see: Any) -> set[int]:
     """Run a program to its end; returns the lines that an error broke off, which did only a part of what they say."""
+    tree = ast.fix_missing_locations(Watched().visit(ast.parse(text)))
+    return execute(tree, path, {"__see__": see})
+
+
+def execute(tree: ast.Module, path: str, names: dict[str, Any]) -> set[int]:
+    """Run a changed program with some names of ours, from the same state as every other."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     random.seed(0)
-    tree = ast.fix_missing_locations(Watched().visit(ast.parse(text)))
-    namespace: dict[str, Any] = {"__name__": "__main__", "__file__": path, "__see__": see}
+    namespace: dict[str, Any] = {"__name__": "__main__", "__file__": path, **names}
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

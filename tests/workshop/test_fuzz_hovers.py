@@ -1,0 +1,86 @@
+"""Hovers of random programs and of operators hold before torch, and the judge notices one that does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradsight.analysis import Analyser
+from gradsight.model import Source
+from gradsight.model.card import CallCard, Card
+from gradsight_dev.fuzz_hovers import HoverTally, campaign, examine, of_operators
+from gradsight_dev.hover_calls import compare_calls, observed_calls
+
+PROGRAM = """import torch
+x = torch.rand(3, requires_grad=True)
+y = x.exp()
+z = x * y
+"""
+
+
+def test_hovers_of_random_programs_hold_before_torch() -> None:
+    tally = campaign(7_000_000, 25)
+    assert tally.denied == []
+    assert tally.names > 1_000
+    assert tally.calls > 300
+
+
+def test_hovers_over_every_operator_with_several_cases_hold_before_torch() -> None:
+    tally = of_operators()
+    assert tally.denied == []
+    assert tally.calls > 250
+
+
+@pytest.mark.parametrize(
+    ("fact", "said"), [("Tensor.zero_", "`self` was not written"), ("Tensor.neg", "the result is kept")]
+)
+def test_a_hover_about_another_operator_is_denied(fact: str, said: str) -> None:
+    """`exp` keeps its result alone: what holds of `zero_` or of a minus does not hold of it."""
+    cards: list[Card] = []
+    for card in Analyser().cards(Source("a.py", PROGRAM), 1, 4):
+        is_exp = isinstance(card, CallCard) and card.fact == "Tensor.exp"
+        cards.append(CallCard(card.span, fact, (0,)) if is_exp else card)
+    verdict = compare_calls(cards, observed_calls(PROGRAM, "a.py"))
+    assert any(said in lie for lie in verdict.lies), verdict.lies
+
+
+CLAIMS = [
+    """
+def stream(t, times):
+    for _ in range(times):
+        yield t
+        t.add_(1)
+mask = torch.ones(3) * 2
+*_, last = stream(mask, 3)
+""",
+    """
+class Cell(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        return y
+cell = Cell()
+cell.register_full_backward_hook(lambda *given: None)
+cell(torch.rand(2, 3, requires_grad=True))
+""",
+    """
+attention = nn.MultiheadAttention(4, 1)
+z = torch.rand(2, 3, 4)
+z = attention(z, z, z)[0]
+out = nn.ReLU(inplace=True)(z)
+more = out * 2
+""",
+    """
+mean = torch.ones(3, requires_grad=True) * 2
+a = torch.normal(mean=mean)
+b = torch.normal(mean, 1.0)
+c = torch.asarray(obj=mean)
+d = torch.asarray(mean, requires_grad=False)
+""",
+]
+
+
+@pytest.mark.parametrize("program", CLAIMS)
+def test_what_torch_once_denied_is_told_rightly(program: str) -> None:
+    tally = HoverTally()
+    examine(f"import torch\nfrom torch import nn\n{program}", "a.py", tally, "line ")
+    assert tally.denied == []
+    assert tally.names > 10
