@@ -40,6 +40,8 @@ JUDGED = (
 )
 LOUD = ("error", "warning")
 TIMEOUT = 20.0
+REPORTED = 50
+"""A long run tells how far it is after so many programs."""
 Happens = Literal["yes", "no", "unknown"]
 Result = TypeVar("Result")
 
@@ -98,8 +100,11 @@ def campaign(start: int, count: int, seconds: float = float("inf")) -> Verdicts:
     found, standby, seed, started = Verdicts(), Standby(), start, time.monotonic()
     try:
         while found.programs < count and time.monotonic() - started < seconds:
+            before = found.programs
             weigh(generate(seed), found, standby)
             seed += 1
+            if found.programs != before and found.programs % REPORTED == 0:
+                print(f"{found} (seeds {start} to {seed - 1})", flush=True)
     finally:
         standby.drop()
     return found

@@ -178,7 +178,7 @@ def compare_calls(cards: Iterable[Card], seen: dict[Span, list[ObservedCall]]) -
             by_place.setdefault(card.span, []).append(card)
     for place, known in by_place.items():
         fact = table.find(known[0].fact) if len(known) == 1 and known[0].cases else None
-        if fact is None:
+        if fact is None or known[0].is_cast:
             continue
         cases = [of_call(fact.cases[number], known[0].numbers) for number in known[0].cases]
         for call in seen.get(place, ()):
@@ -305,6 +305,8 @@ def _about_kept(
     if not case.outputs or all(output.gradient in ("none", "undefined") for output in case.outputs):
         return
     told = {save.what for save in case.saves}
+    if "self.parameters" in told:
+        told |= {name for name in arguments if name.startswith("self.")}
     owned = {
         name: joined(call.addresses.get(id(one), set()) for one in tensors_in([value]))
         for name, value in arguments.items()

@@ -155,16 +155,17 @@ class Memories:
     alive: list[Any] = field(default_factory=list)
     """An address means one memory only as long as nothing is freed."""
 
-    def address(self, tensor: torch.Tensor) -> int:
+    def address(self, tensor: torch.Tensor) -> set[int]:
+        """The memory, and the object itself: `t.data = …` gives a tensor other memory, and it stays what it is."""
         storage = tensor.untyped_storage()
-        self.alive.append(storage)
-        return int(storage.data_ptr())
+        self.alive += [storage, tensor]
+        return {int(storage.data_ptr()), -id(tensor)}
 
     def see(self, value: Any, line: int, column: int) -> Any:
         """Note the memory of a value, and hand it on."""
         if isinstance(value, torch.Tensor) and not torch._C._functorch.is_functorch_wrapped_tensor(value):
             with contextlib.suppress(RuntimeError):
-                self.named.setdefault((line, column), set()).add(self.address(value))
+                self.named.setdefault((line, column), set()).update(self.address(value))
         return value
 
 
@@ -177,7 +178,7 @@ def memories(text: str, path: str) -> Memories:
         while frame is not None:
             if frame.f_code.co_filename == path:
                 with contextlib.suppress(RuntimeError):
-                    noted.kept.setdefault(frame.f_lineno, set()).add(noted.address(tensor))
+                    noted.kept.setdefault(frame.f_lineno, set()).update(noted.address(tensor))
             frame = frame.f_back  # type: ignore[assignment]
         return tensor
 

@@ -7,6 +7,7 @@ import pytest
 from gradsight.analysis import Analyser
 from gradsight.model import Source
 from gradsight.model.card import CallCard, Card
+from gradsight.session.hovering import _facts_of
 from gradsight_dev.fuzz_hovers import HoverTally, campaign, examine, of_operators
 from gradsight_dev.hover_calls import compare_calls, observed_calls
 
@@ -75,6 +76,37 @@ b = torch.normal(mean, 1.0)
 c = torch.asarray(obj=mean)
 d = torch.asarray(mean, requires_grad=False)
 """,
+    """
+w = torch.rand(3, requires_grad=True)
+total = None
+for epoch, row in enumerate(torch.randn(55, 3)):
+    if (epoch + 1) % 16 == 0:
+        total = (w * row).sum() if total is None else total + (w * row).sum()
+total.backward()
+""",
+    """
+w = torch.rand(3, 3, requires_grad=True)
+part = w * 2
+with torch.no_grad():
+    flat = part.reshape(-1)
+    total = flat * 3
+""",
+    """
+w = torch.randn(4, requires_grad=True)
+out = w.clamp(min=0)
+q = out[:]
+nn.functional.relu(q, inplace=True)
+q.mul_(out)
+with torch.no_grad():
+    out[0] = 1
+more = q * 2
+""",
+    """
+net = nn.Linear(4, 4)
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    y = net(torch.randn(2, 4))
+z = net(y.float())
+""",
 ]
 
 
@@ -83,4 +115,11 @@ def test_what_torch_once_denied_is_told_rightly(program: str) -> None:
     tally = HoverTally()
     examine(f"import torch\nfrom torch import nn\n{program}", "a.py", tally, "line ")
     assert tally.denied == []
-    assert tally.names > 10
+    assert tally.names > 5
+
+
+def test_a_hover_over_a_call_under_autocast_says_so() -> None:
+    text = "import torch\nwith torch.autocast('cpu'):\n    y = torch.mm(torch.ones(2, 2), torch.ones(2, 2))\n"
+    told = [card for card in Analyser().cards(Source("a.py", text), 3, 3) if isinstance(card, CallCard)]
+    assert [card.is_cast for card in told if card.fact == "torch.mm"] == [True]
+    assert "Under autocast" in _facts_of("torch.mm", told[:1])[0]

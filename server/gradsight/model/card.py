@@ -68,6 +68,8 @@ class CallCard:
     fact: str
     cases: tuple[int, ...] = ()
     numbers: tuple[str, ...] = ()
+    is_cast: bool = False
+    """Whether a call ran under autocast, which gives operators copies of tensors in another dtype."""
 
 
 Card = TensorCard | CallCard

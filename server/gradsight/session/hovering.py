@@ -36,6 +36,7 @@ WAYS: dict[str, str] = {
     "read": "the read",
 }
 LONGEST_REASON = 200
+UNDER_AUTOCAST = "Under autocast: what is kept may be a copy in another dtype instead of your tensor."
 _HEADING = re.compile(r"^#+ .*$", re.MULTILINE)
 
 
@@ -124,6 +125,7 @@ def _facts_of(name: str, calls: Sequence[CallCard]) -> list[str]:
     from gradsight.ops.table import load
 
     table = load()
+    cast = [f"*{UNDER_AUTOCAST}*"] if any(call.is_cast for call in calls) else []
     met = [call for call in calls if call.cases and table.find(call.fact) is not None]
     if len(met) == 1 and len(calls) == 1:
         fact = table.find(met[0].fact)
@@ -132,9 +134,9 @@ def _facts_of(name: str, calls: Sequence[CallCard]) -> list[str]:
         cases = [
             of_call(fact.cases[number], met[0].numbers) for number in met[0].cases if number < len(fact.cases)
         ]
-        return [call_card(shown, fact, cases, table.torch_version)]
+        return [*cast, call_card(shown, fact, cases, table.torch_version)]
     fact = table.find(name) if name else None
-    return [fact_card(fact, table.torch_version)] if fact is not None else []
+    return [*cast, fact_card(fact, table.torch_version)] if fact is not None else []
 
 
 def is_reflected(name: str) -> bool:

@@ -96,7 +96,7 @@ class TorchFunctions(LibrariesFloor):
         """What a module of torch makes of a call by its own rules; MISSING for plain operators."""
         if room == "torch":
             if last in SIZED_FACTORIES or last in RANGE_FACTORIES or last in LIKE_FACTORIES:
-                if self.has_parameters_with_graph(path, [*args, *kwargs.values()]):
+                if self.facts.records_given(fact_name(path), [*args, *kwargs.values()]):
                     return MISSING
                 return self.factory(last, args, kwargs, node)
             if last in NOT_TENSORS:
@@ -114,15 +114,6 @@ class TorchFunctions(LibrariesFloor):
                     return self.nn.make_layer(name, args, kwargs, node)
                 return self.nn.unknown_result(f"no fact about {name}", args, kwargs, node)
         return self.call_toolkit(path, room, last, args, kwargs, node)
-
-    def has_parameters_with_graph(self, path: str, given: list[Value]) -> bool:
-        """Whether a call that makes a tensor is given one, and torch records it: `torch.normal(mean, std)`."""
-        fact = self.path.table.find(fact_name(path))
-        return (
-            fact is not None
-            and any(isinstance(value, Tensor) for value in given)
-            and any(output.gradient != "none" for case in fact.cases for output in case.outputs)
-        )
 
     def call_toolkit(
         self, path: str, room: str, last: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
@@ -346,13 +337,10 @@ class TorchFunctions(LibrariesFloor):
     def as_tensor(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         data = args[0] if args else kwargs.get("data", kwargs.get("obj"))
         if isinstance(data, Tensor):
-            for method, is_wanted in (
-                ("detach", kwargs.get("requires_grad") is False),
-                ("clone", kwargs.get("copy") is True),
-            ):
-                made = self.autograd.tensor_method(data, method, [], {}, node) if is_wanted else data
-                data = made if isinstance(made, Tensor) else data
-            return self.autograd.method_to(data, [], {"dtype": kwargs.get("dtype")}, node)
+            if kwargs.get("requires_grad") is False:
+                data = self.autograd.cut_alias(data, "asarray", node)
+            options = {"dtype": kwargs.get("dtype"), "copy": kwargs.get("copy")}
+            return self.autograd.method_to(data, [], options, node)
         if isinstance(data, Array):
             return self.from_numpy([data], {}, node)
         return self.make_tensor(args, kwargs, node)

@@ -46,6 +46,10 @@ class Look:
     doubt: str
 
 
+UNTOLD = Look(None, None, "", "", None, "", "", None, ROUND)
+"""Other rounds would be seen otherwise."""
+
+
 @dataclass(slots=True)
 class Seen:
     """All sightings of one name at one place, over all paths."""
@@ -70,6 +74,7 @@ class SeenCall:
     cases: set[int | None]
     numbers: frozenset[str]
     """Arguments that were plain numbers in every execution."""
+    is_cast: bool = False
 
 
 Gathered = dict[ast.AST, Seen | SeenCall]
@@ -160,8 +165,9 @@ class Onlooker(Explorer):
             seen = self.gathered.get(syntax)
             if not isinstance(seen, Seen):
                 seen = self.gathered[syntax] = Seen(sightings[0].unit, bool(assigned), [], None, {}, {})
+            is_early = machine.observer.is_seen_too_early(sightings)
             for sighting in assigned or sightings:
-                _note(seen, machine, sighting, self.paths)
+                _note(seen, machine, sighting, self.paths, is_early)
         for syntax, calls in machine.observer.calls.items():
             if calls[0].unit in self.alive:
                 made = self.gathered.get(syntax)
@@ -173,6 +179,7 @@ class Onlooker(Explorer):
                 # A place where several operators are called is told of none.
                 made.numbers = made.numbers.intersection(*(call.numbers for call in calls))
                 made.cases |= {call.case if facts == {made.fact} else None for call in calls}
+                made.is_cast = made.is_cast or any(call.is_cast for call in calls)
 
     def wants(self, node: ast.AST, context: str) -> bool:
         self.candidate = node
@@ -226,8 +233,9 @@ def _run_alone(program: Program, path: str, memory: Memory, functions: set[ast.A
 # -- from sightings to cards -----------------------------------------------------------------------------------------
 
 
-def _note(seen: Seen, machine: ObservedMachine, sighting: Sighting, path: int) -> None:
-    entry = (_look(machine, sighting), path, id(sighting.frame))
+def _note(seen: Seen, machine: ObservedMachine, sighting: Sighting, path: int, is_early: bool) -> None:
+    look = UNTOLD if is_early else _look(machine, sighting)
+    entry = (look, path, id(sighting.frame))
     if entry not in seen.looks:
         seen.looks.append(entry)
     storage = sighting.tensor.storage
@@ -238,7 +246,6 @@ def _note(seen: Seen, machine: ObservedMachine, sighting: Sighting, path: int) -
         seen.saved = {key: site for key, site in seen.saved.items() if key in kept}
     for write in storage.writes[: sighting.writes]:
         seen.writes.setdefault(write.site.key, write.site)
-    look = entry[0]
     if look.is_leaf is None or look.requires_grad is None:
         seen.callers.setdefault(None, set())
     else:
@@ -275,6 +282,9 @@ def _look(machine: ObservedMachine, sighting: Sighting) -> Look:
     if node is not None and node.op == "torch.func.grad":
         # A derivative may be constant; then torch records nothing.
         known, is_leaf = None, None
+    elif tensor.view_made_without_grad and tensor.base is not None and tensor.base.needs_grad() is not False:
+        # Torch says that such a view requires grad, and is a leaf; no gradient comes to anything through it.
+        known, is_leaf, node = None, None, None
     elif isinstance(requires, Maybe):
         known, is_leaf = None, None
         doubt = doubt or _premise(requires)
@@ -326,6 +336,11 @@ def _recorded_as(machine: ObservedMachine, tensor: Tensor, node: Node) -> str:
         return node.op
     maker = machine.observer.makers.get(tensor, "")
     # A layer that works in place leaves the tensor that another operator made.
+    if tensor.base is not None and (
+        maker not in ("", node.op) or any(write.tick > node.tick for write in tensor.storage.writes)
+    ):
+        # A write through another name has torch record a view anew, the next time that somebody looks.
+        return "AsStrided" if node.op.endswith("_") else ""
     if node.op.endswith("_") or maker not in ("", node.op):
         if tensor.base is not None:
             return "AsStrided"
@@ -389,11 +404,12 @@ def card_of(syntax: ast.AST, seen: Seen, path: str) -> TensorCard:
 def call_card_of(place: Span, seen: SeenCall, known: CallCard | None) -> CallCard:
     """Which cases were met at a place; nothing where one of its executions does not tell."""
     cases = {case for case in seen.cases if case is not None}
+    is_cast = seen.is_cast or (known is not None and known.is_cast)
     if None in seen.cases or (known is not None and not known.cases):
-        return CallCard(place, seen.fact)
+        return CallCard(place, seen.fact, is_cast=is_cast)
     numbers = seen.numbers if known is None else seen.numbers & {*known.numbers}
     met = sorted({*cases, *(known.cases if known is not None else ())})
-    return CallCard(place, seen.fact, tuple(met), tuple(sorted(numbers)))
+    return CallCard(place, seen.fact, tuple(met), tuple(sorted(numbers)), is_cast)
 
 
 def operator_span(syntax: Any, unit: Unit) -> Span | None:

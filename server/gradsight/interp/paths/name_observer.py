@@ -21,6 +21,7 @@ from gradsight.interp.paths.grad_fns import WRITTEN_INSIDE
 from gradsight.interp.paths.library_evidence import EvidenceLibraries
 from gradsight.interp.python.loops import Loops
 from gradsight.interp.python.statements import LoopRun
+from gradsight.interp.syntax import names_read, remembered
 from gradsight.interp.tensors.fact_selection import CaseSelection
 from gradsight.model.sites import Frame, Syntax, Unit
 from gradsight.model.tensors import IGNORANT, Counter, Maybe, Node, Storage, Tensor, Write
@@ -47,13 +48,16 @@ COPIES_STRIDED = frozenset("Linear bilinear einsum linear matmul".split())
 class CallSighting:
     """One call of an operator at one moment, and the case of its fact that it met; None where that is not certain."""
 
-    __slots__ = ("case", "fact", "numbers", "unit")
+    __slots__ = ("case", "fact", "is_cast", "numbers", "unit")
 
-    def __init__(self, unit: Unit, fact: OpFact, case: int | None, numbers: frozenset[str]) -> None:
+    def __init__(
+        self, unit: Unit, fact: OpFact, case: int | None, numbers: frozenset[str], is_cast: bool
+    ) -> None:
         self.unit = unit
         self.fact = fact
         self.case = case
         self.numbers = numbers
+        self.is_cast = is_cast
 
 
 class Sighting:
@@ -126,7 +130,9 @@ class NameObserver:
             numbers = frozenset(
                 name for name, value in bound.items() if is_constant(value) or isinstance(value, Number)
             )
-            known.append(CallSighting(self.path.frame.unit, selected[0], selected[2], numbers))
+            known.append(
+                CallSighting(self.path.frame.unit, selected[0], selected[2], numbers, self.path.autocast)
+            )
 
     # -- what happens to tensors -------------------------------------------------------------------------------------
 
@@ -161,6 +167,18 @@ class NameObserver:
         }
         return bool(lasting) and any(
             run in lasting for write in tensor.storage.writes for run, _ in write.site.loops
+        )
+
+    def is_seen_too_early(self, sightings: list[Sighting]) -> bool:
+        """Whether a name that rounds of a loop hand on to the next was seen in one of them, and others were left out."""
+        rounds: dict[LoopRun, set[int]] = {}
+        for sighting in sightings:
+            for run, number in sighting.loops:
+                rounds.setdefault(run, set()).add(number)
+        syntax = sightings[0].syntax
+        return isinstance(syntax, ast.Name) and any(
+            len(numbers) == 1 and run not in self.finished and syntax.id in handed_on(run.node)
+            for run, numbers in rounds.items()
         )
 
 
@@ -378,3 +396,19 @@ class ObservedMachine(Machine):
         self.nn.observer = self.observer
         assert isinstance(self.libraries, ObservedLibraries)
         self.libraries.observer = self.observer
+
+
+def handed_on(loop: ast.AST) -> frozenset[str]:
+    """The names that a loop binds from what they were in the round before: `total = total + loss`."""
+    return remembered(loop, "handed_on", _handed_on)
+
+
+def _handed_on(loop: ast.AST) -> frozenset[str]:
+    found = set()
+    for part in ast.walk(loop):
+        if isinstance(part, ast.Assign):
+            read = names_read(part.value)
+            found |= {
+                target.id for target in part.targets if isinstance(target, ast.Name) and target.id in read
+            }
+    return frozenset(found)

@@ -34,6 +34,15 @@ class CaseSelection(FactsFloor):
         case, certain = self.select_case(fact, bound, settings)
         return self.autograd.record(short_name(name), case, bound, node, certain)
 
+    def records_given(self, name: str, given: list[Value]) -> bool:
+        """Whether a call that makes a tensor is given one, and torch records it: `torch.normal(mean, std)`."""
+        fact = self.path.table.find(name)
+        return (
+            fact is not None
+            and any(isinstance(value, Tensor) for value in given)
+            and any(output.gradient != "none" for case in fact.cases for output in case.outputs)
+        )
+
     def select_case(
         self, fact: OpFact, bound: dict[str, Value], settings: dict[str, Value] | None = None
     ) -> tuple[Case, bool]:
