@@ -24,6 +24,9 @@ from gradsight.model.values import (
 CONVERTING = {"to", "_to_copy", "double", "half", "float", "bfloat16", "type", "cuda", "cpu"}
 """What makes another tensor of a parameter where the type or the device is another one."""
 
+REGISTERING = {"add_module", "register_module", "setattr", "__setattr__", "_modules", "__dict__", "vars"}
+"""How a text can register what it keeps in a container."""
+
 
 class Registration:
     """Modules and parameters that a module does not know of."""
@@ -38,13 +41,13 @@ class Registration:
         self.attribute_sites: dict[tuple[int, str], Site] = {}
 
     def finish(self) -> None:
-        if not self.path.ended_early:
-            for module in self.path.modules_made:
-                self.find_hidden(module)
+        for module in self.path.modules_made:
+            self.find_hidden(module)
 
     def find_hidden(self, module: Any) -> None:
-        if not isinstance(module, Instance) or module.module is None or module.open:
+        if not isinstance(module, Instance) or module.module is None:
             return
+        is_whole = not module.open and not self.path.ended_early
         registered_names = module.module.registered
         if not any(
             isinstance(value, (Seq, Mapping, Tensor, Instance)) and name not in registered_names
@@ -57,6 +60,8 @@ class Registration:
         }
         for name, value in module.attributes.items():
             if name.startswith("<") or name in module.module.registered:
+                continue
+            if not is_whole and not (isinstance(value, (Seq, Mapping)) and is_left_alone(module, name)):
                 continue
             found = self.hidden_in(value, registered, module)
             if found is None or (
@@ -199,6 +204,25 @@ def container_word(value: Any) -> str:
     if isinstance(value, Instance):
         return "object"
     return value.kind if isinstance(value, Seq) else "container"
+
+
+def is_left_alone(owner: Instance, name: str) -> bool:
+    """Whether the text of a module that was not executed to its end leaves a container as it is.
+
+    What its `__init__` goes on to do was not seen: none may read the attribute, and no class that names it registers by hand.
+    """
+    texts = [cls.node for cls in owner.cls.lineage() if isinstance(cls, ClassValue) and cls.node is not None]
+    for text in texts:
+        parts = list(ast.walk(text))
+        spellings = {part.attr for part in parts if isinstance(part, ast.Attribute)}
+        if name not in spellings:
+            continue
+        if REGISTERING & (spellings | {part.id for part in parts if isinstance(part, ast.Name)}):
+            return False
+        makers = [part for part in parts if isinstance(part, ast.FunctionDef) and part.name == "__init__"]
+        if any(is_read_of(part, name) for maker in makers for part in ast.walk(maker)):
+            return False
+    return True
 
 
 def is_only_handed_on(owner: Instance, name: str) -> bool:

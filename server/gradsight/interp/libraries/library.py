@@ -52,6 +52,7 @@ from gradsight.model.values import (
     Value,
     is_constant,
 )
+from gradsight.ops.traits import layer_fact
 
 MATH = {name: getattr(math, name) for name in ("sqrt", "exp", "log", "sin", "cos", "tan", "floor", "ceil", "pow", "log2", "log10", "tanh", "fabs", "prod")}  # fmt: skip
 SHORT_PATHS = {
@@ -94,6 +95,8 @@ class Library(Copying):
             return math.pi
         if path in ("numpy.inf", "torch.inf"):
             return math.inf
+        if name == "__name__" and layer_fact(owner.path.removeprefix("torch.")) is not None:
+            return owner.path.rpartition(".")[2]
         if path == "sys.argv":
             if self.command_line is None:
                 self.command_line = Unknown("the command line")

@@ -20,7 +20,9 @@ from gradsight.interp.tensors.tensor_api import TensorApi
 from gradsight.model.tensors import Edge, Maybe, Node, Tensor, any_requires_grad
 from gradsight.model.values import (
     ClassValue,
+    External,
     Instance,
+    Layer,
     Mapping,
     Number,
     Seq,
@@ -47,6 +49,8 @@ class UnknownGraphs(Importing):
         """Whether the `__init__` of the object that a method is executed on is running, or that of a part of it."""
         self.parts_made: dict[tuple[ast.AST, ClassValue, int], list[Value]] = {}
         """The parts that each call in that `__init__` has made so far."""
+        self.whole_parts: dict[tuple[Any, ...], Value] = {}
+        """A part that was made to its end, for each class and what its arguments say of its structure."""
 
     @contextmanager
     def purse(self, amount: int) -> Iterator[None]:
@@ -205,12 +209,13 @@ class UnknownGraphsLanguage(Contexts):
     def instantiate(self, cls: ClassValue, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
         """A part of the object that a method is executed on costs at most a share; what is left undone in it is not known.
 
-        Of a stack of blocks those of a later round are taken for the ones made two rounds before.
+        It is taken for another part of its class if the arguments of the two differ in numbers alone.  Of a stack of blocks those of a later round are taken for the ones made two rounds before.
         """
         entry, path = self.entry, self.path
         if not entry.making or cls.kind != "module":
             return super().instantiate(cls, args, kwargs, node)
         alike = entry.parts_made.setdefault((node, cls, id(path.frame.receiver)), [])
+        structure = (cls, *structure_of(args, kwargs))
         if len(alike) >= MOST_ALIKE:
             alike.append(alike[-2])
             return alike[-1]
@@ -218,15 +223,21 @@ class UnknownGraphsLanguage(Contexts):
             alike.append(super().instantiate(cls, args, kwargs, node))
             return alike[-1]
         place = len(path.modules_made)
+        part: Any = None
         with entry.purse(path.budget // PARTS_PER_RECEIVER):
             entry.making = "part"
             try:
-                alike.append(super().instantiate(cls, args, kwargs, node))
-                return alike[-1]
+                part = super().instantiate(cls, args, kwargs, node)
             finally:
                 entry.making = "whole"
-        part = path.modules_made[place]
-        part.open = True
+        if part is None:
+            part = path.modules_made[place]
+            part.open = True
+        model = entry.whole_parts.get(structure)
+        if not getattr(part, "open", True):
+            entry.whole_parts[structure] = part
+        elif model is not None:
+            part = of_unknown_size(self.libraries.deep_copy(model, node, {}))
         alike.append(part)
         return part
 
@@ -260,6 +271,50 @@ class UnknownGraphsAutograd(TensorApi):
             else:
                 operand = self.entry.tensor_of(operand)
         return super().augment(node, current, operand)
+
+
+def structure_of(args: list[Value], kwargs: dict[str, Value]) -> tuple[Any, ...]:
+    """What arguments say of the structure of a part: all but the numbers, which are sizes."""
+    named = [*enumerate(args), *sorted(kwargs.items())]
+    return tuple((key, kind) for key, value in named if (kind := _kind_of(value)) is not None)
+
+
+def _kind_of(value: Value) -> Any:
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return value
+    if isinstance(value, (int, float, Number, Unknown)):
+        return None
+    if isinstance(value, Seq):
+        return (value.kind, *map(_kind_of, value.items))
+    if isinstance(value, Mapping):
+        return ("mapping", *((key, _kind_of(item)) for key, item in value.items.items()))
+    return value.path if isinstance(value, External) else id(value)
+
+
+def of_unknown_size(part: Value) -> Value:
+    """A copy of another part, of which the sizes are not known."""
+    todo, seen = [part], set()
+    while todo:
+        value = todo.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, Tensor):
+            value.shape = None
+        elif isinstance(value, (Instance, Layer)):
+            named: list[dict[str, Value]] = [value.attributes]
+            if isinstance(value, Layer):
+                named.append(value.options)
+            for names in named:
+                for name, item in names.items():
+                    if isinstance(item, (int, float)) and not isinstance(item, bool):
+                        names[name] = Unknown("a size", "number")
+            todo.extend(value.attributes.values())
+        elif isinstance(value, Seq):
+            todo.extend(value.items)
+        elif isinstance(value, Mapping):
+            todo.extend(value.items.values())
+    return part
 
 
 def indexes_tensor(index: Value) -> bool:

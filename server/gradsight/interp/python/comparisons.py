@@ -13,6 +13,7 @@ from gradsight.model.trace import Identified
 from gradsight.model.values import (
     MISSING,
     AbsentGrad,
+    ClassValue,
     External,
     Mapping,
     Negated,
@@ -112,7 +113,7 @@ class Comparisons(NameReading):
             apart = version_distance(left, right)
             if apart is not None:
                 return dict(COMPARE.values())[op](apart, 0)
-        comparable = (Seq, External, Version, type(None))
+        comparable = (Seq, ClassValue, External, Version, type(None))
         if op in ("==", "!=") and isinstance(left, comparable) and isinstance(right, comparable):
             same = self.equal(left, right)
             if same is not None:
@@ -168,6 +169,9 @@ class Comparisons(NameReading):
             return bool(left == right)
         if isinstance(left, External) and isinstance(right, External):
             return left.path == right.path
+        if isinstance(left, (ClassValue, External)) and isinstance(right, (ClassValue, External)):
+            # A class is the same class however often the statement that defines it was executed.
+            return left is right or None is not getattr(left, "node", None) is getattr(right, "node", None)
         if isinstance(left, Version) or isinstance(right, Version):
             apart = version_distance(left, right)
             return apart == 0 if apart is not None else (False if left is None or right is None else None)
