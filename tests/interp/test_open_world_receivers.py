@@ -155,3 +155,46 @@ def test_a_write_to_what_may_be_a_view_is_not_called_safe() -> None:
 """
     )
     assert not report.findings
+
+
+UNFINISHED = """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(4, 16), nn.Linear(16, 4)
+    def forward(self, x):
+        return x + self.down(torch.relu(self.up(x)))
+class Base(nn.Module):
+    def prepare(self):
+        for index in range(1000):
+            for name in ("a", "b", "c", "d"):
+                if self.config.get(name) == index:
+                    setattr(self, name, index)
+        raise ValueError
+class Net(Base):
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        {made}
+        self.prepare()
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+"""
+
+
+def test_a_plain_list_is_told_in_a_module_that_was_not_made_to_its_end() -> None:
+    check(UNFINISHED.format(made="self.blocks = [Block() for index in range(3)]  # GS601"))
+    check(UNFINISHED.format(made="self.blocks = nn.ModuleList([Block() for index in range(3)])"))
+
+
+def test_a_list_that_is_read_later_in_an_unfinished_init_may_be_registered() -> None:
+    made = UNFINISHED.format(made="self.blocks = [Block() for index in range(3)]")
+    check(made.replace("self.prepare()", "self.prepare()\n        self.all = nn.ModuleList(self.blocks)"))
+    check(
+        made.replace(
+            "self.prepare()",
+            "self.prepare()\n        for n, b in enumerate(self.blocks): self.add_module(str(n), b)",
+        )
+    )

@@ -32,6 +32,8 @@ class DistantCalls(UnknownGraphsLanguage):
         path = self.path
         caller, home = path.frame.unit.path, path.module.path
         target = function.defined().unit
+        if function.decorates is not None and target.path == home != function.unit.path:
+            return self.through_decorator(function, function.decorates, args, kwargs, node)
         if self.is_far or caller != home or target.path == home or target.library:
             return super().execute_function(function, args, kwargs, node)
         state = {name: getattr(path, name) for name in LEFT_AS_IT_WAS}
@@ -64,3 +66,24 @@ class DistantCalls(UnknownGraphsLanguage):
         if function.name == "__init__" and args and isinstance(args[0], Instance):
             args[0].open = True
         return self.nn.unknown_result(reason, args, kwargs, node)
+
+    def through_decorator(
+        self, function: Function, inner: Function, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Any:
+        """A function of the file in the coat that another file puts around it: a coat that fails is left away."""
+        path = self.path
+        state = {name: getattr(path, name) for name in LEFT_AS_IT_WAS}
+        decided, syntax = len(path.decisions), inner.defined().node
+        was_executed = syntax in path.executed
+        path.executed.discard(syntax)
+        try:
+            return super().execute_function(function, list(args), dict(kwargs), node)
+        except RaisedError:
+            if path.tries or len(path.decisions) == decided or syntax in path.executed:
+                raise
+        finally:
+            if was_executed:
+                path.executed.add(syntax)
+        for name, value in state.items():
+            setattr(path, name, value)
+        return self.execute_function(inner, args, kwargs, node)

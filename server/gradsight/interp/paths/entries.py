@@ -18,6 +18,7 @@ from gradsight.interp.parsing import parse_text
 from gradsight.interp.path_state import PathEnded, Program, RaisedError, Unwanted
 from gradsight.interp.paths.arguments import further_arguments, unknown_argument
 from gradsight.interp.paths.assembly import Machine
+from gradsight.interp.paths.assumed_backward import differentiate, still_read
 from gradsight.interp.paths.call_graph import (
     REGISTER,
     TRAIN,
@@ -41,7 +42,7 @@ from gradsight.interp.paths.receivers import forget_state, make_receiver
 from gradsight.interp.paths.unit_runner import NESTED_TOO_DEEPLY
 from gradsight.model.sites import Frame, Unit
 from gradsight.model.source import Source
-from gradsight.model.trace import ForwardReturned, MethodReturned
+from gradsight.model.trace import MethodReturned
 from gradsight.model.values import (
     ClassValue,
     Function,
@@ -362,7 +363,9 @@ class Explorer:
         """Whether some forward of the file, or a layer made in it, writes: to what another forward gave it, perhaps."""
         forwards = self.calls.by_name.get("forward", [])
         makers = self.calls.by_name.get("__init__", [])
-        return any(WRITE in summary_of(node).reasons for node in [*forwards, *makers])
+        return any(WRITE in self.calls.reasons_for(node) for node in forwards) or any(
+            WRITE in summary_of(node).reasons for node in makers
+        )
 
     def budget_for(self, node: ast.stmt | ast.expr) -> int:
         lines = int((node.end_lineno or node.lineno) - node.lineno)
@@ -512,28 +515,19 @@ class Explorer:
             )
         args += further_arguments(defined.node)
         started = machine.tick
-        result = machine.language.call_function(function, args, {}, defined.node)
+        try:
+            result = machine.language.call_function(function, args, {}, defined.node)
+        except PathEnded:
+            if machine.ended_early and machine.ended_at is not None:
+                unfinished = still_read(machine.ended_at)
+                differentiate(machine, unfinished, defined, self.outer_frame(machine, defined.unit))
+            raise
         if context == "function" and given and isinstance(given[0], Instance):
             optimizers = [one for one in machine.optimizers if machine.entry.outlives(one, started)]
             may_be_cleared = self.calls.callers_do("zero_grad", defined.name)
             machine.frame = self.outer_frame(machine, defined.unit)
             machine.tell(MethodReturned(defined.name, given[0].cls, started, optimizers, may_be_cleared))
-        if result is None:
-            return
-        losses = machine.entry.graphs_in([result], {})
-        if machine.assuming:
-            machine.frame = self.outer_frame(machine, defined.unit)
-            machine.tell(ForwardReturned(result, defined.name))
-        if losses and machine.assuming:
-            machine.autograd.run_backward(
-                losses,
-                machine.site(defined.node),
-                True,
-                False,
-                True,
-                how="assumed",
-                assumption="`backward()` is called on the result",
-            )
+        differentiate(machine, result, defined, self.outer_frame(machine, defined.unit))
 
     def outer_frame(self, machine: Machine, unit: Unit) -> Frame:
         return Frame("<module>", unit, self.namespace, Scope(self.namespace, None), 0, machine.numbering)

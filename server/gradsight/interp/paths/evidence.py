@@ -38,6 +38,7 @@ from gradsight.interp.paths.unknown_graphs import (
     UnknownGraphs,
     UnknownGraphsAutograd,
     UnknownGraphsObjects,
+    default_function,
     indexes_tensor,
 )
 from gradsight.interp.tensors.checkpoints import Checkpoints
@@ -545,6 +546,10 @@ class EvidenceModules(Checkpoints):
         self, reason: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST | None = None
     ) -> Value:
         callee = spoken_callee(node)
+        if (fallback := default_function(node, args, kwargs)) is not None:
+            # A table of functions that is not known: what is used if it has no such key is among what can be meant.
+            self.path.premises.setdefault(f"`{fallback.name}` is the function that is chosen")
+            return fallback
         self.entry.meet_arguments(args, kwargs, node)
         if is_scheduler_name(callee) and (optimizer := self.entry.optimizer_among([*args, *kwargs.values()])):
             return self.make_scheduler(callee, [optimizer], {}, node if node is not None else self.path.node)

@@ -21,6 +21,7 @@ from gradsight.model.tensors import Edge, Maybe, Node, Tensor, any_requires_grad
 from gradsight.model.values import (
     ClassValue,
     External,
+    Function,
     Instance,
     Layer,
     Mapping,
@@ -49,7 +50,7 @@ class UnknownGraphs(Importing):
         """Whether the `__init__` of the object that a method is executed on is running, or that of a part of it."""
         self.parts_made: dict[tuple[ast.AST, ClassValue, int], list[Value]] = {}
         """The parts that each call in that `__init__` has made so far."""
-        self.whole_parts: dict[tuple[Any, ...], Value] = {}
+        self.whole_parts: dict[tuple[Value, ...], Value] = {}
         """A part that was made to its end, for each class and what its arguments say of its structure."""
 
     @contextmanager
@@ -271,6 +272,15 @@ class UnknownGraphsAutograd(TensorApi):
             else:
                 operand = self.entry.tensor_of(operand)
         return super().augment(node, current, operand)
+
+
+def default_function(node: ast.AST | None, args: list[Value], kwargs: dict[str, Value]) -> Function | None:
+    """`FUNCTIONS.get(key, default)`, `TABLE.get_interface(key, default)`: the function that is given as a default."""
+    given = [*args, *kwargs.values()]
+    method = getattr(getattr(node, "func", None), "attr", "")
+    if not method.startswith("get") or len(given) != 2:
+        return None
+    return given[1] if isinstance(given[1], Function) else None
 
 
 def structure_of(args: list[Value], kwargs: dict[str, Value]) -> tuple[Any, ...]:

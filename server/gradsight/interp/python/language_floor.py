@@ -168,6 +168,7 @@ class EntryAboveLanguage(Protocol):
 
     making: Literal["", "whole", "part"]
     parts_made: dict[tuple[ast.AST, ClassValue, int], list[Value]]
+    whole_parts: dict[tuple[Value, ...], Value]
 
     def purse(self, amount: int) -> AbstractContextManager[None]: ...
 

@@ -397,7 +397,11 @@ class ModuleMethods(ModuleRegistry):
         found = self.objects.inherited_method(receiver, name, args, node)
         if found is not MISSING:
             return found
-        return self.path.gap(f"method {name} of a base class from outside what is known", node)
+        reason = f"method {name} of a base class from outside what is known"
+        self.path.gap(reason, node)
+        if name.startswith("__"):
+            return Unknown(reason)
+        return self.unknown_result(reason, args, kwargs, node)
 
 
 def touches_gradients(value: Value) -> bool:
