@@ -19,6 +19,7 @@ from gradsight.session.tracebacks import (
     message_of,
     suspects,
 )
+from gradsight.session.watch_notes import notes_in
 
 # Programs that make torch say each message, with the rule that is meant first.
 PROVOKED = {
@@ -111,6 +112,37 @@ def test_a_bare_message_is_enough() -> None:
         "grad can be implicitly created only for scalar outputs"
     )
     assert message_of("") == ""
+
+
+NOTED = """Traceback (most recent call last):
+  File "/p/train.py", line 8, in <module>
+    gate.sum().backward()
+RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation
+gradsight: `gate *= 2` overwrites the output that `sigmoid` saved (line 6) [GS101]
+  saved        train.py:6  gate = torch.sigmoid(w)
+  overwritten  lib/blocks.py:7  gate *= 2
+  help: write to a new tensor
+"""
+
+
+def test_notes_of_a_watch_are_read_back_with_their_places() -> None:
+    (note,) = notes_in(NOTED, ["/p/train.py"])
+    assert note.code == "GS101"
+    assert [(step.role, step.path, step.line) for step in note.steps] == [
+        ("saved", "/p/train.py", 6),
+        ("overwritten", "/p/lib/blocks.py", 7),
+    ]
+    assert note.advice == "write to a new tensor"
+
+
+def test_an_explanation_tells_what_the_watch_saw_and_makes_its_lines_links() -> None:
+    message = message_of(NOTED)
+    assert "gradsight" not in message
+    notes = notes_in(NOTED, ["/p/train.py"])
+    text = explanation(message, [], lambda path, line: "", lambda path, line: f"{path}#{line}", notes)
+    assert "## What the watch saw" in text
+    assert "[blocks.py:7](/p/lib/blocks.py#7)" in text.replace("\\", "")
+    assert "## Likely lines" not in text
 
 
 def test_frames_of_python_and_of_notebooks() -> None:

@@ -37,9 +37,12 @@ class WatchReport:
         """Whether there is nothing to complain about."""
         return not self.faults and not self.parameters
 
+    def blocks(self) -> list[str]:
+        """Each problem with its trail."""
+        return ["\n".join(notes_of(fault)) for fault in self.faults] + [str(line) for line in self.parameters]
+
     def __str__(self) -> str:
-        lines = [line for fault in self.faults for line in notes_of(fault)]
-        lines += [str(line) for line in self.parameters]
+        lines = self.blocks()
         lines += [f"note: {remark}" for remark in self.remarks]
         steps = f"{self.steps} optimizer step{'s' if self.steps != 1 else ''} watched"
         problems = len(self.faults) + len(self.parameters)
@@ -58,15 +61,6 @@ class WatchReport:
         rows += [f"<li><i>{html.escape(remark)}</i></li>" for remark in self.remarks]
         end = html.escape(str(self).splitlines()[-1])
         return f"<div><ul>{''.join(rows)}</ul><div>{end}</div></div>"
-
-    def as_json(self) -> dict[str, object]:
-        """The report as data, for the ranks of a distributed run."""
-        return {
-            "faults": [fault.as_json() for fault in self.faults],
-            "parameters": [str(line) for line in self.parameters],
-            "remarks": list(self.remarks),
-            "steps": self.steps,
-        }
 
 
 def parameter_lines(books: list[OptimizerBook]) -> Iterator[ReportLine]:

@@ -12,6 +12,7 @@ from gradsight.live.words import add_notes, notes_of, place_text
 if TYPE_CHECKING:
     from gradsight.agent.faults import Fault
     from gradsight.agent.watch import Watch
+    from gradsight.live.ranks import RanksReport
     from gradsight.live.report import WatchReport
 
 COMPILED = "a part of the program was compiled: what runs inside it is not seen"
@@ -27,6 +28,7 @@ class Watching:
         if reason:
             raise RuntimeError(reason)
         self._reports = report
+        self._gathered = 0
         self.on_fault: Callable[[BaseException, Fault], None] = lambda error, fault: None
         self._watch: Watch = Watch(self._tell, every)
         self._watch.start()
@@ -57,6 +59,16 @@ class Watching:
             tuple(watch.errors), tuple(parameter_lines(watch.books())), tuple(remarks), watch.watched_steps
         )
 
+    def report_of_ranks(self, seconds: float = 60) -> WatchReport | RanksReport:
+        """The report of all ranks on rank 0, as soon as every rank has asked for it; elsewhere that of this process."""
+        from gradsight.agent.gathering import gather, rank_and_size
+        from gradsight.live.ranks import merged, words_of
+
+        own = self.report()
+        self._gathered += 1
+        found = gather(words_of(own), self._gathered, seconds)
+        return merged(found, rank_and_size()[1]) if found is not None else own
+
     def explain(self, error: BaseException) -> None:
         """Puts notes on an error that came up, if it has a gradient story."""
         self._watch.explain(error)
@@ -84,9 +96,24 @@ class Watching:
             self.explain(error)
         try:
             if self._reports and error is None:
-                print(self.report(), file=sys.stderr)
+                self._print_report()
         finally:
             self.stop()
+
+    def _print_report(self) -> None:
+        """In a distributed program the end of the block is reached by all ranks: rank 0 prints for them."""
+        from gradsight.agent.gathering import is_met, rank_and_size
+
+        rank, size = rank_and_size()
+        if size == 1:
+            print(self.report(), file=sys.stderr)
+            return
+        report = self.report_of_ranks()
+        if not is_met():
+            # The ranks have parted already: each speaks for itself.
+            print("\n".join(f"rank {rank}: {line}" for line in str(report).splitlines()), file=sys.stderr)
+        elif rank == 0:
+            print(report, file=sys.stderr)
 
     def _tell(self, error: BaseException, fault: Fault) -> None:
         notes = [line for each in (fault, *fault.others) for line in notes_of(each)]
@@ -112,9 +139,12 @@ def watch(every: int = 1, report: bool = True) -> Watching:
     return _current
 
 
-def report() -> WatchReport:
-    """What the watch of this process has seen so far."""
-    return current().report()
+def report(all_ranks: bool = False) -> WatchReport | RanksReport:
+    """What the watch of this process has seen so far.
+
+    With `all_ranks` every rank of a distributed program must ask: rank 0 gets the report of all, the others their own.
+    """
+    return current().report_of_ranks() if all_ranks else current().report()
 
 
 def current() -> Watching:

@@ -57,7 +57,7 @@ async def environment(ls: GradSightServer, uri: str = "") -> Answer:
 
 async def explain_error(ls: GradSightServer, text: str) -> Answer:
     """What a traceback means, and which lines it may be about."""
-    from gradsight.session import tracebacks
+    from gradsight.session import tracebacks, watch_notes
 
     message = tracebacks.message_of(text)
     meaning = tracebacks.meaning_of(message)
@@ -69,7 +69,8 @@ async def explain_error(ls: GradSightServer, text: str) -> Answer:
     def link(path: str, line: int) -> str:
         return f"{uri_of(path)}#L{line}"
 
-    return {"markdown": tracebacks.explanation(message, found, line_reader(ls), link)}
+    notes = watch_notes.notes_in(text, [frame.path for frame in frames])
+    return {"markdown": tracebacks.explanation(message, found, line_reader(ls), link, notes)}
 
 
 def rule_page(ls: GradSightServer, uri: str = "", line: int = 0, code: str = "") -> Answer:

@@ -12,6 +12,7 @@ from gradsight.model.finding import Finding
 from gradsight.model.showing import as_code, as_markdown, sentence_markdown
 from gradsight.model.torch_messages import TorchMessage
 from gradsight.session.pages import page_url
+from gradsight.session.watch_notes import WatchNote, told, without_notes
 
 _FRAME = re.compile(r'File "(?P<path>[^"\n]+)", line (?P<line>\d+)')
 _IPYTHON_FRAME = re.compile(r"^File (?P<path>[^\n:]+\.py):(?P<line>\d+)", re.MULTILINE)
@@ -65,7 +66,7 @@ def meanings() -> tuple[Meaning, ...]:
 
 def message_of(text: str) -> str:
     """The last error in a traceback, in one line."""
-    text = text.strip()
+    text = without_notes(text).strip()
     errors = list(_ERROR.finditer(text))
     said = text[errors[-1].end() :] if errors else text.rpartition("\n")[2]
     return " ".join(said.split())
@@ -112,10 +113,14 @@ def explanation(
     found: Sequence[Suspect],
     line_text: Callable[[str, int], str],
     link: Callable[[str, int], str],
+    notes: Sequence[WatchNote] = (),
 ) -> str:
-    """The whole answer as Markdown."""
+    """The whole answer as Markdown; what a watch saw in the program itself comes before what may be the cause."""
     meaning = meaning_of(message)
     lines = ["# Explanation", "", f"> {as_markdown(message)}" if message else "> (nothing was pasted)", ""]
+    lines += told(notes, line_text, link)
+    if meaning is None and notes:
+        return "\n".join([*lines, "## More", "", *(f"- {_page(note.code)}" for note in notes)]) + "\n"
     if meaning is None:
         lines += [
             "This is none of the messages that autograd raises, so GradSight has nothing to add to it.",
@@ -124,11 +129,11 @@ def explanation(
         ]
         return "\n".join(lines) + "\n"
     lines += [meaning.text, ""]
-    if found:
+    if found and not notes:
         lines += ["## Likely lines", ""]
         for number, suspect in enumerate(found, 1):
             lines += _told(number, suspect, line_text, link)
-    else:
+    elif not notes:
         lines += [
             "## Likely lines",
             "",

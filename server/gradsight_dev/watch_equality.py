@@ -1,0 +1,100 @@
+"""`python -m gradsight_dev.watch_equality [--programs N] [--first SEED]`: a watch changes no result, to the last bit.
+
+Every random program runs twice in this process, once under `gradsight.watch()`.  Each tensor that its variables hold, each
+gradient, and the error that ended it, if one did, must be the same; and torch must be as it was when the watch is over.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import linecache
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+import gradsight
+from gradsight.agent import sites
+from gradsight_dev.fuzz.grammar import generate
+from gradsight_dev.fuzz.program import Program
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--programs", type=int, default=1000, metavar="N")
+    parser.add_argument("--first", type=int, default=0, metavar="SEED")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    different = [
+        f"{program.path}: {what}"
+        for program in map(generate, range(options.first, options.first + options.programs))
+        for what in differences(program)
+    ]
+    print(*different, sep="\n")
+    print(f"{options.programs} programs, {len(different)} differences")
+    return 1 if different else 0
+
+
+def differences(program: Program) -> Iterator[str]:
+    """What a watch changed."""
+    plain, watched = run(program, False), run(program, True)
+    for name in sorted({*plain, *watched}):
+        if plain.get(name) != watched.get(name):
+            yield name
+
+
+def run(program: Program, is_watched: bool) -> dict[str, Any]:
+    """The outcome of a program: the bits of its tensors and gradients, and its error."""
+    torch.manual_seed(0)
+    linecache.cache[program.path] = (len(program.text), None, program.text.splitlines(True), program.path)
+    sites.claim_file(program.path)
+    space: dict[str, Any] = {"__name__": "program"}
+    outcome: dict[str, Any] = {}
+    quiet = io.StringIO()
+    with contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            with gradsight.watch(report=False) if is_watched else contextlib.nullcontext():
+                exec(compile(program.text, program.path, "exec"), space)
+        except Exception as error:
+            outcome["error"] = f"{type(error).__name__}: {error}"
+        finally:
+            torch.set_grad_enabled(True)
+    for name, value in space.items():
+        outcome.update(_of_value(name, value))
+    return outcome
+
+
+def _of_value(name: str, value: Any, depth: int = 2) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, torch.Tensor):
+        yield name, _bits(value)
+        if value.is_leaf and value.grad is not None:
+            yield f"{name}.grad", _bits(value.grad)
+    elif isinstance(value, torch.nn.Module):
+        for inner, parameter in value.named_parameters():
+            yield from _of_value(f"{name}.{inner}", parameter)
+    elif depth and isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from _of_value(f"{name}[{index}]", item, depth - 1)
+    elif depth and isinstance(value, dict):
+        for key, item in value.items():
+            yield from _of_value(f"{name}[{key!r}]", item, depth - 1)
+    elif isinstance(value, (int, float, str)):
+        yield name, value if value == value else "nan"
+
+
+def _bits(tensor: torch.Tensor) -> Any:
+    plain = tensor.detach()
+    if plain.layout is not torch.strided or plain.device.type == "meta":
+        return str(plain.shape)
+    return plain.dtype, tuple(plain.shape), plain.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
