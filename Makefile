@@ -11,7 +11,7 @@ BIOME = $(NODE) node_modules/@biomejs/biome/bin/biome
 PYTEST_FLAGS ?= -n 2 --dist worksteal
 REPORTS = build/reports
 
-.PHONY: help demo test test-python test-facts test-client test-torch test-models test-vscode pictures vsix vscode site settings lint format typecheck fuzz facts \
+.PHONY: release-version release-check release-mirror publish-marketplace publish-openvsx licences help demo test test-python test-facts test-client test-torch test-models test-vscode pictures vsix vscode site settings lint format typecheck fuzz facts \
     pins clean setup-python setup-node
 
 help:
@@ -32,6 +32,9 @@ help:
 	@echo 'make fuzz       compare random programs with torch, for long'
 	@echo 'make facts      measure the operator facts again, on real torch'
 	@echo 'make pins       resolve the pinned versions again'
+	@echo 'make release-check  build the wheel, the source and the extension, and try each in an empty environment, offline'
+	@echo 'make release-version TAG=v1.2.3  give every file the version of a tag, and the changelog the day'
+	@echo 'make licences   write the list of the licences of what the extension carries'
 	@echo 'make clean      remove everything that was installed or built'
 
 demo: setup-python
@@ -122,6 +125,29 @@ fuzz: setup-python
 facts: setup-python
 	$(VENV) -m gradsight_dev.facts
 	$(VENV) -m gradsight_dev.traits
+
+# Say which: TAG=v1.2.3.
+TAG =
+MIRROR =
+
+release-version: setup-python
+	@$(VENV) -m gradsight_dev.release version $(TAG)
+
+release-check: setup-python vsix
+	@$(VENV) -m gradsight_dev.release check build/*.vsix
+
+release-mirror: setup-python
+	@$(VENV) -m gradsight_dev.release mirror $(TAG) $(MIRROR)
+
+# The tokens come from the environment.
+publish-marketplace: setup-node
+	@for file in build/*.vsix; do $(NODE) node_modules/@vscode/vsce/vsce publish --packagePath "$$file" || exit 1; done
+
+publish-openvsx: setup-node
+	@for file in build/*.vsix; do npx --yes ovsx publish "$$file" || exit 1; done
+
+licences: setup-python
+	@$(VENV) -m gradsight_dev.licences
 
 pins: setup-python
 	$(VENV) -m gradsight_dev.pins

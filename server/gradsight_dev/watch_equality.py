@@ -74,8 +74,10 @@ def run(program: Program, is_watched: bool) -> dict[str, Any]:
 def _of_value(name: str, value: Any, depth: int = 2) -> Iterator[tuple[str, Any]]:
     if isinstance(value, torch.Tensor):
         yield name, _bits(value)
-        if value.is_leaf and value.grad is not None:
-            yield f"{name}.grad", _bits(value.grad)
+        # Of a view that torch no longer lets anybody use it does not even tell whether it is a leaf.
+        with contextlib.suppress(RuntimeError):
+            if value.is_leaf and value.grad is not None:
+                yield f"{name}.grad", _bits(value.grad)
     elif isinstance(value, torch.nn.Module):
         for inner, parameter in value.named_parameters():
             yield from _of_value(f"{name}.{inner}", parameter)

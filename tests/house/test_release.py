@@ -1,0 +1,111 @@
+"""The road to a release: workflows that call make, versions that come from tags, and a wheel that works alone."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from gradsight_dev import licences, release
+from tests.cli.sarif_schema import stored_schema
+from tests.house.tree import ROOT
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def steps_of(path: Path) -> list[dict[str, str]]:
+    content = yaml.safe_load(path.read_text("utf-8"))
+    return [step for job in content["jobs"].values() for step in job["steps"]]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_every_shell_step_is_a_make_target_that_exists(path: Path) -> None:
+    commands = [step["run"] for step in steps_of(path) if "run" in step]
+    assert commands
+    for command in commands:
+        plain = (
+            re.sub(r"\$\{\{[^}]*\}\}", "v1.2.3", command)
+            .replace("-C source ", "")
+            .replace("MIRROR=../", "MIRROR=")
+        )
+        assert plain.startswith("make "), command
+        arguments = [*plain.split()[1:], "NODE=true"]
+        done = subprocess.run(
+            ["make", "-n", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_a_workflow_fits_the_schema_of_its_host(path: Path) -> None:
+    content = yaml.safe_load(path.read_text("utf-8"))
+    # YAML reads the key `on` as a truth value.
+    content["on"] = content.pop(True)
+    schema = stored_schema("reusableWorkflowCallJob")
+    jsonschema.validate(content, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**content, "jobs": {"one": {"steps": [{"runs": "make"}]}}}, schema)
+    assert set(content) <= {"name", "on", "permissions", "concurrency", "jobs"}
+    assert all("uses" in step or "run" in step for step in steps_of(path))
+    assert all(re.search(r"@(v\d|release/)", step["uses"]) for step in steps_of(path) if "uses" in step)
+
+
+def test_every_python_system_and_torch_is_in_the_matrix() -> None:
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text("utf-8"))["jobs"]
+    assert jobs["test"]["strategy"]["matrix"]["python"] == ["3.10", "3.11", "3.12", "3.13", "3.14"]
+    assert len(jobs["test"]["strategy"]["matrix"]["os"]) == 3
+    assert len(jobs["torch"]["strategy"]["matrix"]["torch"]) == 3
+
+
+@pytest.mark.parametrize("tag", ["1.2.3", "v1.2", "release-1.2.3", "v1.2.3-beta"])
+def test_what_is_no_tag_of_a_release_is_refused(tag: str) -> None:
+    with pytest.raises(SystemExit, match="no tag of a release"):
+        release.version_of(tag)
+
+
+def test_a_tag_gives_every_file_its_version_and_the_changelog_the_day(tmp_path: Path) -> None:
+    for name in (release.INIT, "package.json", "package-lock.json", "CHANGELOG.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    changes = tmp_path / "CHANGELOG.md"
+    changes.write_text(
+        changes.read_text("utf-8").replace("# Changes\n", "# Changes\n\n## 9.8.7\n\n- New.\n", 1), "utf-8"
+    )
+    release.stamp(tmp_path, release.version_of("v9.8.7"), datetime.date(2027, 1, 2))
+    assert '__version__ = "9.8.7"' in (tmp_path / release.INIT).read_text("utf-8")
+    assert json.loads((tmp_path / "package.json").read_text("utf-8"))["version"] == "9.8.7"
+    assert (
+        json.loads((tmp_path / "package-lock.json").read_text("utf-8"))["packages"][""]["version"] == "9.8.7"
+    )
+    assert "\n## 9.8.7 (2027-01-02)\n" in changes.read_text("utf-8")
+    with pytest.raises(SystemExit, match=r"CHANGELOG\.md"):
+        release.stamp(tmp_path, "9.9.9", datetime.date(2027, 1, 2))
+
+
+def test_the_wheel_and_the_source_are_complete_and_work_in_an_empty_environment(tmp_path: Path) -> None:
+    wheel, archive = release.build(tmp_path / "built")
+    assert list(release.metadata_problems(wheel)) == []
+    release.try_archive(archive)
+    python = release.install(wheel, tmp_path)
+    release.try_command([str(python), "-I", "-m", "gradsight"], tmp_path)
+
+
+def test_an_extension_without_a_server_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "empty.vsix", "w") as archive:
+        archive.writestr("extension/package.json", "{}")
+    with pytest.raises(SystemExit, match="no client or no server"):
+        release.try_extension(tmp_path / "empty.vsix", tmp_path / "unpacked")
+
+
+def test_the_list_of_licences_is_fresh_and_complete() -> None:
+    text = licences.page()
+    assert licences.PAGE.read_text("utf-8") == text, "run `make licences`"
+    assert "not said" not in text

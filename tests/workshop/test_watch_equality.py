@@ -1,0 +1,32 @@
+"""A watch changes no bit of random programs, and whoever looks would see it if it did."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gradsight.agent.fastlog import FastRecorder
+from gradsight_dev.fuzz.grammar import generate
+from gradsight_dev.fuzz.program import Program
+from gradsight_dev.watch_equality import differences
+
+
+def test_a_few_random_programs_are_the_same_under_a_watch() -> None:
+    assert [what for seed in range(7_000, 7_012) for what in differences(generate(seed))] == []
+
+
+def test_a_watch_that_changes_a_value_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Program(
+        1, "made up", "import torch\nw = torch.ones(3, requires_grad=True)\n(w * 2).sum().backward()\n"
+    )
+    assert list(differences(program)) == []
+    listen = FastRecorder.__torch_function__
+
+    def meddle(
+        self: FastRecorder, func: object, types: object, args: object = (), kwargs: object = None
+    ) -> object:
+        result = listen(self, func, types, args, kwargs)
+        return result * 1.5 if func is torch.Tensor.mul else result
+
+    monkeypatch.setattr(FastRecorder, "__torch_function__", meddle)
+    assert list(differences(program)) == ["w.grad"]
