@@ -181,3 +181,38 @@ def test_a_pinned_copy_stays_in_the_graph() -> None:
             net(batch(torch.randn(2, 4))).mean().backward()  # GS501
             opt.step()
     """)
+
+
+def test_a_loss_whose_graph_comes_from_unknown_code_may_have_used_the_parameters() -> None:
+    check("""
+        class Policy:
+            def update(self, obs: torch.Tensor, action: torch.Tensor) -> None:
+                advantage = self.critic(obs, action) - self.critic(obs, self.actor.predict(obs))
+                weight = torch.exp(advantage.detach() / 3)
+                self.actor(obs)
+                loss = (weight * -self.actor.log_prob(action)).mean()
+                self.actor_optimizer.zero_grad()
+                loss.backward()
+                self.actor_optimizer.step()
+    """)
+
+
+def test_what_is_a_tensor_already_stays_in_the_graph_of_as_tensor() -> None:
+    check("""
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.model = nn.Linear(3, 2)
+            def forward(self, obs: torch.Tensor) -> torch.Tensor:
+                obs = torch.as_tensor(obs, dtype=torch.float32)
+                return self.model(obs)
+        class Critic(nn.Module):
+            def __init__(self, encoder):
+                super().__init__()
+                self.encoder = encoder
+                self.last = Net()
+            def forward(self, obs: torch.Tensor) -> torch.Tensor:
+                obs = torch.as_tensor(obs, dtype=torch.float32).flatten(1)
+                obs, _ = self.encoder(obs)
+                return self.last(obs)
+    """)

@@ -42,8 +42,8 @@ class GradientFlow:
         self.replaced = replaced
         self.fed: dict[tuple[Any, Tensor], int] = {}
         """Steps, by their place, and the parameters for which they had a gradient: when last."""
-        self.starved: list[tuple[Tensor, list[Any], Site]] = []
-        """Steps that had no gradient for a parameter, and the backwards before them."""
+        self.starved: list[tuple[Tensor, list[Any], Site, Optimizer]] = []
+        """Steps that had no gradient for a parameter, the backwards before them, and whose steps they were."""
         self.starved_since: dict[tuple[Any, Tensor], int] = {}
         self.cut_leaves: dict[Cut, set[Tensor]] = {}
         self.declared: dict[Tensor, Site] = {}
@@ -55,15 +55,19 @@ class GradientFlow:
         optimizer, site = fact.optimizer, fact.site
         since = self.last_steps.get(optimizer, optimizer.created)
         runs = [run for run in self.path.backwards if run.tick > since]
-        if runs and not self.path.gradients_unknown and not optimizer.escaped:
+        if self.path.gradients_unknown or optimizer.escaped or optimizer.is_guessed():
+            return
+        if runs:
             for parameter in self.path.parameters_of(optimizer):
                 if parameter.requires_grad is True and parameter.is_leaf:
-                    self.check_starved(parameter, runs, since, site)
+                    self.check_starved(parameter, runs, since, site, optimizer)
 
     def on_stepped(self, fact: Stepped) -> None:
         self.last_steps[fact.optimizer] = self.path.tick
 
-    def check_starved(self, parameter: Tensor, runs: list[Any], since: int, site: Site) -> None:
+    def check_starved(
+        self, parameter: Tensor, runs: list[Any], since: int, site: Site, optimizer: Optimizer
+    ) -> None:
         """A parameter is stepped, data of it reached a loss, and no gradient came back.
 
         What another network's backward left in it and `zero_grad` took away again is none: of a backward after that, only
@@ -84,7 +88,7 @@ class GradientFlow:
                 steps = [Step("made", forgotten.site, f"`backward()` is never called on `{forgotten.label}`")]
                 self.claims.add("step-without-backward", site, steps, loss=forgotten.label)
                 return
-        self.starved.append((parameter, runs, site))
+        self.starved.append((parameter, runs, site, optimizer))
         self.starved_since.setdefault((site.key, parameter), self.path.tick)
 
     def finish(self) -> None:
@@ -92,9 +96,9 @@ class GradientFlow:
 
         One that was moved at first and then never again has lost its gradient.
         """
-        for parameter, runs, site in self.starved:
+        for parameter, runs, site, optimizer in self.starved:
             known = (site.key, parameter)
-            if self.fed.get(known, -1) < self.starved_since[known]:
+            if not optimizer.is_guessed() and self.fed.get(known, -1) < self.starved_since[known]:
                 self.explain_absence(parameter, runs, site, stepped=True)
 
     def loss_never_differentiated(self, parameter: Tensor, site: Site) -> Tensor | None:
@@ -107,6 +111,9 @@ class GradientFlow:
 
     def explain_absence(self, parameter: Tensor, runs: list[Any], site: Site, stepped: bool = False) -> None:
         for run in reversed(runs):
+            if not run.leaves and run.loss.needs_grad() is not False:
+                # Its graph comes from code that is not known, which may have used the parameter.
+                return
             if parameter in run.zero_leaves:
                 self.zero_gradient(parameter, run)
                 return

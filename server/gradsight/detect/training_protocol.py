@@ -57,7 +57,7 @@ class TrainingProtocol:
         return bool(parameters & {tensor for _, tensor in self.path.tensors_of(action.subject, "parameter")})
 
     def conclude_optimizer(self, optimizer: Optimizer) -> None:
-        if optimizer.escaped:
+        if optimizer.escaped or optimizer.is_guessed():
             return
         parameters = self.path.ever_held_by(optimizer)
         if not parameters:
@@ -76,7 +76,8 @@ class TrainingProtocol:
             return
         self.claims.granted.update(("step-without-backward", step.site.key) for step in steps)
         self.conclude_clearing(steps, backwards, parameters)
-        self.conclude_foreign(optimizer, steps, backwards)
+        if self.path.knows_all_parameters(optimizer):
+            self.conclude_foreign(optimizer, steps, backwards)
 
     def conclude_no_backward(self, optimizer: Optimizer, step: Action, parameters: set[Tensor]) -> None:
         if any(parameter in self.path.gradient_ticks for parameter in parameters) or self.path.ended_early:
@@ -197,6 +198,8 @@ class TrainingProtocol:
                 runs = [run for run in backwards[since:until] if parameter in run.leaves]
                 if len(runs) < 2 or runs[0].site.key == runs[-1].site.key:
                     continue
+                if self.clears_itself(optimizer, runs[0].tick, step.tick):
+                    continue
                 between = [
                     action
                     for action in self.path.log
@@ -217,6 +220,13 @@ class TrainingProtocol:
                     )
                     return
 
+    def clears_itself(self, optimizer: Optimizer, start: int, end: int) -> bool:
+        """Whether its own `zero_grad` was called: one that was not seen being made learns what it holds only later."""
+        return any(
+            action.verb == "zero" and action.subject is optimizer and start < action.tick < end
+            for action in self.path.log
+        )
+
     def on_stepping(self, fact: Stepping) -> None:
         self.check_order(fact.optimizer, fact.site)
         self.check_inner_clears(fact.optimizer, fact.site)
@@ -234,7 +244,7 @@ class TrainingProtocol:
 
         Of a list whose members are not all known (a block for each of `args.depth`) those that are stand for the others.
         """
-        if self.path.gradients_unknown or optimizer.escaped:
+        if self.path.gradients_unknown or optimizer.escaped or optimizer.is_guessed():
             return
         records = [
             self.ledger.records[p] for p in self.path.parameters_of(optimizer) if p in self.ledger.records

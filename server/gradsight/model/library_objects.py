@@ -59,6 +59,10 @@ class Optimizer(Opaque):
             )
         )
 
+    def is_guessed(self) -> bool:
+        """Whether it was not seen being made, and several modules may be the ones that it is for."""
+        return self.path == "torch.optim.Optimizer" and not self.knows_all_parameters()
+
 
 def members_of(group: Mapping) -> list[Tensor]:
     """The parameters in a group."""

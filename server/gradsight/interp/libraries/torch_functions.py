@@ -336,6 +336,8 @@ class TorchFunctions(LibrariesFloor):
 
     def as_tensor(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         data = args[0] if args else kwargs.get("data", kwargs.get("obj"))
+        if isinstance(data, Unknown) and data.graph is not None:  # A tensor already.
+            return self.as_tensor([data.tensor], kwargs, node) if data.tensor is not None else data
         if isinstance(data, Tensor):
             if kwargs.get("requires_grad") is False:
                 data = self.autograd.cut_alias(data, "asarray", node)

@@ -213,6 +213,9 @@ class Evidence(UnknownGraphs):
         if not modules and not direct:
             roles = roles_in(self.scopes_of(key))
             optimizers = [other for other, role in roles.items() if role == OPTIMIZER]
+            if any(name == key and other is not value for name, _, other in self.unknown_optimizers):
+                # One name for several optimizers: a helper that is given now this one and now that one.
+                return None
             if len(optimizers) <= 1:
                 followed = [layer for name, layer in self.unknown_modules if not is_follower_name(name)]
                 modules = followed or self.own_modules(key)
