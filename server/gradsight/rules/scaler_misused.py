@@ -79,6 +79,8 @@ No fix is offered: where the update belongs depends on the loop.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding, Severity
 from gradsight.model.rule import Rule, make_finding
@@ -92,7 +94,11 @@ def judge(event: Event) -> Finding | None:
             "`scaler.step` is called again without `scaler.update()`, which raises: update after each step"
         )
         severity = "error"
-    return make_finding(event, RULE.code, RULE.name, message, severity)
+    finding = make_finding(event, RULE.code, RULE.name, message, severity)
+    if event.assumption and event.alternatives < 1:
+        # Who makes a scaler means it to scale: what is assumed is the device that the program is written for.
+        return replace(finding, severity="warning")
+    return finding
 
 
 RULE = Rule(
