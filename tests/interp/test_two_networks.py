@@ -216,3 +216,42 @@ def test_what_is_a_tensor_already_stays_in_the_graph_of_as_tensor() -> None:
                 obs, _ = self.encoder(obs)
                 return self.last(obs)
     """)
+
+
+AGENT = """
+        class Agent:
+            def __init__(self, config):
+                self.network = config.network_fn()
+                self.optimizer = config.optimizer_fn(self.network.parameters())
+            def step(self, state: torch.Tensor, target: torch.Tensor):
+                loss = (self.network(state)["q"] - target).pow(2).mean()
+"""
+
+
+def test_an_optimizer_that_a_factory_makes_is_known_by_what_it_was_given() -> None:
+    check(
+        AGENT
+        + """
+                loss.backward()  # GS501
+                self.optimizer.step()
+        class Other:
+            def learn(self, net, x):
+                self.opt.zero_grad()
+                net(x).sum().backward()
+                self.opt.step()
+    """
+    )
+
+
+def test_whoever_clears_around_the_call_of_a_method_clears_for_it() -> None:
+    check(
+        AGENT
+        + """
+                loss.backward()
+                self.optimizer.step()
+        def learn(agent, batches):
+            for state, target in batches:
+                agent.network.zero_grad()
+                agent.step(state, target)
+    """
+    )

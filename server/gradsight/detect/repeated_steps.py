@@ -39,7 +39,7 @@ class RepeatedSteps:
     def look_back(self, optimizer: Optimizer, fact: MethodReturned) -> None:
         if optimizer.escaped or not self.path.knows_all_parameters(optimizer):
             return
-        log = [action for action in self.path.log if action.tick > fact.started]
+        log = [action for action in self.path.log if action.tick >= fact.started]
         steps = [
             action
             for action in log
@@ -55,7 +55,11 @@ class RepeatedSteps:
         if not runs or self.path.escaped_between(parameters, fact.started, self.path.tick):
             return
         place = runs[-1].site
-        if any(self.ledger.was_cleared(one, fact.started, self.path.tick) for one in parameters):
+        # One that was not seen being made learns what it holds after it was told to clear it.
+        clears_itself = any(action.verb == "zero" and action.subject is optimizer for action in log)
+        if clears_itself or any(
+            self.ledger.was_cleared(one, fact.started, self.path.tick) for one in parameters
+        ):
             self.claims.granted.add(("gradients-left-by-step", place.key))
             return
         assumption = f"`{fact.name}` is called for every batch"

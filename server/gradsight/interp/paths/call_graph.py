@@ -173,7 +173,10 @@ class CallGraph:
     def callers_do(self, method: str, name: str) -> bool:
         """Whether a function that calls this name calls that method, too."""
         functions = [function for named in self.by_name.values() for function in named]
-        return any({name, method} <= summary_of(function).calls for function in functions)
+        return any(
+            {name, method} <= summary_of(function).calls and calls_beside(function, name, method)
+            for function in functions
+        )
 
     def _propagated(self) -> dict[ast.AST, frozenset[str]]:
         """Reasons handed from each function to those that call its name, until nothing is new."""
@@ -205,6 +208,20 @@ class CallGraph:
                         seen[callee] = None
                         todo.append(callee)
         return list(seen)
+
+
+def calls_beside(function: ast.AST, name: str, method: str) -> bool:
+    """Whether the name is called on something else than what has that method: `opt.step()` after `opt.zero_grad()` is its own."""
+    calls = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
+    owners = {
+        ast.unparse(call.value) for call in calls if isinstance(call, ast.Attribute) and call.attr == method
+    }
+    return any(
+        call.id == name
+        if isinstance(call, ast.Name)
+        else isinstance(call, ast.Attribute) and call.attr == name and ast.unparse(call.value) not in owners
+        for call in calls
+    )
 
 
 def leads_somewhere(node: ast.AST, outcome: bool) -> bool:

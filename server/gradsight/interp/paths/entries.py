@@ -514,6 +514,8 @@ class Explorer:
                 )
             )
         args += further_arguments(defined.node)
+        # What happened to the object before is of an earlier moment than the first thing that the call does.
+        machine.tick += 1
         started = machine.tick
         try:
             result = machine.language.call_function(function, args, {}, defined.node)
