@@ -330,9 +330,7 @@ class TorchFunctions(LibrariesFloor):
 
     def is_rather_a_list(self, data: Unknown) -> bool:
         """In a forward: what an unknown function returned, and nobody has used as a tensor yet, is no tensor to be copied."""
-        return (
-            self.path.assuming and data.tensor is None and data.graph is not None and bool(data.graph.premise)
-        )
+        return self.path.assuming and data.tensor is None and bool(data.graph and data.graph.premise)
 
     def as_tensor(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         data = args[0] if args else kwargs.get("data", kwargs.get("obj"))
@@ -352,12 +350,9 @@ class TorchFunctions(LibrariesFloor):
         site = self.path.site(node)
         if isinstance(array, Array):
             tensor = Tensor(site, array.tensor.storage if array.tensor is not None else None)
-            tensor.cuts = array.cuts
         else:
             tensor = Tensor(site, dtype="?")
-            tensor.cuts = cuts_of(array)
-            array_holder = Array(tensor)
-            array_holder.cuts = tensor.cuts
+        tensor.cuts = cuts_of(array)
         tensor.leaf_made = True
         if isinstance(array, Array) and array.tensor is None:
             array.tensor = tensor
