@@ -5,12 +5,18 @@ from __future__ import annotations
 import ast
 
 from gradsight.detect.claims import Claims
+from gradsight.detect.gradient_hooks import edits_of
 from gradsight.detect.path import Path
 from gradsight.detect.returned_gradients import count_returned
+from gradsight.interp.syntax import last_return, names_read, own_statements
+from gradsight.interp.tensors.shapes import can_be_summed, spelled
 from gradsight.model.events import Step
-from gradsight.model.tensors import INTEGRAL
-from gradsight.model.trace import CustomApplied
+from gradsight.model.sites import Site
+from gradsight.model.tensors import INTEGRAL, Node, Tensor
+from gradsight.model.trace import CustomApplied, Walked
 from gradsight.model.values import Function, tensors_in
+
+FunctionSyntax = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class CustomFunctionFaults:
@@ -19,11 +25,99 @@ class CustomFunctionFaults:
     def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
         self.claims = claims
+        self.walks: dict[Node, int] = {}
 
     def on_custom_applied(self, fact: CustomApplied) -> None:
         self.check_dirty(fact)
         self.check_count(fact)
         self.check_context(fact)
+
+    def on_walked(self, fact: Walked) -> None:
+        for node in fact.nodes:
+            if not node.customs:
+                continue
+            if node.op == "autograd.grad":
+                for applied in node.customs:
+                    self.check_differentiated_again(applied, fact.site)
+            else:
+                self.walks[node] = self.walks.get(node, 0) + 1
+                self.check_gradient_shapes(node.customs[0])
+                self.check_saved_written(node.customs[0], self.walks[node], fact.site)
+
+    def check_gradient_shapes(self, applied: CustomApplied) -> None:
+        """Torch sums what was broadcast, and refuses every other shape."""
+        if applied.returned is None or not isinstance(applied.backward, Function):
+            return
+        place = last_return(applied.backward.node)
+        for value, gradient in zip(applied.given, applied.returned):
+            if not (isinstance(value, Tensor) and isinstance(gradient, Tensor)) or place is None:
+                continue
+            if value.needs_grad() is True and not can_be_summed(gradient.shape, value.shape):
+                self.claims.add(
+                    "gradient-refused",
+                    self.path.place_in(applied.backward, place),
+                    [Step("call", applied.site, "the function is applied here")],
+                    target=value.label,
+                    reason="shape",
+                    how="backward of a Function",
+                    given=spelled(gradient.shape),
+                    wanted=spelled(value.shape),
+                )
+
+    def check_saved_written(self, applied: CustomApplied, walks: int, site: Site) -> None:
+        """A backward that writes what it was left: others see it, and the next backward finds it changed."""
+        backward = applied.backward
+        if not isinstance(backward, Function) or isinstance(backward.node, ast.Lambda):
+            return
+        names = saved_names(backward.node)
+        shown = {tensor.storage for tensor in [*applied.inputs, *tensors_in(applied.result)]}
+        for place, name in edits_of(backward.node, set(names)):
+            position = names.get(name)
+            saved = (
+                applied.saved[position] if position is not None and position < len(applied.saved) else None
+            )
+            if saved is None or (saved.storage not in shown and walks < 2):
+                continue
+            steps = [Step("needed", site, "this backward runs it")]
+            if applied.saved_at is not None:
+                steps.insert(0, Step("saved", applied.saved_at, "saved here"))
+            self.claims.add(
+                "saved-written-in-backward",
+                self.path.place_in(backward, place),
+                steps,
+                name=name,
+                cls=applied.cls.name,
+                shared=saved.storage in shown,
+            )
+
+    def check_differentiated_again(self, applied: CustomApplied, site: Site) -> None:
+        """A backward that is differentiated itself: what forward computed and saved has no graph there."""
+        backward = applied.backward
+        if not isinstance(backward, Function) or isinstance(backward.node, ast.Lambda):
+            return
+        steps = [Step("call", applied.site, "the function is applied here")]
+        if applied.once:
+            steps.insert(0, Step("made", self.path.place_in(backward, backward.node), "differentiable once"))
+            self.claims.add("differentiated-twice", site, steps, cls=applied.cls.name, reason="once", name="")
+            return
+        outside = {tensor.storage for tensor in [*applied.inputs, *tensors_in(applied.result)]}
+        names = saved_names(backward.node)
+        used = names_used(backward.node)
+        steps.append(Step("needed", site, "this backward differentiates its gradient"))
+        for name, position in names.items():
+            saved = applied.saved[position] if position < len(applied.saved) else None
+            if saved is None or name not in used or saved.storage in outside or applied.saved_at is None:
+                continue
+            if not comes_from(saved, applied.inputs):
+                continue
+            self.claims.add(
+                "differentiated-twice",
+                applied.saved_at,
+                steps,
+                cls=applied.cls.name,
+                reason="saved",
+                name=name,
+            )
 
     def check_dirty(self, fact: CustomApplied) -> None:
         given_back = {tensor.storage for tensor in tensors_in(fact.result)}
@@ -81,3 +175,40 @@ class CustomFunctionFaults:
                         cls=fact.cls.name,
                         output=made,
                     )
+
+
+def saved_names(backward: FunctionSyntax) -> dict[str, int]:
+    """The names under which a backward unpacks `ctx.saved_tensors`, with their positions."""
+    found: dict[str, int] = {}
+    for statement in own_statements(backward.body):
+        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+            continue
+        value, target = statement.value, statement.targets[0]
+        position = None
+        if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant):
+            position = value.slice.value
+            value = value.value
+        if not isinstance(value, ast.Attribute) or value.attr != "saved_tensors":
+            continue
+        if isinstance(target, (ast.Tuple, ast.List)) and position is None:
+            found |= {one.id: index for index, one in enumerate(target.elts) if isinstance(one, ast.Name)}
+        elif isinstance(target, ast.Name) and isinstance(position, int):
+            found[target.id] = position
+    return found
+
+
+def names_used(backward: FunctionSyntax) -> set[str]:
+    """The names that the rest of a backward reads."""
+    return {
+        name
+        for statement in own_statements(backward.body)
+        if not (isinstance(statement, ast.Assign) and "saved_tensors" in ast.unparse(statement.value))
+        for name in names_read(statement)
+    }
+
+
+def comes_from(saved: Tensor, inputs: list[Tensor]) -> bool:
+    """Whether forward computed a floating-point tensor, whose derivative is not zero, from what it was given."""
+    if saved.dtype in INTEGRAL or saved.dtype == "?" or saved.leaf_made:
+        return False
+    return any(tensor.needs_grad() is True for tensor in inputs)

@@ -8,7 +8,15 @@ from typing import Any
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
-from gradsight.interp.syntax import base_name, names_library, names_read, own_statements, returns_value
+from gradsight.interp.syntax import (
+    base_name,
+    last_return,
+    names_library,
+    names_read,
+    own_statements,
+    returns_value,
+)
+from gradsight.interp.tensors.shapes import certainly_differ, spelled
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Edge, Node, Tensor
@@ -41,6 +49,7 @@ class GradientHooks:
         self.path = path
         self.claims = claims
         self.tensor_hooks: list[tuple[Tensor, Function, Site, int]] = []
+        self.other_shapes: list[tuple[Tensor, Function, Site, Tensor]] = []
 
     def on_custom_applied(self, fact: CustomApplied) -> None:
         if isinstance(fact.backward, Function) and fact.recorded:
@@ -57,6 +66,28 @@ class GradientHooks:
             site = self.path.site(fact.node)
             self.check_function(hook, site, "hook", skipped, edits=False)
             self.tensor_hooks.append((fact.tensor, hook, site, skipped))
+            returned = fact.returned
+            if isinstance(returned, Tensor) and certainly_differ(returned.shape, fact.tensor.shape):
+                self.other_shapes.append((fact.tensor, hook, site, returned))
+
+    def check_shapes(self) -> None:
+        """What a hook returns takes the place of the gradient, where a backward comes by."""
+        for tensor, hook, site, returned in self.other_shapes:
+            place = last_return(hook.node)
+            if place is None or all(
+                gradient_is_shared(run.loss.node, tensor) is None for run in self.path.backwards
+            ):
+                continue
+            self.claims.add(
+                "gradient-refused",
+                self.path.place_in(hook, place),
+                [Step("call", site, "the hook is registered here")],
+                target=tensor.label,
+                reason="shape",
+                how="hook",
+                given=spelled(returned.shape),
+                wanted=spelled(tensor.shape),
+            )
 
     def finish(self) -> None:
         """A gradient is a tensor's own, unless an operator hands one gradient to several operands.
@@ -64,6 +95,7 @@ class GradientHooks:
         Of a tensor that no backward of this code reaches it is not known who else is given its gradient; a leaf's is
         rarely shared.
         """
+        self.check_shapes()
         for tensor, hook, site, skipped in self.tensor_hooks:
             shared = [gradient_is_shared(run.loss.node, tensor) for run in self.path.backwards]
             known = [answer for answer in shared if answer is not None]
@@ -195,9 +227,11 @@ def edits_of(
             if name in names:
                 yield statement, name
         elif isinstance(statement, (ast.Expr, ast.Return, ast.Assign)) and statement.value is not None:
-            name = edited_name(statement.value, names)
-            if name:
-                yield statement.value, name
+            value = statement.value
+            for part in value.elts if isinstance(value, ast.Tuple) else (value,):
+                name = edited_name(part, names)
+                if name:
+                    yield part, name
         if isinstance(statement, ast.Assign):
             for target in statement.targets:
                 if isinstance(target, ast.Subscript) and base_name(target) in names:

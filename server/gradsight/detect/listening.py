@@ -32,6 +32,7 @@ from gradsight.detect.moving_targets import MovingTargets
 from gradsight.detect.path import Path
 from gradsight.detect.reads_after_write import ReadsAfterWrite
 from gradsight.detect.recorded_writes import RecordedWrites
+from gradsight.detect.refused_gradients import RefusedGradients
 from gradsight.detect.refused_writes import RefusedWrites
 from gradsight.detect.registration import Registration
 from gradsight.detect.repeated_steps import RepeatedSteps
@@ -72,6 +73,7 @@ class Detectors:
             MisusedLeaves(path, claims),
             FailedBackwards(path, claims),
             RefusedWrites(path, claims),
+            RefusedGradients(path, claims),
             UnusedInputs(path, claims),
             IgnoredParameters(path, claims),
             CustomFunctionFaults(path, claims),

@@ -40,6 +40,10 @@ class RefusedWrites:
             self.leaf_written(fact)
         elif fact.reason == "inference":
             self.inference_tensor_written(fact)
+        elif fact.reason == "resize":
+            self.tensor_resized(fact)
+        elif fact.reason == "transform":
+            self.written_in_transform(fact)
         else:
             self.shared_memory_written(fact)
 
@@ -70,6 +74,22 @@ class RefusedWrites:
             view=is_view,
         )
 
+    def tensor_resized(self, fact: WriteRefused) -> None:
+        text = self.path.text_of_target(fact.site) or fact.tensor.label
+        steps = [
+            Step("made", fact.other.site, "made here, and requires grad"),
+            *self.path.call_steps(fact.site),
+        ]
+        self.claims.add("leaf-written", fact.site, steps, op=fact.op, target=text, leaf=text, resized=True)
+
+    def written_in_transform(self, fact: WriteRefused) -> None:
+        text = self.path.text_of_target(fact.site) or fact.tensor.label
+        steps = [Step("made", fact.other.site, "made here, outside of what the transform follows")]
+        steps += self.path.call_steps(fact.site)
+        self.claims.add(
+            "written-in-transform", fact.site, steps, op=fact.op, target=text, transform=fact.transform
+        )
+
     def inference_tensor_written(self, fact: WriteRefused) -> None:
         made, text = fact.tensor.inference_site, self.path.text_of_target(fact.site)
         steps = [Step("made", made, "created here in inference mode")] if made is not None else []
@@ -85,6 +105,8 @@ class RefusedWrites:
             view, told = target.one_of_many, views_made_by(target)
             if view.startswith("register_"):
                 text = target.label or "the result"
+        elif fact.reason == "detach":
+            told = "the view is made here"
         elif fact.reason == "operands":
             told = "the overlapping tensor is made here"
         elif fact.reason == "overlap":

@@ -94,6 +94,19 @@ def gradient_edited(case: FixCase) -> Iterator[Draft]:
     yield from written_anew(case)
 
 
+def saved_written(case: FixCase) -> Iterator[Draft]:
+    """Compute a new tensor.  Unsafe: a later line may rely on the changed one under its old name."""
+    write = write_of(case)
+    if write is not None and isinstance(write.node, ast.Call):
+        text = out_of_place_value(case.tree, write)
+        statement = case.statement
+        if text is not None and not (isinstance(statement, ast.Expr) and statement.value is write.node):
+            patch = Patch(case.tree.start(write.node), case.tree.end(write.node), text)
+            yield Draft("new-tensor", "compute a new tensor", "unsafe", (patch,))
+            return
+    yield from (draft.unsafe() for draft in written_anew(case))
+
+
 def kept_on_ctx(case: FixCase) -> Iterator[Draft]:
     """Save for backward, so that torch can check the version.  Unsafe: torch then refuses what went unnoticed."""
     tree, statement = case.tree, case.statement

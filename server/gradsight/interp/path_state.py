@@ -8,7 +8,8 @@ entry is then executed again with that choice changed.  Nothing is ever joined, 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -219,6 +220,8 @@ class PathState:
         self.inference = False
         self.mode_site: Site | None = None
         self.autocast = False
+        self.transforms: list[tuple[str, int]] = []
+        """The functional transforms that are running, innermost last, each with the number of the newest object before it."""
         self.premises: dict[str, None] = {}
         """What this path takes unknown values for: whatever is concluded on it is assumed."""
         self.unheard = False
@@ -269,7 +272,7 @@ class PathState:
         self.told_premises: set[str] = set()
         """What is assumed of unknown code that tensors of a graph were given to."""
         self.listener: Listener = program.audience.listen(self)
-        self.tell = self.listener.hear
+        self.tell: Callable[[Fact], None] = self.listener.hear
 
     # -- places and events -------------------------------------------------------------------------------------------
 
@@ -285,6 +288,17 @@ class PathState:
             self.tell(fact)
         elif not assumption and not self.premises:
             raise RaisedError(Unknown("what torch raises"))
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """What is executed meanwhile is tried out: nobody hears of it, and what is not known of it is not counted."""
+        before = self.tell, self.grad_mode, self.mode_site, self.tick, dict(self.gaps)
+        self.tell = _nobody_hears
+        self.grad_mode = False
+        try:
+            yield
+        finally:
+            self.tell, self.grad_mode, self.mode_site, self.tick, self.gaps = before
 
     def gap(self, reason: str, node: ast.AST | None = None, kind: GapKind = "unknown") -> Unknown:
         """Not knowing, with its reason, counted."""
@@ -541,3 +555,7 @@ def native(name: str) -> Callable[[Callable[..., Value]], Native]:
 def assumption_of(flag: Value | Maybe) -> str:
     """The sentence behind a `requires_grad`, empty when it is certain."""
     return flag.reason if isinstance(flag, Maybe) else ""
+
+
+def _nobody_hears(fact: Fact) -> None:
+    """Of what is tried out."""

@@ -122,6 +122,55 @@ def returns_value(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     )
 
 
+def last_return(function: ast.AST) -> ast.AST | None:
+    """What the last `return` of a function, or a lambda, gives."""
+    if isinstance(function, ast.Lambda):
+        return function.body
+    body = getattr(function, "body", [])
+    returns = [inner for inner in own_statements(body) if isinstance(inner, ast.Return)]
+    return returns[-1] if returns else None
+
+
+def computes_only(function: ast.AST) -> bool:
+    """Whether a function goes one way and changes nothing: executed aside, it shows what it returns and leaves no trace.
+
+    The one condition it may ask for is which inputs of a custom Function need a gradient.
+    """
+    for inner in ast.walk(function):
+        if isinstance(inner, BRANCHES_AND_EFFECTS):
+            return False
+        if isinstance(inner, (ast.If, ast.IfExp)) and not mentions_attribute(inner.test, "needs_input_grad"):
+            return False
+        if isinstance(inner, (ast.Attribute, ast.Subscript)) and not isinstance(inner.ctx, ast.Load):
+            return False
+        if isinstance(inner, ast.Call):
+            name = called_attribute(inner)
+            if (name.endswith("_") and not name.endswith("__")) or name in COLLECTS:
+                return False
+    return True
+
+
+BRANCHES_AND_EFFECTS = (
+    ast.For, ast.AsyncFor, ast.While, ast.Try, ast.With, ast.AsyncWith, ast.AugAssign, ast.Global, ast.Nonlocal, ast.Yield,
+    ast.YieldFrom, ast.Await, ast.Raise, ast.Assert, ast.Delete, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
+    ast.Match, ast.NamedExpr,
+)  # fmt: skip
+COLLECTS = {
+    "append",
+    "extend",
+    "update",
+    "add",
+    "insert",
+    "pop",
+    "clear",
+    "setdefault",
+    "put",
+    "write",
+    "backward",
+    "step",
+}
+
+
 def called_attribute(node: ast.AST) -> str:
     """`step` for `optimizer.step()`, empty for anything else."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):

@@ -60,6 +60,7 @@ KINDS: dict[str, str] = {
     "shared-view-written": "one of several views, or overlapping memory, was written",
     "graph-written-without-grad": "a tensor of the graph was written under no_grad and then used",
     "alias-read-after-write": "a value was read under one name after a write under another",
+    "written-in-transform": "a value that a functional transform follows was written into a tensor that it does not follow",
     "out-refused": "`out=` was used while an argument requires grad",
     "inplace-recorded": "an in-place operation was recorded and nothing was lost",
     "path-cut": "a parameter that should learn got no gradient because the path was cut",
@@ -75,6 +76,8 @@ KINDS: dict[str, str] = {
     "grad-is-none": "`.grad` was used while it is None",
     "grad-read-in-race": "`.grad` was read while another thread may run backward",
     "non-leaf-copied": "deepcopy of a non-leaf",
+    "requires-grad-refused": "a flag or a hook was asked of a tensor that cannot have it",
+    "gradient-refused": "a gradient was given that does not fit its tensor",
     "non-scalar-backward": "backward of a non-scalar without a gradient argument",
     "backward-twice": "a second backward through a freed graph",
     "state-carried": "a graph was carried into the next iteration and freed there",
@@ -108,6 +111,8 @@ KINDS: dict[str, str] = {
     "gradient-count": "a custom backward returns the wrong number of gradients",
     "tensor-on-ctx": "a tensor was kept on ctx instead of save_for_backward",
     "dirty-not-marked": "a custom forward modified its input without mark_dirty",
+    "saved-written-in-backward": "a custom backward wrote a tensor that forward saved for it",
+    "differentiated-twice": "the backward of a custom Function was differentiated, and cannot be",
     "gradient-edited": "a backward or hook returned nothing or edited the gradient in place",
 }
 

@@ -106,6 +106,9 @@ class FunctionContext(Opaque):
     def __init__(self, path: str, site: Site | None) -> None:
         super().__init__(path, site)
         self.saved: list[Tensor] = []
+        self.saved_at: Site | None = None
+        self.needs_input_grad: list[bool] | None = None
+        """Which inputs need a gradient, while backward is tried out."""
         self.kept: dict[str, tuple[Value, Site]] = {}
         self.dirty: list[Tensor] = []
         self.non_differentiable: list[Tensor] = []

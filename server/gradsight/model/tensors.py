@@ -164,6 +164,7 @@ class Cut(Numbered):
 
 
 NO_CUTS: frozenset[Cut] = frozenset()
+NO_LEVELS: frozenset[int] = frozenset()
 
 
 class Saved:
@@ -196,6 +197,7 @@ class Node(Numbered):
     """One recorded operation.  `holds` tells whether a second backward through it is refused."""
 
     __slots__ = (
+        "customs",
         "freed",
         "holds",
         "inputs",
@@ -232,6 +234,8 @@ class Node(Numbered):
         """An operand is unknown and may bring a graph of its own."""
         self.premise = ""
         """What must hold for the gradient to go on from here to the inputs."""
+        self.customs: tuple[Any, ...] = ()
+        """The application of a custom Function that this is; for a gradient with a graph of its own, those it came through."""
 
 
 class Tensor(Numbered):
@@ -246,6 +250,7 @@ class Tensor(Numbered):
         "cuts",
         "dense",
         "dtype",
+        "follows",
         "frozen_at",
         "grad",
         "grad_of",
@@ -320,6 +325,8 @@ class Tensor(Numbered):
         self.leaf_made = False
         self.frozen_at: Site | None = None
         self.thread: Any = None
+        self.follows: frozenset[int] = NO_LEVELS
+        """The functional transforms that follow it: its value differs with what they map over, or differentiate by."""
         self.attributes: dict[str, Any] | None = None
 
     def refresh(self) -> None:

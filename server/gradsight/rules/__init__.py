@@ -15,6 +15,7 @@ MODULES = (
     "step_before_backward",
     "alias_of_changed_value",
     "out_with_grad",
+    "inplace_in_transform",
     "inplace_recorded",
     "copied_by_tensor",
     "number_round_trip",
@@ -34,6 +35,7 @@ MODULES = (
     "grad_is_none",
     "grad_read_in_race",
     "deepcopy_of_non_leaf",
+    "requires_grad_refused",
     "non_scalar_backward",
     "backward_twice",
     "state_carried_over",
@@ -42,6 +44,7 @@ MODULES = (
     "grad_of_unused",
     "func_ignores_parameters",
     "graph_grows",
+    "gradient_refused",
     "gradients_never_cleared",
     "cleared_before_step",
     "step_without_backward",
@@ -66,6 +69,8 @@ MODULES = (
     "tensor_on_ctx",
     "dirty_not_marked",
     "gradient_edited",
+    "saved_written_in_backward",
+    "differentiated_twice",
 )
 ALL: tuple[Rule, ...] = tuple(import_module(f"{__name__}.{module}").RULE for module in MODULES)
 _BY_CODE: dict[str, Rule] = {rule.code: rule for rule in ALL}

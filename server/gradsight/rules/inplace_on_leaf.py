@@ -112,6 +112,9 @@ if TYPE_CHECKING:
 
 
 def judge(event: Event) -> Finding | None:
+    if event.names.get("resized"):
+        message = f"{named(event, 'here', 'this call')} resizes a tensor that requires grad, which raises: use `reshape`"
+        return make_finding(event, RULE.code, RULE.name, message, "error")
     message = f"{named(event, 'here', 'this write')} changes {_what(event)} that requires grad, which raises: use `no_grad()` or a new tensor"
     return make_finding(event, RULE.code, RULE.name, message, "error")
 

@@ -111,6 +111,8 @@ def _message(event: Event) -> str:
     maker = "iterating a tensor" if view.startswith("unbind (") else f"`{view}`"
     if reason == "used":
         return f"{named(event, 'target')} is a view made by {maker}, and its base was written in place: clone it first"
+    if reason == "detach":
+        return f"{write} detaches a view in place, which raises: use `detach()`"
     if reason == "mode":
         return f"{write} writes a view that was made without grad mode, which raises: clone it first"
     if reason == "operands":

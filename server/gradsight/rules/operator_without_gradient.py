@@ -93,7 +93,7 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, named
+from gradsight.model.rule import Rule, make_finding, named, text
 from gradsight.model.torch_messages import NO_GRAPH, Cause
 
 if TYPE_CHECKING:
@@ -115,6 +115,9 @@ def _message(event: Event) -> str:
         return f"{named(event, 'loss', 'the loss')} comes from tensors that do not require grad: `backward()` has nothing to do"
     if kind == "sample":
         return "`sample()` carries no gradient: use `rsample()` or the log-probability"
+    if text(event, "op").endswith(".backward"):
+        source = named(event, "source", "an input that needs a gradient")
+        return f"{named(event, 'op')} returns None for {source}, so nothing before it learns"
     if event.kind == "term-cut":
         return f"{named(event, 'op')} has no gradient, so this term of the loss trains nothing: use a differentiable form"
     return f"{named(event, 'op')} has no gradient, so nothing before it learns: use a differentiable form"

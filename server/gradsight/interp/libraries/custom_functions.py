@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from gradsight.interp.libraries.distributions import Distributions
+from gradsight.interp.path_state import RaisedError
+from gradsight.interp.syntax import computes_only, last_return, short_text
 from gradsight.model.library_objects import FunctionContext
 from gradsight.model.sites import Site, Syntax
-from gradsight.model.tensors import Node, RequiresGrad, Saved, Tensor, any_requires_grad
+from gradsight.model.tensors import Cut, Node, RequiresGrad, Saved, Tensor, any_requires_grad
 from gradsight.model.trace import CustomApplied
 from gradsight.model.values import (
     Bound,
@@ -46,13 +48,58 @@ class CustomFunctions(Distributions):
         finally:
             self.path.grad_mode, self.path.mode_site = before
         dirty = {tensor.storage for tensor in context.dirty}
-        outputs = self.wrap_outputs(result, cls, inputs, context, flag, site)
         recorded = flag is True and self.path.grad_mode
         kept = context.kept
-        self.path.tell(
-            CustomApplied(cls, backward, len(args), inputs, epochs, dirty, kept, result, flag, recorded, site)
-        )
+        outputs_given = tensors_in(result)
+        returned = self.tried_backward(backward, context, args, outputs_given, node) if recorded else None
+        fact = CustomApplied(
+            cls, backward, len(args), inputs, epochs, dirty, kept, result, flag, recorded, site, tuple(args),
+            tuple(context.saved), context.saved_at, returned, self.is_once_differentiable(backward),
+        )  # fmt: skip
+        if self.path.grad_mode and not self.path.inference:
+            self.check_dirty_leaves(context, inputs, cls, site)
+        outputs = self.wrap_outputs(result, cls, inputs, context, flag, site, fact)
+        self.path.tell(fact)
         return outputs
+
+    def is_once_differentiable(self, backward: Value) -> bool:
+        decorators = getattr(backward.node, "decorator_list", ()) if isinstance(backward, Function) else ()
+        return any(short_text(decorator).endswith("once_differentiable") for decorator in decorators)
+
+    def check_dirty_leaves(
+        self, context: FunctionContext, inputs: list[Tensor], cls: ClassValue, site: Site
+    ) -> None:
+        """A leaf that requires grad may not be marked as written."""
+        for tensor in inputs:
+            if any(dirty.storage is tensor.storage for dirty in context.dirty):
+                self.autograd.check_writable(tensor, f"{cls.name}.apply", site, tensor.needs_grad())
+
+    def tried_backward(
+        self,
+        backward: Value,
+        context: FunctionContext,
+        args: list[Value],
+        outputs: list[Tensor],
+        node: Syntax,
+    ) -> tuple[Value, ...] | None:
+        """What backward returns for gradients like the outputs, if it only computes."""
+        if not isinstance(backward, Function) or not outputs or not computes_only(backward.node):
+            return None
+        if any(output.shape is None or None in output.shape for output in outputs):
+            return None
+        site = self.path.site(node)
+        gradients: list[Value] = [Tensor(site, dtype=one.dtype, shape=one.shape) for one in outputs]
+        context.needs_input_grad = [isinstance(arg, Tensor) and arg.needs_grad() is not False for arg in args]
+        try:
+            with self.path.aside():
+                result = self.language.call_function(backward, [context, *gradients], {}, node)
+        except RaisedError:
+            return None
+        finally:
+            context.needs_input_grad = None
+        if isinstance(result, Seq):
+            return tuple(result.items) if result.exact else None
+        return (result,)
 
     def masked(self, value: Value) -> Value:
         """Inside forward a tensor is seen without its history."""
@@ -73,12 +120,27 @@ class CustomFunctions(Distributions):
         context: FunctionContext,
         flag: RequiresGrad,
         site: Site,
+        fact: CustomApplied,
     ) -> Value:
         recording = flag if self.path.grad_mode and not self.path.inference else False
         if recording is False:
+            if flag is not False and not self.path.grad_mode:
+                lost = self.autograd.mode_cut(cls.name, [("", tensor) for tensor in inputs], site)
+                for tensor in tensors_in(result):
+                    tensor.cuts = tensor.cuts | lost
             return result
-        edges = [edge for tensor in inputs if (edge := tensor.edge()) is not None]
+        ended = gradients_ended(fact)
+        edges = [
+            edge
+            for tensor in inputs
+            if (edge := tensor.edge()) is not None and all(tensor is not end for end in ended)
+        ]
         grad_node = Node(cls.name, site, edges, recording, self.path.tick)
+        grad_node.customs = (fact,)
+        cuts = frozenset(
+            Cut("op", f"{cls.name}.backward", self.place_of_gradients(fact), end, self.path.tick)
+            for end in ended
+        )
         for tensor in context.saved:
             grad_node.saved.append(Saved(tensor, "input", self.autograd.saves_are_certain))
             grad_node.holds = "always"
@@ -95,7 +157,43 @@ class CustomFunctions(Distributions):
             tensor.node = grad_node
             tensor.requires_grad = recording
             tensor.base = None
+            if cuts:
+                tensor.cuts = tensor.cuts | cuts
         return result
+
+    def place_of_gradients(self, fact: CustomApplied) -> Site:
+        """Where backward returns what it has computed."""
+        last = last_return(fact.backward.node) if isinstance(fact.backward, Function) else None
+        return self.entry.place_in(fact.backward, last) if last is not None else fact.site
+
+    # -- autograd ----------------------------------------------------------------------------------------------------
+
+    def autograd_grad(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
+        return self.autograd.grad_call(args, kwargs, node)
+
+    def autograd_backward(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
+        roots = args[0] if args else kwargs.get("tensors")
+        losses = tensors_in(roots)
+        if not losses or (isinstance(roots, Seq) and not roots.exact):
+            self.path.gradients_unknown = True
+        given = dict(zip(("gradient", "retain_graph", "create_graph"), args[1:]))
+        if "grad_tensors" in kwargs:
+            given["gradient"] = kwargs["grad_tensors"]
+        given.update(
+            {key: value for key, value in kwargs.items() if key in ("retain_graph", "create_graph", "inputs")}
+        )
+        each = self.autograd.gradients_for(roots, given.get("gradient"), self.path.site(node))
+        for index, loss in enumerate(losses):
+            final = index == len(losses) - 1
+            options = dict(given) if final else {**given, "retain_graph": True}
+            if each:
+                options["gradient"] = each[index]
+            self.autograd.backward_call(loss, [], options, node)
+        if given.get("retain_graph") in (None, False) and given.get("create_graph") in (None, False):
+            self.autograd.free(
+                [edge for loss in losses if (edge := loss.edge()) is not None], self.path.site(node)
+            )
+        return None
 
     # -- ctx ---------------------------------------------------------------------------------------------------------
 
@@ -105,6 +203,7 @@ class CustomFunctions(Distributions):
         tensors = [tensor for arg in args for tensor in tensors_in(arg)]
         if name == "save_for_backward":
             context.saved.extend(tensors)
+            context.saved_at = self.path.site(node)
         elif name == "mark_dirty":
             context.dirty.extend(tensors)
         elif name == "mark_non_differentiable":
@@ -116,9 +215,29 @@ class CustomFunctions(Distributions):
             return context.kept[name][0]
         if name in ("saved_tensors", "saved_variables"):
             return Seq("tuple", list(context.saved))
+        if name == "needs_input_grad" and context.needs_input_grad is not None:
+            return Seq("tuple", list(context.needs_input_grad))
         if name == "needs_input_grad":
             return Seq("tuple", [Unknown("needs_input_grad", "bool")], False)
         return Bound(context, name)
 
     def set_context_attribute(self, context: FunctionContext, name: str, value: Value, node: Syntax) -> None:
         context.kept[name] = (value, self.path.site(node))
+
+
+def gradients_ended(fact: CustomApplied) -> list[Tensor]:
+    """Inputs that need a gradient and for which backward returns None."""
+    if (
+        fact.returned is None
+        or len(fact.returned) < len(fact.given)
+        or last_return(fact.backward.node) is None
+    ):
+        return []
+    return [
+        value
+        for value, gradient in zip(fact.given, fact.returned)
+        if isinstance(value, Tensor)
+        and gradient is None
+        and value.needs_grad() is True
+        and sum(other is value for other in fact.given) == 1
+    ]

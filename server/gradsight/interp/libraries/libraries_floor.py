@@ -11,9 +11,9 @@ from gradsight.interp.python.contexts import Contexts
 from gradsight.interp.tensors.checkpoints import Checkpoints
 from gradsight.interp.tensors.fact_selection import CaseSelection
 from gradsight.interp.tensors.tensor_api import TensorApi
-from gradsight.model.sites import Syntax
+from gradsight.model.sites import Site, Syntax
 from gradsight.model.tensors import Tensor
-from gradsight.model.values import Names, PythonModule, Unknown, Value
+from gradsight.model.values import Function, Names, PythonModule, Unknown, Value
 
 
 class EntryAboveLibraries(Protocol):
@@ -42,6 +42,8 @@ class EntryAboveLibraries(Protocol):
     def module_name(self) -> str: ...
 
     def note_handed_out(self, args: list[Value]) -> None: ...
+
+    def place_in(self, function: Function, node: Syntax) -> Site: ...
 
     def prove_graph(self, loss: Unknown, node: Syntax) -> None: ...
 

@@ -22,7 +22,7 @@ from gradsight.model.library_objects import (
 )
 from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.sites import Syntax
-from gradsight.model.tensors import INTEGRAL, Cut, Maybe, Node, Shape, Tensor, any_requires_grad
+from gradsight.model.tensors import INTEGRAL, NO_LEVELS, Cut, Maybe, Node, Shape, Tensor, any_requires_grad
 from gradsight.model.trace import Applied, Declared, Read
 from gradsight.model.values import (
     MISSING,
@@ -237,6 +237,7 @@ class TorchFunctions(LibrariesFloor):
         if self.path.inference:
             tensor.inference_site = self.path.mode_site
         if flag is True:
+            self.autograd.check_flag(tensor, True, site)
             self.path.leaves.append(tensor)
         return tensor
 
@@ -249,7 +250,9 @@ class TorchFunctions(LibrariesFloor):
             source = self.nn.assume_input(args[0] if args else kwargs.get("input"))
             shape = source.shape if isinstance(source, Tensor) else None
             dtype = source.dtype if isinstance(source, Tensor) else "?"
-            return self.new_leaf(node, kwargs, dtype, shape)
+            like = self.new_leaf(node, kwargs, dtype, shape)
+            like.follows = source.follows if isinstance(source, Tensor) else NO_LEVELS
+            return like
         shape = None
         if name in SIZED_BY_TUPLE:
             sizes = [arg for arg in [*args, *kwargs.values()] if isinstance(arg, Seq)]
@@ -288,14 +291,16 @@ class TorchFunctions(LibrariesFloor):
     def method_new_zeros(
         self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax
     ) -> Value:
-        return self.new_leaf(node, kwargs, tensor.dtype, sizes_of(args) if args else None)
+        made = self.new_leaf(node, kwargs, tensor.dtype, sizes_of(args) if args else None)
+        made.follows = tensor.follows
+        return made
 
     method_new_ones = method_new_empty = method_new_zeros
 
     def method_new_full(
         self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax
     ) -> Value:
-        return self.new_leaf(node, kwargs, tensor.dtype, sizes_of(args[:1]) if args else None)
+        return self.method_new_zeros(tensor, args[:1], kwargs, node)
 
     def method_new_tensor(
         self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax
@@ -379,31 +384,7 @@ class TorchFunctions(LibrariesFloor):
             self.autograd.set_requires_grad(value, flag, self.path.site(node))
         return value
 
-    # -- autograd ----------------------------------------------------------------------------------------------------
-
-    def autograd_grad(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
-        return self.autograd.grad_call(args, kwargs, node)
-
-    def autograd_backward(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
-        roots = args[0] if args else kwargs.get("tensors")
-        losses = tensors_in(roots)
-        if not losses or (isinstance(roots, Seq) and not roots.exact):
-            self.path.gradients_unknown = True
-        given = dict(zip(("gradient", "retain_graph", "create_graph"), args[1:]))
-        if "grad_tensors" in kwargs:
-            given["gradient"] = kwargs["grad_tensors"]
-        given.update(
-            {key: value for key, value in kwargs.items() if key in ("retain_graph", "create_graph", "inputs")}
-        )
-        for index, loss in enumerate(losses):
-            final = index == len(losses) - 1
-            options = dict(given) if final else {**given, "retain_graph": True}
-            self.autograd.backward_call(loss, [], options, node)
-        if given.get("retain_graph") in (None, False) and given.get("create_graph") in (None, False):
-            self.autograd.free(
-                [edge for loss in losses if (edge := loss.edge()) is not None], self.path.site(node)
-            )
-        return None
+    # -- transforms -----------------------------------------------------------------------------------------------------
 
     def transform(self, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """torch.func and friends: not simulated; what goes in may be used in any way."""

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from gradsight.interp.libraries.library import Library
+from gradsight.interp.tensors.transform_levels import followed_by
 from gradsight.model.sites import Site, Syntax
 from gradsight.model.tensors import Node, Tensor, any_requires_grad, nodes_and_leaves
 from gradsight.model.trace import TransformApplied, Transformed
@@ -105,6 +106,7 @@ class Transforms(Library):
         """`torch.vmap(f)`: f on each slice; what it keeps and writes is as if it were applied to the whole."""
 
         def run(inner: list[Value], named: dict[str, Value], place: Syntax) -> Value:
+            level = self.path.numbering.last
             dims = in_dims.items if isinstance(in_dims, Seq) else [in_dims] * len(inner)
             parts: list[Any] = []
             sizes: set[Any] = set()
@@ -114,7 +116,14 @@ class Transforms(Library):
                     shape = arg.shape
                     whole = isinstance(dim, int) and shape is not None and dim < len(shape)
                     sizes.add(shape[dim] if whole and shape is not None and isinstance(dim, int) else None)
-            result = self.language.call(function, parts, named, place)
+            for part, arg in zip(parts, inner):
+                if part is not arg:
+                    followed_by(part, level)
+            self.path.transforms.append(("vmap", level))
+            try:
+                result = self.language.call(function, parts, named, place)
+            finally:
+                self.path.transforms.pop()
             for part, arg in zip(parts, inner):
                 if result is part and part is not arg:
                     # What comes back as it was is the argument itself.
@@ -150,6 +159,7 @@ class Transforms(Library):
             if not tensors_in(first):
                 return self.nn.unknown_result("result of torch.func.grad", [function, *inner], named, place)
             inputs: list[Tensor] = []
+            level = self.path.numbering.last
 
             def differentiated(tensor: Tensor) -> Tensor:
                 leaf = Tensor(tensor.site, requires_grad=True, dtype=tensor.dtype, shape=tensor.shape)
@@ -159,9 +169,15 @@ class Transforms(Library):
                 )
                 part.node = Node("argument", tensor.site, [leaf], True, self.path.tick)
                 part.requires_grad, part.label, part.cuts = True, tensor.label, tensor.cuts
+                part.follows = tensor.follows | {level}
                 return part
 
-            result = self.language.call(function, [changed(first, differentiated), *inner[1:]], named, place)
+            given = [changed(first, differentiated), *inner[1:]]
+            self.path.transforms.append(("torch.func.grad", level))
+            try:
+                result = self.language.call(function, given, named, place)
+            finally:
+                self.path.transforms.pop()
             value = result.items[0] if has_aux and isinstance(result, Seq) and result.items else result
             if isinstance(value, Tensor) and self.path.grad_mode:
                 self.path.tell(TransformApplied(value, inputs, made, first_parameter(function), place))

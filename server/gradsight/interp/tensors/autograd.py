@@ -22,6 +22,7 @@ from gradsight.interp.tensors.layouts import (
 )
 from gradsight.interp.tensors.regions import index_meant, region_of
 from gradsight.interp.tensors.shapes import infer_shape
+from gradsight.interp.tensors.transform_levels import follow
 from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.sites import Site, Syntax
 from gradsight.model.tensors import (
@@ -107,6 +108,8 @@ class Recorder(AutogradFloor):
             for output in (case.outputs or (PLAIN,))
         ]
         self.attach_node(op, case, bound, operands, flags, results, recording, site, certain)
+        if self.path.transforms:
+            follow(results, operands)
         if is_open:
             for result in results:
                 if isinstance(result, Tensor) and result.node is not None:
@@ -352,6 +355,7 @@ class Recorder(AutogradFloor):
         result = Tensor(site, source.storage, counter)
         result.region = source.region
         result.source = source
+        result.follows = source.follows
         result.inference_site = source.inference_site
         result.twist = source.twist + (op if op in TWISTS else "")
         result.dense = source.dense and op in DENSE_VIEWS
@@ -501,16 +505,7 @@ class Recorder(AutogradFloor):
                 first.dtype,
                 first.shape,
             )
-            for name in (
-                "base",
-                "seen_rebases",
-                "one_of_many",
-                "overlapping",
-                "cuts",
-                "source",
-                "dense",
-                "born_version",
-            ):
+            for name in PASSED_ON:
                 setattr(part, name, getattr(first, name))
             part.region = PartOf(index)
             if count is None or (index == count - 1 and not equal_parts(op, bound)):
@@ -591,6 +586,8 @@ FIELDS = {
     "slogdet": ("sign", "logabsdet"), "qr": ("Q", "R"), "lstsq": ("solution", "residuals", "rank", "singular_values"),
 }  # fmt: skip
 """Names of the parts of a result; a pair is `values` and `indices` unless told otherwise."""
+PASSED_ON = "base seen_rebases one_of_many overlapping cuts source dense born_version follows".split()
+"""What the other parts of a sequence have of the first."""
 CUT_KINDS = {"detach": "detach", "detach_": "detach", "data": "data"}
 
 

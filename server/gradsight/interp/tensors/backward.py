@@ -7,7 +7,7 @@ from typing import Any
 from gradsight.interp.path_state import PathState, RaisedError, assumption_of
 from gradsight.interp.syntax import arm_not_taken, calls_backward, spreads_keywords
 from gradsight.interp.tensors.backward_faults import BackwardFaults
-from gradsight.interp.tensors.shapes import certainly_not_scalar
+from gradsight.interp.tensors.shapes import certainly_differ, certainly_not_scalar, spelled
 from gradsight.model.sites import Site, Syntax
 from gradsight.model.tensors import (
     IGNORANT,
@@ -20,7 +20,15 @@ from gradsight.model.tensors import (
     Write,
     nodes_and_leaves,
 )
-from gradsight.model.trace import AbsentGradUsed, BackwardRun, GradRequested, GraphFound, NotScalar, Walked
+from gradsight.model.trace import (
+    AbsentGradUsed,
+    BackwardRun,
+    GradientRefused,
+    GradRequested,
+    GraphFound,
+    NotScalar,
+    Walked,
+)
 from gradsight.model.values import AbsentGrad, Mapping, Seq, Unknown, Value, tensors_in
 
 LENIENT = ("allow_unused", "materialize_grads")
@@ -206,6 +214,7 @@ class BackwardEngine(BackwardFaults):
         gradient = given.get("gradient")
         inputs = given.get("inputs")
         only = set(tensors_in(inputs)) if inputs is not None else None
+        self.check_gradients([loss], gradient, site, "backward")
         placeholder = BackwardRun(site, loss, set(), loss.cuts, self.path.tick)
         self.path.backwards.append(placeholder)
         run = self.run_backward(
@@ -239,7 +248,9 @@ class BackwardEngine(BackwardFaults):
             return self.grad_results(
                 wanted, [Unknown("gradient of an unknown value") for _ in range(max(1, len(inputs)))]
             )
-        run = self.run_backward(outputs, site, given.get("retain_graph"), create, given.get("grad_outputs") is not None, inputs, "autograd.grad")  # fmt: skip
+        gradients = given.get("grad_outputs")
+        self.check_gradients(outputs, gradients, site, "autograd.grad")
+        run = self.run_backward(outputs, site, given.get("retain_graph"), create, gradients is not None, inputs, "autograd.grad")  # fmt: skip
         if run is None:
             return self.grad_results(
                 wanted, [Unknown("gradient of a value without graph") for _ in range(max(1, len(inputs)))]
@@ -260,6 +271,7 @@ class BackwardEngine(BackwardFaults):
                 given_gradients = tensors_in(given.get("grad_outputs"))
                 sources = [edge for out in [*outputs, *given_gradients] if (edge := out.edge()) is not None]
                 gradient_node = Node("autograd.grad", site, sources, True, self.path.tick)
+                gradient_node.customs = self.customs_between(outputs, inputs)
                 result.node = gradient_node
             elif create is False:
                 result.cuts = frozenset(
@@ -271,6 +283,37 @@ class BackwardEngine(BackwardFaults):
         if not inputs:
             results = [Unknown("gradient of an unknown value")]
         return self.grad_results(wanted, results)
+
+    def customs_between(self, outputs: list[Tensor], inputs: list[Tensor]) -> tuple[Any, ...]:
+        """The custom Functions that a gradient came through."""
+        edges = [edge for output in outputs if (edge := output.edge()) is not None]
+        passed = executed_for(edges, inputs)
+        return tuple(custom for edge in passed if isinstance(edge, Node) for custom in edge.customs)
+
+    def check_gradients(self, outputs: list[Tensor], given: Value, site: Site, how: str) -> None:
+        """A gradient has the shape of its output, and there are as many as outputs."""
+        gradients = list(given.items) if isinstance(given, Seq) and given.exact else [given]
+        if isinstance(given, Seq) and (not given.exact or how == "backward"):
+            return
+        if isinstance(given, Seq) and len(gradients) != len(outputs):
+            counts = (str(len(gradients)), str(len(outputs)))
+            self.path.refuse(GradientRefused(outputs[0], *counts, site, "count", how))
+            return
+        for output, gradient in zip(outputs, gradients):
+            if isinstance(gradient, Tensor) and certainly_differ(output.shape, gradient.shape):
+                shapes = (spelled(gradient.shape), spelled(output.shape))
+                self.path.refuse(GradientRefused(output, *shapes, site, "shape", how))
+
+    def gradients_for(self, roots: Value, given: Value, site: Site) -> list[Value]:
+        """The gradients of `autograd.backward(roots, given)`, one for each root; none where they cannot be told apart."""
+        losses = list(roots.items) if isinstance(roots, Seq) and roots.exact else [roots]
+        outputs = [loss for loss in losses if isinstance(loss, Tensor)]
+        if not isinstance(given, Seq) or not given.exact or len(outputs) != len(losses) or not outputs:
+            return []
+        if len(given.items) != len(losses):
+            self.check_gradients(outputs, given, site, "autograd.backward")
+            return []
+        return list(given.items)
 
     def is_reached(self, outputs: list[Tensor], wanted: Tensor) -> bool:
         """Whether the graph of the outputs leads to a tensor."""

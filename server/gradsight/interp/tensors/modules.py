@@ -175,6 +175,8 @@ class ModuleRegistry(ModulesFloor):
         )
         result.is_parameter = True
         result.leaf_made = True
+        if requires_grad is True and isinstance(value, Tensor) and (value.leaf_made or value.dtype == "bool"):
+            self.autograd.check_flag(result, True, site, "nn.Parameter")
         self.path.leaves.append(result)
         return result
 

@@ -69,6 +69,32 @@ def numel(shape: Shape) -> int | None:
     return count
 
 
+def certainly_differ(one: Shape, other: Shape) -> bool:
+    """Whether two shapes are known to be different."""
+    if one is None or other is None:
+        return False
+    if len(one) != len(other):
+        return True
+    return any(
+        isinstance(left, int) and isinstance(right, int) and left != right for left, right in zip(one, other)
+    )
+
+
+def can_be_summed(gradient: Shape, wanted: Shape) -> bool:
+    """Whether a gradient has the shape of its tensor, or one that the tensor broadcasts to; or that cannot be told."""
+    if gradient is None or wanted is None:
+        return True
+    if len(gradient) < len(wanted):
+        return False
+    pairs = zip(reversed(gradient), reversed(wanted))
+    return all(left == right or right == 1 or left is None or right is None for left, right in pairs)
+
+
+def spelled(shape: Shape) -> str:
+    """A shape as torch prints it, with `?` for a size that is not known."""
+    return f"[{', '.join('?' if size is None else str(size) for size in shape or ())}]"
+
+
 def certainly_not_scalar(shape: Shape) -> bool:
     """Whether the tensor surely has more than one element."""
     if shape is None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from gradsight.interp.syntax import written_name
+from gradsight.interp.path_state import RaisedError
+from gradsight.interp.syntax import computes_only, written_name
 from gradsight.interp.tensors.fact_selection import bind, dtype_name, short_name
 from gradsight.interp.tensors.indexing import Indexing
 from gradsight.interp.tensors.shapes import numel
 from gradsight.model.sites import Syntax
 from gradsight.model.tensors import INTEGRAL, NO_CUTS, Cut, Node, Tensor, is_mask
-from gradsight.model.trace import Hooked, NumpyRefused, Read
+from gradsight.model.trace import FlagRefused, Hooked, NumpyRefused, Read, WriteRefused
 from gradsight.model.values import (
     Array,
     External,
+    Function,
     Number,
     Seq,
     Unknown,
@@ -188,11 +190,15 @@ class TensorApi(Indexing):
         if tensor.node is not None:
             tensor.retains_grad = True
             self.retaining.append(tensor)
+        elif tensor.needs_grad() is False and not tensor.snapshot:
+            self.path.refuse(FlagRefused(tensor, self.path.site(node), "retain", "retain_grad"))
         return None
 
     def method_detach_(
         self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax
     ) -> Value:
+        if tensor.base is not None and tensor.needs_grad() is True and self.path.grad_mode:
+            self.path.refuse(WriteRefused(tensor, "detach_", self.path.site(node), "detach", tensor))
         if tensor.needs_grad() is not False:
             tensor.cuts = tensor.cuts | {
                 Cut("detach", "detach_", self.path.site(node), tensor, self.path.tick)
@@ -201,6 +207,19 @@ class TensorApi(Indexing):
         tensor.requires_grad = False
         tensor.base = None
         return tensor
+
+    def method_resize_(
+        self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
+        """Another size on the same memory: torch refuses it of whatever requires grad."""
+        site = self.path.site(node)
+        if tensor.needs_grad() is True:
+            self.path.refuse(WriteRefused(tensor, "resize_", site, "resize", tensor))
+        self.write_tensor(tensor, "resize_", site, [], False, mode="no_grad")
+        tensor.shape = None
+        return tensor
+
+    method_resize_as_ = method_resize_
 
     def method_detach(
         self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax
@@ -226,8 +245,22 @@ class TensorApi(Indexing):
     def method_register_hook(
         self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax
     ) -> Value:
-        self.path.tell(Hooked(tensor, args[0] if args else None, node))
+        if tensor.needs_grad() is False:
+            self.path.refuse(FlagRefused(tensor, self.path.site(node), "hook", "register_hook"))
+        hook = args[0] if args else kwargs.get("hook")
+        self.path.tell(Hooked(tensor, hook, node, self.tried_hook(tensor, hook, node)))
         return Unknown("handle of a hook")
+
+    def tried_hook(self, tensor: Tensor, hook: Value, node: Syntax) -> Value:
+        """What a hook that only computes returns for a gradient like its tensor; None where that cannot be told."""
+        if not isinstance(hook, Function) or tensor.shape is None or not computes_only(hook.node):
+            return None
+        gradient = Tensor(self.path.site(node), dtype=tensor.dtype, shape=tensor.shape)
+        try:
+            with self.path.aside():
+                return self.language.call_function(hook, [gradient], {}, node)
+        except RaisedError:
+            return None
 
     def method_numpy(
         self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax

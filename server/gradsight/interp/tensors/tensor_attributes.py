@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from gradsight.interp.tensors.backward import BackwardEngine
+from gradsight.interp.tensors.shapes import certainly_differ, spelled
 from gradsight.model.sites import Site, Syntax
-from gradsight.model.tensors import IGNORANT, NO_CUTS, Cut, Maybe, Tensor
-from gradsight.model.trace import AttributeInvented, DataAssigned, Declared, GradAssigned, GradRead
+from gradsight.model.tensors import IGNORANT, INTEGRAL, NO_CUTS, Cut, Maybe, Tensor
+from gradsight.model.trace import (
+    AttributeInvented,
+    DataAssigned,
+    Declared,
+    FlagRefused,
+    GradAssigned,
+    GradientRefused,
+    GradRead,
+)
 from gradsight.model.values import (
     AbsentGrad,
     Bound,
@@ -123,6 +132,8 @@ class TensorAttributes(BackwardEngine):
         self, tensor: Tensor, name: str, value: Value, node: Syntax, augmented: bool
     ) -> None:
         if name == "grad":
+            if isinstance(value, Tensor) and not augmented:
+                self.check_assigned_gradient(tensor, value, self.path.site(node))
             self.assign_grad(tensor, value, augmented)
             self.path.tell(GradAssigned(tensor, value, node, augmented))
             return
@@ -139,6 +150,17 @@ class TensorAttributes(BackwardEngine):
                 tensor.attributes = {}
             tensor.attributes[name] = value
             self.path.tell(AttributeInvented(tensor, name, site))
+
+    def check_assigned_gradient(self, tensor: Tensor, value: Tensor, site: Site) -> None:
+        """`tensor.grad = value` wants the shape and the type of the tensor, and not the tensor itself."""
+        if value is tensor:
+            self.path.refuse(GradientRefused(tensor, "", "", site, "itself", ".grad"))
+        elif certainly_differ(tensor.shape, value.shape):
+            self.path.refuse(
+                GradientRefused(tensor, spelled(value.shape), spelled(tensor.shape), site, "shape", ".grad")
+            )
+        elif {tensor.dtype, value.dtype} == {"float", "double"} and value.leaf_made and tensor.leaf_made:
+            self.path.refuse(GradientRefused(tensor, value.dtype, tensor.dtype, site, "dtype", ".grad"))
 
     def assign_grad(self, tensor: Tensor, value: Value, augmented: bool) -> None:
         if not augmented or not isinstance(tensor.grad, Tensor):
@@ -164,7 +186,18 @@ class TensorAttributes(BackwardEngine):
             if value.needs_grad() is not False:
                 tensor.cuts = tensor.cuts | {Cut("data", "data", site, value, self.path.tick)}
 
+    def check_flag(self, tensor: Tensor, value: Value, site: Site, how: str = "requires_grad") -> None:
+        """What torch refuses: whole numbers that require grad, a result that does not, an inference tensor that does."""
+        if value is True and tensor.dtype in INTEGRAL:
+            self.path.refuse(FlagRefused(tensor, site, "integer", how))
+        elif value is True and tensor.inference_site is not None and not self.path.inference:
+            if tensor.is_leaf and tensor.requires_grad is False and not tensor.snapshot:
+                self.path.refuse(FlagRefused(tensor, site, "inference", how))
+        elif value is False and not tensor.is_leaf and tensor.needs_grad() is True and not self.path.assuming:
+            self.path.refuse(FlagRefused(tensor, site, "result", how))
+
     def set_requires_grad(self, tensor: Tensor, value: Value, site: Site) -> None:
+        self.check_flag(tensor, value, site)
         if value is True:
             if tensor.is_leaf and tensor.requires_grad is not True:
                 tensor.requires_grad = True

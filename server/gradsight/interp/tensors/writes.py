@@ -160,6 +160,8 @@ class Writer(Recorder):
         """What torch refuses to write."""
         if target.overlapping and overlaps and op not in UNCHECKED:
             self.overlap_written(target, op, site)
+        if self.path.transforms:
+            self.check_followed(target, op, site, others)
         for other in others if op not in COPIES else ():
             if other.storage is target.storage and (
                 clash(target, other) or (op in PLACES and same_window(target, other))
@@ -167,6 +169,33 @@ class Writer(Recorder):
                 self.overlaps_operand(target, other, op, site)
         if recording is not False or target.inference_site is not None:
             self.check_writable(target, op, site, recording)
+        elif self.path.grad_mode and not self.path.inference and target.base is not None:
+            self.check_unrecorded_view(target, target.base, op, site)
+
+    def check_followed(self, target: Tensor, op: str, site: Site, others: list[Tensor]) -> None:
+        """Under `vmap` one memory cannot take a value for each slice; under `grad` what is outside cannot learn of the inside."""
+        for name, level in self.path.transforms:
+            if level in target.follows or not any(level in other.follows for other in others):
+                continue
+            owner = target.root()
+            if owner.serial <= level or (name == "vmap" and owner.leaf_made):
+                fact = WriteRefused(target, op, site, "transform", owner, transform=name)
+                self.path.refuse(fact)
+                return
+            target.follows = target.follows | {level}
+
+    def check_unrecorded_view(self, view: Tensor, base: Tensor, op: str, site: Site) -> None:
+        """A view that requires no grad by itself, while the tensor behind it does.
+
+        `v = x[:2]; x.requires_grad_(); v.add_(1)` writes a leaf.  `with no_grad(): v = y[:2]` leaves a view that
+        torch does not let anybody write with grad mode on.
+        """
+        if base.needs_grad() is not True or base.dtype in INTEGRAL:
+            return
+        if view.view_made_without_grad:
+            self.refuse_write(view, op, site, "mode", view)
+        elif base.is_leaf and not base.rebases and view.requires_grad is False:
+            self.refuse_write(view, op, site, "leaf", base)
 
     def record_history(
         self, target: Tensor, op: str, site: Site, others: list[Tensor], recording: RequiresGrad

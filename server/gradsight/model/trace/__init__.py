@@ -52,7 +52,9 @@ from gradsight.model.trace.language import (
 )
 from gradsight.model.trace.refusals import (
     BeforeInit,
+    FlagRefused,
     FreedNeeded,
+    GradientRefused,
     InferenceSaved,
     NoGraph,
     NonLeafCopied,
@@ -100,7 +102,7 @@ Fact = (
     | Stepping | Stepped | LayerMade | AttributeSet | AttributeInvented | ChildrenChanging | ChildrenChanged | Copied
     | StateLoading | StateLoaded | Assigning | Assigned | ContainerMade | Stored | ItemStoring | ItemRead | Iterated
     | ClassTensorRead | NameRead | CallReturned | GaveUp | ForwardReturned | ForwardCalled | InputShown | ScalerStepping
-    | MethodReturned
+    | MethodReturned | FlagRefused | GradientRefused
 )  # fmt: skip
 
 Handler = Callable[[Any], None]
@@ -142,6 +144,7 @@ __all__ = [
     "DataAssigned",
     "Declared",
     "Fact",
+    "FlagRefused",
     "ForwardCalled",
     "ForwardReturned",
     "FreedNeeded",
@@ -149,6 +152,7 @@ __all__ = [
     "GradAssigned",
     "GradRead",
     "GradRequested",
+    "GradientRefused",
     "GraphFound",
     "Handler",
     "Hooked",

@@ -129,18 +129,21 @@ class ScalerStepping:
 
 @dataclass(frozen=True, slots=True)
 class Hooked:
-    """A hook was registered on a tensor."""
+    """A hook was registered on a tensor; `returned` is what it makes of a gradient like the tensor, where that shows."""
 
     tensor: Tensor
     hook: Any
     node: ast.AST
+    returned: Any = None
 
 
 @dataclass(frozen=True, slots=True)
 class CustomApplied:
     """`apply` of a custom Function: what it was given, what its forward returned and kept.
 
-    `epochs` are those of the inputs' memory before; `recorded` tells whether a graph was recorded.
+    `epochs` are those of the inputs' memory before; `recorded` tells whether a graph was recorded.  `saved` is what went
+    into `save_for_backward`, at `saved_at`; `returned` are the gradients that backward computes, for each argument, as far as
+    they can be told without a gradient (None where not); `once` says that it is marked as differentiable once.
     """
 
     cls: ClassValue
@@ -154,6 +157,11 @@ class CustomApplied:
     requires: RequiresGrad
     recorded: bool
     site: Site
+    given: tuple[Any, ...] = ()
+    saved: tuple[Tensor, ...] = ()
+    saved_at: Site | None = None
+    returned: tuple[Any, ...] | None = None
+    once: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,9 @@ class WriteRefused:
     """A write that torch does not perform.
 
     `reason`: the target is one of `many` views, shows memory that `overlap`s itself, was made in `inference` mode, is a
-    view made without grad `mode`, is or shows a `leaf`, or shares memory with its `operands`; `other` is the tensor that
-    makes it so.
+    view made without grad `mode`, is or shows a `leaf`, or shares memory with its `operands`; it is a view that was to be
+    taken out of the graph (`detach`), a tensor of the graph that was to `resize`, or a tensor that a transform does not
+    follow (`transform`).  `other` is the tensor that makes it so.
     """
 
     tensor: Tensor
@@ -23,6 +24,7 @@ class WriteRefused:
     reason: str
     other: Tensor
     assumption: str = ""
+    transform: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,4 +123,33 @@ class FreedNeeded:
     node: Node
     loss: Tensor
     site: Site
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class FlagRefused:
+    """`requires_grad`, `retain_grad` or a hook is asked of a tensor that cannot have it.
+
+    `reason`: the tensor holds whole numbers (`integer`), is a `result` whose flag was to be switched off, was made in
+    `inference` mode, or needs no grad and was asked to retain one (`retain`) or got a `hook`.
+    """
+
+    tensor: Tensor
+    site: Site
+    reason: str
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class GradientRefused:
+    """A gradient was given that does not fit its tensor.
+
+    `reason`: another `shape`, another `count`, `none` for a tensor of several elements, another `dtype`.
+    """
+
+    tensor: Tensor
+    given: str
+    wanted: str
+    site: Site
+    reason: str
     how: str
