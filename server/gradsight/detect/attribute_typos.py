@@ -44,6 +44,18 @@ class AttributeTypos:
             meant = f'param_groups[i]["{name}"]'
             self.claims.add("attribute-typo", site, [], name=name, meant=meant, target="the optimizer")
             return
+        if name.endswith("_") and self.path.table.find(f"Tensor.{name}") is not None:
+            # `weight.copy_ = values`: a method of this tensor object is overwritten, and nothing is written.
+            self.claims.add(
+                "attribute-typo",
+                site,
+                self.path.call_steps(site),
+                name=name,
+                meant=f"{name}(…)",
+                target=self.path.text_of_target(site),
+                of_method=True,
+            )
+            return
         meant = TYPOS.get(name) or ("requires_grad" if is_misspelt(name, "requires_grad") else "")
         if meant:
             self.claims.add(

@@ -13,6 +13,11 @@ from gradsight.model.trace import Applied
 SOFTMAX = {"softmax", "Softmax", "softmin"}
 SIGMOIDS = {"sigmoid", "Sigmoid"}
 TAKES_LOGITS = {"cross_entropy": SOFTMAX, "CrossEntropyLoss": SOFTMAX, "binary_cross_entropy_with_logits": SIGMOIDS, "BCEWithLogitsLoss": SIGMOIDS}  # fmt: skip
+WANTS = {
+    "binary_cross_entropy": "sigmoid", "BCELoss": "sigmoid", "nll_loss": "log_softmax", "NLLLoss": "log_softmax",
+}  # fmt: skip
+"""Losses that take probabilities, or their logarithms, and the operator that makes them of scores."""
+SCORES = {"Linear", "linear", "Conv1d", "Conv2d", "Conv3d", "conv1d", "conv2d", "conv3d", "Bilinear"}
 RESHAPING = {
     "squeeze", "unsqueeze", "view", "reshape", "flatten", "permute", "transpose", "t", "contiguous", "clone", "float",
     "to", "index", "movedim", "view_as", "AsStrided",
@@ -30,6 +35,22 @@ class DoubleActivations:
     def on_applied(self, fact: Applied) -> None:
         if fact.name in TAKES_LOGITS and isinstance(fact.first, Tensor):
             self.check_activated(fact.name, fact.first, fact.node)
+        elif fact.name in WANTS and isinstance(fact.first, Tensor):
+            self.check_raw(fact.name, fact.first, fact.node)
+
+    def check_raw(self, loss: str, tensor: Tensor, node: ast.AST) -> None:
+        """A loss of probabilities is given what a linear layer or a convolution returns."""
+        grad_node = tensor.node
+        while grad_node is not None and grad_node.op in RESHAPING and len(grad_node.inputs) == 1:
+            source = grad_node.inputs[0]
+            grad_node = source if isinstance(source, Node) else None
+        if grad_node is not None and grad_node.op in SCORES and grad_node.requires is True:
+            site = self.path.site(node)
+            steps = [
+                Step("made", grad_node.site, "these are raw scores"),
+                *self.path.call_steps(site),
+            ]
+            self.claims.add("softmax-before-loss", site, steps, op=WANTS[loss], loss=loss, missing=True)
 
     def check_activated(self, loss: str, tensor: Tensor, node: ast.AST) -> None:
         grad_node = tensor.node

@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from gradsight.detect.attribute_typos import AttributeTypos
+from gradsight.detect.cancelled_gradients import CancelledGradients
 from gradsight.detect.claims import Claims
 from gradsight.detect.custom_functions import CustomFunctionFaults
 from gradsight.detect.cut_terms import CutTerms
@@ -85,6 +86,7 @@ class Detectors:
             flow,
             CutTerms(path, claims, flow),
             DeadTerms(path, claims, flow),
+            CancelledGradients(path, claims),
             SharedMemory(path, claims),
             SecondNames(path, claims),
             SnapshotAliases(path, claims, reads),

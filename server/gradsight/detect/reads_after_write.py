@@ -13,7 +13,7 @@ from gradsight.interp.syntax import mentions_attribute, statement_around
 from gradsight.interp.tensors.regions import overlaps, surely_overlap
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
-from gradsight.model.tensors import Tensor
+from gradsight.model.tensors import Tensor, Write
 from gradsight.model.trace import (
     Assigned,
     Assigning,
@@ -108,6 +108,9 @@ class ReadsAfterWrite:
         if not writes:
             return
         site = self.path.site(node)
+        if kind == "hook":
+            self.hook_input_read(tensor, writes[0], site)
+            return
         if kind == "grad":
             writes = [
                 write
@@ -137,6 +140,19 @@ class ReadsAfterWrite:
         if kind == "slice":
             writes = [write for write in writes if surely_overlap(write.region, tensor.region)]
         self.snapshot_read(tensor, writes, kind, site)
+
+    def hook_input_read(self, tensor: Tensor, write: Write, site: Site) -> None:
+        """A forward hook kept the input of a layer that works in place: what it kept is the layer's result."""
+        if write.mode != "graph":
+            return
+        place = write.site.call if write.site.call is not None else write.site
+        steps = [Step("read", site, "what the hook kept is read here: it is the result, not the input")]
+        if place is not write.site:
+            steps.insert(0, Step("made", write.site, "this layer works in place"))
+        self.claims.add(
+            "alias-read-after-write", place, [*steps, *self.path.call_steps(place)], how="hook", write=write.op,
+            target=self.path.text_of_target(place), alias="the input",
+        )  # fmt: skip
 
     def held_against_clipped(self, tensor: Tensor, node: ast.AST) -> None:
         if tensor.snapshot == "grad" and tensor.grad_of is not None:

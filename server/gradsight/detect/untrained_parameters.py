@@ -190,6 +190,10 @@ class UntrainedParameters:
             self.claims.add(
                 KIND, optimizer.site, steps, parameters=name, count=len(lost), how=kind,
             )  # fmt: skip
+            # One mistake is one warning: a step of this optimizer has nothing to apply for the same reason.
+            self.claims.events[:] = [
+                event for event in self.claims.events if event.kind != "step-without-backward"
+            ]
             return
 
     def optimizer_meant(self, left: LeftOut, owned: set[Tensor]) -> Optimizer | None:

@@ -174,6 +174,10 @@ def typo(case: FixCase) -> Iterator[Draft]:
         text = f"requires_grad_({tree.segment(statement.value)})"
         patch = Patch(start, tree.end(statement), text)
         yield Draft("method", f"replace with `{tree.segment(target.value)}.{text}`", "safe", (patch,))
+    elif meant == f"{target.attr}(…)" and isinstance(statement, ast.Assign):
+        text = f"({tree.segment(statement.value)})"
+        patch = Patch(tree.end(target), tree.end(statement), text)
+        yield Draft("call-it", f"call `{target.attr}`", "unsafe", (patch,))
     elif meant.startswith("param_groups") and isinstance(statement, ast.Assign):
         name, value = tree.segment(target.value), tree.segment(statement.value)
         inner = tree.newline + tree.indent(statement) + tree.indent_unit

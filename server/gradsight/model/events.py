@@ -65,6 +65,7 @@ KINDS: dict[str, str] = {
     "inplace-recorded": "an in-place operation was recorded and nothing was lost",
     "path-cut": "a parameter that should learn got no gradient because the path was cut",
     "term-cut": "a term of the loss carries no graph although it was computed from parameters",
+    "gradient-cancels": "two terms of a sum hand a tensor gradients that cancel",
     "backward-without-graph": "backward was called on a value without a graph",
     "result-ignored": "the result of a pure tensor method was not used",
     "grad-mode-left-off": "grad mode was switched off and not restored",

@@ -31,6 +31,21 @@ net.load_state_dict(best)
 assert best["weight"].data_ptr() == net.weight.data_ptr()  # nothing is restored
 ```
 
+A forward hook runs after the layer. The input that it is given has been overwritten then, if the layer works in place.
+
+```python
+import torch
+from torch import nn
+
+seen = {}
+layer = nn.Linear(1, 1, bias=False)
+activation = nn.ReLU(inplace=True)
+activation.register_forward_hook(lambda module, inputs, output: seen.update(before=inputs[0]))
+nn.init.constant_(layer.weight, -1.0)
+out = activation(layer(torch.ones(1, 1)))  # warning: GS107
+assert seen["before"].item() == 0.0
+```
+
 ## Use instead
 
 Clone the value that has to stay as it is.
@@ -133,6 +148,8 @@ def _message(event: Event) -> str:
         return f"this write also changes {name}, which is not a copy: comparing the two later finds no difference"
     if how == "exchange":
         return f"{alias} is a view, not a copy: this write changes it before it is assigned, so clone it"
+    if how == "hook":
+        return "this layer overwrites its input in place before the forward hook sees it: the hook keeps the result"
     if how == "class":
         return f"{name} belongs to the class {alias}: this write changes it for every instance"
     if how == "shared":

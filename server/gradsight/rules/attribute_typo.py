@@ -25,6 +25,18 @@ net[0].requires_grad = False  # warning: GS602
 assert net[0].weight.requires_grad
 ```
 
+A method that is assigned to is replaced on that object, and nothing is written.
+
+```python
+import torch
+from torch import nn
+
+layer = nn.Linear(2, 1)
+before = layer.weight.detach().clone()
+layer.weight.data.copy_ = torch.zeros(1, 2)  # warning: GS602
+assert torch.equal(layer.weight, before)
+```
+
 ## Use instead
 
 Use the attribute that torch knows; for a module, the method `requires_grad_()`.
@@ -66,7 +78,7 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, named
+from gradsight.model.rule import Rule, make_finding, named, text
 
 if TYPE_CHECKING:
     from gradsight.fixes.draft import Drafts, FixCase
@@ -77,6 +89,9 @@ def judge(event: Event) -> Finding | None:
         message = (
             "a module has no flag `requires_grad`, so this freezes nothing: call `requires_grad_()` on it"
         )
+        return make_finding(event, RULE.code, RULE.name, message, "warning")
+    if event.names.get("of_method"):
+        message = f"`{text(event, 'name')}` is a method: this replaces it and writes nothing, call `{text(event, 'meant')}`"
         return make_finding(event, RULE.code, RULE.name, message, "warning")
     message = f"torch has no attribute {named(event, 'name')}, so this line does nothing: did you mean {named(event, 'meant')}?"
     return make_finding(event, RULE.code, RULE.name, message, "warning")

@@ -17,6 +17,20 @@ optimizer.step()
 assert net.weight.grad.tolist() == [[0.0, 0.0]]
 ```
 
+A straight-through estimator without its `detach()` does the same: the two gradients of `x` cancel.
+
+```python
+import torch
+from torch import nn
+
+encoder = nn.Linear(2, 2)
+x = encoder(torch.ones(1, 2))
+quantized = x.round()
+y = x + (quantized - x)  # warning: GS208
+y.sum().backward()
+assert not encoder.weight.grad.any()
+```
+
 ## Use instead
 
 Train on the value before rounding, and round where it is used.
@@ -79,6 +93,9 @@ if TYPE_CHECKING:
 
 
 def judge(event: Event) -> Finding | None:
+    if event.kind == "gradient-cancels":
+        message = f"the gradient of {named(event, 'target', 'this tensor')} cancels in this sum: `detach()` the difference"
+        return make_finding(event, RULE.code, RULE.name, message, "warning")
     if event.names.get("cut") != "zero":
         return None
     message = f"the gradient of {named(event, 'op')} is zero everywhere, so {named(event, 'parameter', 'what comes before')} learns nothing: use a smooth form"
@@ -99,7 +116,7 @@ def _excluded(run: RunTraces, finding: Finding) -> bool:
 RULE = Rule(
     "GS208",
     "gradient-is-zero",
-    ("path-cut",),
+    ("path-cut", "gradient-cancels"),
     judge,
     __doc__,
     advice="use a straight-through estimator or a smooth form",

@@ -25,6 +25,19 @@ loss.backward()
 assert loss.item() > 0.69  # it cannot become smaller
 ```
 
+The reverse is as wrong: `binary_cross_entropy` wants probabilities and `nll_loss` their logarithms. Raw scores give a loss
+that raises outside of 0 and 1, or falls without end.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 3)
+scores = net(torch.full((1, 2), 100.0))
+loss = nn.functional.nll_loss(scores, torch.tensor([0]))  # warning: GS605
+assert torch.equal(loss, -scores[0, 0])
+```
+
 ## Use instead
 
 Pass the raw scores to the loss.
@@ -82,6 +95,9 @@ if TYPE_CHECKING:
 
 
 def judge(event: Event) -> Finding | None:
+    if event.names.get("missing"):
+        message = f"{named(event, 'loss')} takes what {named(event, 'op')} returns, and gets raw scores"
+        return make_finding(event, RULE.code, RULE.name, message, "warning")
     message = f"{named(event, 'op')} is applied twice: {named(event, 'loss')} already includes it, so pass the raw scores"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 

@@ -125,8 +125,9 @@ class Modules(ModuleMethods):
         self, module: Module, args: list[Value], result: Value, node: Syntax, started: int
     ) -> Value:
         self.path.tell(InputShown([tensor for value in args for tensor in tensors_in(value)], started))
+        shown = [input_after_write(value, started) for value in args]
         for hook in module_state(module).forward_hooks:
-            replaced = self.language.call(hook, [module, Seq("tuple", list(args)), result], {}, node)
+            replaced = self.language.call(hook, [module, Seq("tuple", list(shown)), result], {}, node)
             if replaced is not None and not isinstance(replaced, Unknown):
                 result = replaced
         return self.hooked_view(module, result, node)
@@ -197,6 +198,22 @@ class Modules(ModuleMethods):
         for tensor in inputs:
             result.cuts = result.cuts | tensor.cuts
         return result
+
+
+def input_after_write(value: Value, started: int) -> Value:
+    """What a forward hook sees as the input of a module: where the module wrote it in place, that is the result."""
+    if not isinstance(value, Tensor) or value.snapshot:
+        return value
+    writes = [write for write in value.storage.writes if write.tick > started and write.mode == "graph"]
+    if not writes:
+        return value
+    seen = Tensor(
+        value.site, value.storage, value.counter, value.node, value.requires_grad, value.dtype, value.shape
+    )
+    for name in ("base", "seen_rebases", "region", "cuts", "dense", "label"):
+        setattr(seen, name, getattr(value, name))
+    seen.source, seen.snapshot, seen.born_epoch = value, "hook", writes[0].epoch - 1
+    return seen
 
 
 def mentions_parameters(fact: OpFact) -> bool:
