@@ -69,6 +69,12 @@ COLLECTIONS = (
         FIXTURES / "training" / "references",
         FIXTURES / "training" / "labels.json",
     ),
+    Collection(
+        "gradients",
+        FIXTURES / "gradients",
+        FIXTURES / "gradients" / "references",
+        FIXTURES / "gradients" / "labels.json",
+    ),
 )
 
 

@@ -67,3 +67,8 @@ def test_starting_example_gets_its_true_verdict(label: dict[str, Any]) -> None:
 @pytest.mark.parametrize("label", labels(FIXTURES / "training"), ids=lambda label: label["file"])
 def test_training_is_judged_as_torch_judges_it(label: dict[str, Any]) -> None:
     check(FIXTURES / "training", label)
+
+
+@pytest.mark.parametrize("label", labels(FIXTURES / "gradients"), ids=lambda label: label["file"])
+def test_what_torch_refuses_or_cancels_gets_its_verdict(label: dict[str, Any]) -> None:
+    check(FIXTURES / "gradients", label)
