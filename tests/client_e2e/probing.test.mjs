@@ -6,6 +6,8 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { interpreterWithTorch, looking, until } from "./workbench.mjs";
 
+/** The README is read in a column of some 700 pixels. */
+const NARROW = { width: 860, height: 600 };
 const ENDLESS = `import torch
 
 weight = torch.ones(3, requires_grad=True)
@@ -31,8 +33,10 @@ describe("a probe", () => {
     await window.command("GradSight: Prove This Finding");
     await window.notification(/GS101 confirmed/);
     await window.problem(/confirmed on torch 2\..*`gate \*= self\.scale` overwrites/);
-    await window.picture("confirmed");
     await window.clearNotifications();
+    await window.command("View: Toggle Primary Side Bar Visibility");
+    await window.picture("confirmed", { size: NARROW });
+    await window.command("View: Toggle Primary Side Bar Visibility");
     await window.command("View: Toggle Panel Visibility");
   });
 

@@ -429,9 +429,15 @@ export class Window {
     await this.page.keyboard.press("Control+S");
   }
 
-  /** Keep a picture for people to look at. */
-  async picture(name, { withHover = false } = {}) {
+  /** Keep a picture for people to look at; one of a small window can be read in a narrow column. */
+  async picture(name, { withHover = false, size } = {}) {
     mkdirSync(ARTIFACTS, { recursive: true });
+    const usual = this.page.viewportSize();
+    if (size !== undefined) {
+      await this.page.setViewportSize(size);
+      const workbench = this.page.locator(".monaco-workbench");
+      await until(async () => (await workbench.boundingBox()).width === size.width, "the smaller window");
+    }
     // Nothing is under the mouse there, so that it brings no tooltip into the picture; a hover goes when it moves.
     if (!withHover) await this.page.mouse.move(250, 18);
     // Two frames: what was asked for last is drawn.
@@ -439,6 +445,7 @@ export class Window {
       () => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))),
     );
     await this.page.screenshot({ path: join(ARTIFACTS, `${name}.png`), animations: "disabled" });
+    if (size !== undefined) await this.page.setViewportSize(usual);
   }
 
   async close() {
