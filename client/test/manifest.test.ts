@@ -55,6 +55,8 @@ test("every setting has a description, a scope and a default of its type", () =>
   )) {
     assert.match(name, /^gradsight\./);
     assert.ok(setting.markdownDescription.endsWith("."), name);
+    // The editor of settings follows addresses, and knows no page of the manual.
+    assert.doesNotMatch(setting.markdownDescription, /\]\((?!https:|command:|#)/, name);
     assert.ok(setting.scope, name);
     const kind = Array.isArray(setting.default) ? "array" : typeof setting.default;
     assert.equal(kind, setting.type === "integer" ? "number" : setting.type, name);

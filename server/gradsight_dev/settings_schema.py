@@ -109,7 +109,7 @@ WORDS: dict[str, Words] = {
         extra={"exclusiveMinimum": 0, "maximum": LARGEST},
     ),
     "models": Words(
-        "A folder of the project with your own [models of libraries](your-trainer.md): Python files that show in which order "
+        "A folder of the project with your own models of libraries: Python files that show in which order "
         "a trainer calls backward, step and your code. GradSight reads them and never runs them."
     ),
     "inlayHints": Words(
