@@ -295,6 +295,7 @@ def test_lenses_stand_above_main_blocks_and_functions_with_a_finding(prober: Edi
     lenses = prober.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
     offered = [(lens["command"]["title"], lens["range"]["start"]["line"] + 1) for lens in lenses]
     assert offered == [("Run", 6), ("Run File", 18)]
+    assert all("with your torch" in lens["command"]["tooltip"] for lens in lenses)
 
 
 def test_lenses_that_are_asked_for_at_once_wait_for_the_findings(prober: Editor) -> None:

@@ -34,6 +34,7 @@ class LensCommand:
     title: str
     command: str
     kinds: tuple[Kind, ...] = ("function", "main")
+    tooltip: str = ""
 
 
 def register(server: GradSightServer) -> None:
@@ -60,7 +61,9 @@ async def code_lenses(ls: GradSightServer, params: types.CodeLensParams) -> list
             continue
         for each in ls.lens_commands:
             if kind in each.kinds:
-                command = types.Command(each.title, each.command, arguments=[uri, place.start.line])
+                command = types.Command(
+                    each.title, each.command, each.tooltip or None, [uri, place.start.line]
+                )
                 lenses.append(types.CodeLens(place, command))
     return lenses
 

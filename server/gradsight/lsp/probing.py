@@ -39,6 +39,7 @@ Answer = dict[str, Any]
 Result = TypeVar("Result")
 QUICK = 5.0
 MOST_PROOFS = 5
+RUNS = "GradSight: run this file with your torch, and see what happens to the gradients"
 
 
 def register(server: GradSightServer) -> None:
@@ -47,9 +48,9 @@ def register(server: GradSightServer) -> None:
         server.add_command(name, handler)
     server.feature(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)(cancel_progress)
     server.lens_commands += [
-        LensCommand("Run", "gradsight.probeFunction", ("function",)),
-        LensCommand("Run File", "gradsight.probeFile", ("main",)),
-        LensCommand("Run Cell", "gradsight.probeCell", ("cell",)),
+        LensCommand("Run", "gradsight.probeFunction", ("function",), f"{RUNS} in this function"),
+        LensCommand("Run File", "gradsight.probeFile", ("main",), f"{RUNS} in it"),
+        LensCommand("Run Cell", "gradsight.probeCell", ("cell",), f"{RUNS} in this cell"),
     ]
 
 
