@@ -35,7 +35,11 @@ describe("a probe", () => {
     await window.problem(/confirmed on torch 2\..*`gate \*= self\.scale` overwrites/);
     await window.clearNotifications();
     await window.command("View: Toggle Primary Side Bar Visibility");
-    await window.picture("confirmed", { size: NARROW });
+    const usual = await window.resize(NARROW);
+    await window.goto(40, 1);
+    await window.goto(15, 12);
+    await window.picture("confirmed");
+    await window.resize(usual);
     await window.command("View: Toggle Primary Side Bar Visibility");
     await window.command("View: Toggle Panel Visibility");
   });

@@ -429,15 +429,18 @@ export class Window {
     await this.page.keyboard.press("Control+S");
   }
 
-  /** Keep a picture for people to look at; one of a small window can be read in a narrow column. */
-  async picture(name, { withHover = false, size } = {}) {
+  /** Give the window another size; gives the one it had. */
+  async resize(size) {
+    const before = this.page.viewportSize();
+    await this.page.setViewportSize(size);
+    const workbench = this.page.locator(".monaco-workbench");
+    await until(async () => (await workbench.boundingBox()).width === size.width, "the other size");
+    return before;
+  }
+
+  /** Keep a picture for people to look at. */
+  async picture(name, { withHover = false } = {}) {
     mkdirSync(ARTIFACTS, { recursive: true });
-    const usual = this.page.viewportSize();
-    if (size !== undefined) {
-      await this.page.setViewportSize(size);
-      const workbench = this.page.locator(".monaco-workbench");
-      await until(async () => (await workbench.boundingBox()).width === size.width, "the smaller window");
-    }
     // Nothing is under the mouse there, so that it brings no tooltip into the picture; a hover goes when it moves.
     if (!withHover) await this.page.mouse.move(250, 18);
     // Two frames: what was asked for last is drawn.
@@ -445,7 +448,6 @@ export class Window {
       () => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))),
     );
     await this.page.screenshot({ path: join(ARTIFACTS, `${name}.png`), animations: "disabled" });
-    if (size !== undefined) await this.page.setViewportSize(usual);
   }
 
   async close() {

@@ -85,6 +85,18 @@ def test_the_menu_of_our_own_editor_fixes_proves_explains_and_ignores(own: Edito
     assert titles[: len(wanted)] == wanted
 
 
+def test_the_menu_ends_with_all_fixes_where_there_are_several_findings(own: Editor) -> None:
+    everything = "GradSight: apply all safe fixes in this file"
+    uri = opened(own)
+    titles = [each["title"] for each in own.actions(uri, HAZARD.index("*= 3"), only=["quickfix"])]
+    assert everything not in titles
+    twice = HAZARD.replace("y.sum()", "z = y.tanh()\nz += 1\nz.sum()")
+    own.replace(uri, twice)
+    assert len(own.diagnostics(uri)) == 2
+    last = own.actions(uri, twice.index("*= 3"), only=["quickfix"])[-1]
+    assert (last["title"], last["command"]["command"]) == (everything, "gradsight.fixAll")
+
+
 def test_a_rule_is_ignored_in_a_file_by_one_comment(own: Editor) -> None:
     uri = opened(own)
     [action] = [

@@ -81,6 +81,8 @@ async def code_actions(
         ignoring = [each for each in more if "ignore" in each.title]
         actions[last:last] = ignoring
         actions[first:first] = [each for each in more if each not in ignoring]
+        if chosen and not is_fix_all_offered and spot.cell is None:
+            actions += _fix_all(ls, spot)
     fixes = [offer for offer in offers if offer.purpose == "fix" and offer.finding is not None]
     is_news = any(_title(ls, document, offer) == f"GradSight: {offer.title}" for offer in fixes)
     if is_news and document.options.probe.allowed:
@@ -230,6 +232,15 @@ def _commands(
                 types.CodeAction(command.title, kind=KINDS["fix"], diagnostics=diagnostics, command=command)
             )
     return actions
+
+
+def _fix_all(ls: GradSightServer, spot: Spot) -> list[types.CodeAction]:
+    """The way to all safe fixes of a file, from the menu of one finding of several."""
+    alarms = [each for each in ls.session.findings_of(spot.document) if each.severity in ("error", "warning")]
+    if len(alarms) < 2:
+        return []
+    command = types.Command("GradSight: apply all safe fixes in this file", "gradsight.fixAll")
+    return [types.CodeAction(command.title, kind=KINDS["fix"], command=command)]
 
 
 def _verification(
