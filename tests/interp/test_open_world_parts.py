@@ -202,3 +202,32 @@ def test_names_that_are_read_no_more_are_not_taken_for_the_result(monkeypatch: p
     monkeypatch.setattr(entries, "SHARED_BUDGET", 130)
     monkeypatch.setattr(entries, "SHARED_PER_LINE", 0)
     check(LONG.replace("self.b(h)", "self.b(x)").format(write="h += 1"))
+
+
+def test_what_a_forward_returns_counts_where_a_decorator_loses_it() -> None:
+    decorators = """
+        from functools import wraps
+        from elsewhere import STORE
+        def kept(function):
+            @wraps(function)
+            def wrapper(self, *args, **kwargs):
+                STORE.put(function(self, *args, **kwargs))
+                return STORE.take()
+            return wrapper
+    """
+    main = """
+        import torch
+        from torch import nn
+        from decorators import kept
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(4, 4)
+            @kept
+            def forward(self, x):
+                y = self.layer(x).exp()
+                y += 1
+                return y
+    """
+    assert findings(main, decorators=decorators) == [("GS101", 12)]
+    assert findings(main.replace("y += 1", "y = y + 1"), decorators=decorators) == []

@@ -25,6 +25,9 @@ class DistantCalls(UnknownGraphsLanguage):
     def __init__(self, path: PathState) -> None:
         super().__init__(path)
         self.is_far = False
+        self.watched: ast.AST | None = None
+        """The function that is executed as an entry; `returned_inside` is what it returned last to its decorators."""
+        self.returned_inside: Any = None
 
     def execute_function(
         self, function: Function, args: list[Any], kwargs: dict[str, Any], node: ast.AST
@@ -35,7 +38,10 @@ class DistantCalls(UnknownGraphsLanguage):
         if function.decorates is not None and target.path == home != function.unit.path:
             return self.through_decorator(function, function.decorates, args, kwargs, node)
         if self.is_far or caller != home or target.path == home or target.library:
-            return super().execute_function(function, args, kwargs, node)
+            result = super().execute_function(function, args, kwargs, node)
+            if function.node is self.watched:
+                self.returned_inside = result
+            return result
         state = {name: getattr(path, name) for name in LEFT_AS_IT_WAS}
         own, decided, done = path.budget, len(path.decisions), len(path.log)
         path.budget = given = own // SHARE

@@ -517,6 +517,7 @@ class Explorer:
         # What happened to the object before is of an earlier moment than the first thing that the call does.
         machine.tick += 1
         started = machine.tick
+        machine.language.watched = defined.node
         try:
             result = machine.language.call_function(function, args, {}, defined.node)
         except PathEnded:
@@ -529,6 +530,9 @@ class Explorer:
             may_be_cleared = self.calls.callers_do("zero_grad", defined.name)
             machine.frame = self.outer_frame(machine, defined.unit)
             machine.tell(MethodReturned(defined.name, given[0].cls, started, optimizers, may_be_cleared))
+        if function is not defined and not machine.entry.graphs_in([result], {}):
+            # What decorators of other files make of it is not known: it holds what the function itself returned.
+            result = machine.language.returned_inside
         differentiate(machine, result, defined, self.outer_frame(machine, defined.unit))
 
     def outer_frame(self, machine: Machine, unit: Unit) -> Frame:
