@@ -33,7 +33,7 @@ def alone(pattern: str, meaning: str) -> Cause:
 
 MODIFIED_IN_PLACE = TorchMessage(
     r"modified by an inplace operation",
-    "Backward needs a value that an operator kept during the forward pass, and something has overwritten it since. "
+    "Backward needs a value that an operator saved during the forward pass, and something has overwritten it since. "
     "The line in the traceback is the backward; the culprit is the write, which torch does not name.",
 )
 SECOND_BACKWARD = TorchMessage(
