@@ -71,6 +71,7 @@ test-models: setup-python
 	@build/models/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
 	@build/models/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/models/requirements.txt
 	OMP_NUM_THREADS=1 build/models/bin/python tests/models/recorder.py --check
+	OMP_NUM_THREADS=1 build/models/bin/python tests/models/callbacks.py
 
 # Empty: this machine.
 TARGETS =

@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import io
 import linecache
+import random
 import sys
 import warnings
 from collections.abc import Iterator
@@ -51,6 +52,7 @@ def differences(program: Program) -> Iterator[str]:
 
 def run(program: Program, is_watched: bool) -> dict[str, Any]:
     """The outcome of a program: the bits of its tensors and gradients, and its error."""
+    random.seed(0)
     torch.manual_seed(0)
     linecache.cache[program.path] = (len(program.text), None, program.text.splitlines(True), program.path)
     sites.claim_file(program.path)
@@ -67,7 +69,8 @@ def run(program: Program, is_watched: bool) -> dict[str, Any]:
         finally:
             torch.set_grad_enabled(True)
     for name, value in space.items():
-        outcome.update(_of_value(name, value))
+        if not name.startswith("__"):
+            outcome.update(_of_value(name, value))
     return outcome
 
 
@@ -92,10 +95,14 @@ def _of_value(name: str, value: Any, depth: int = 2) -> Iterator[tuple[str, Any]
 
 
 def _bits(tensor: torch.Tensor) -> Any:
-    plain = tensor.detach()
+    try:
+        plain = tensor.detach().resolve_conj().resolve_neg()
+    except RuntimeError as refused:
+        return str(refused)
     if plain.layout is not torch.strided or plain.device.type == "meta":
         return str(plain.shape)
-    return plain.dtype, tuple(plain.shape), plain.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+    flat = plain.clone(memory_format=torch.contiguous_format).reshape(-1)
+    return plain.dtype, tuple(plain.shape), flat.view(torch.uint8).numpy().tobytes()
 
 
 if __name__ == "__main__":

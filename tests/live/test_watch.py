@@ -337,3 +337,26 @@ def test_stopping_twice_is_stopping_once() -> None:
     watch.stop()
     watch.stop()
     assert not watch.is_on
+
+
+def test_a_step_with_a_closure_is_counted_too(tmp_path: Path) -> None:
+    with gradsight.watch(report=False) as watch:
+        run(
+            tmp_path,
+            """
+            net, unused = nn.Linear(3, 1), nn.Linear(3, 1)
+            optimizer = torch.optim.SGD([*net.parameters(), *unused.parameters()], lr=0.1)
+
+            def closure():
+                optimizer.zero_grad()
+                loss = net(torch.ones(4, 3)).mean()
+                loss.backward()
+                return loss
+
+            for _ in range(2):
+                optimizer.step(closure)
+            """,
+        )
+        lines = [str(line) for line in watch.report().parameters]
+    assert len(lines) == 1
+    assert "no gradient in any of 2 steps" in lines[0]

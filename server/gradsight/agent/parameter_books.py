@@ -42,6 +42,7 @@ class OptimizerBook:
     records: dict[int, ParameterRecord]
     stack: Stack = ()
     steps: int = 0
+    has_closure: bool = False
 
 
 class ParameterBooks:
@@ -50,19 +51,26 @@ class ParameterBooks:
     def __init__(self) -> None:
         self._books: dict[int, tuple[weakref.ref[Any], OptimizerBook]] = {}
 
-    def before_step(self, optimizer: Any, stack: Stack) -> None:
-        """The gradients are there, and the parameters have not moved yet."""
+    def before_step(self, optimizer: Any, stack: Stack, has_closure: bool) -> None:
+        """The parameters have not moved yet.  A closure has still to compute the gradients; without one they are there."""
         book = self._book_of(optimizer)
         book.steps += 1
         book.stack = stack
-        measures = book.steps & (book.steps - 1) == 0
+        book.has_closure = has_closure
         for parameter in _parameters(optimizer):
             record = book.records.get(id(parameter))
             if record is None or record.tensor() is not parameter:
-                record = book.records[id(parameter)] = ParameterRecord(
+                book.records[id(parameter)] = ParameterRecord(
                     weakref.ref(parameter), tuple(parameter.shape), fingerprint(parameter)
                 )
-            if not parameter.requires_grad:
+        if not has_closure:
+            self._count_gradients(optimizer, book)
+
+    def _count_gradients(self, optimizer: Any, book: OptimizerBook) -> None:
+        measures = book.steps & (book.steps - 1) == 0
+        for parameter in _parameters(optimizer):
+            record = book.records.get(id(parameter))
+            if record is None or not parameter.requires_grad:
                 continue
             record.steps += 1
             gradient = parameter.grad
@@ -74,8 +82,10 @@ class ParameterBooks:
                 record.not_zero += _is_not_zero(gradient)
 
     def after_step(self, optimizer: Any) -> None:
-        """The parameters have moved, or not."""
+        """The parameters have moved, or not; what a closure computed last is still in the gradients."""
         book = self._book_of(optimizer)
+        if book.has_closure:
+            self._count_gradients(optimizer, book)
         if book.steps & (book.steps - 1) == 0:
             for record in book.records.values():
                 _note_move(record)

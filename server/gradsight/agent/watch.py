@@ -39,8 +39,8 @@ class WatchInstruments(FastInstruments):
 
     def step_begins(self, optimizer: Any, stack: Stack, has_closure: bool, is_library: bool) -> None:
         super().step_begins(optimizer, stack, has_closure, is_library)
-        if self.recorder.is_listening and not has_closure:
-            self.books_of_parameters.before_step(optimizer, stack)
+        if self.recorder.is_listening:
+            self.books_of_parameters.before_step(optimizer, stack, has_closure)
 
     def step_ends(self, optimizer: Any, stack: Stack) -> None:
         super().step_ends(optimizer, stack)
