@@ -19,6 +19,7 @@ from typing import Any
 from gradsight.analysis import Analyser, analyze
 from gradsight.fixing import fix_all
 from gradsight.model.source import Source
+from gradsight_dev.attack_kinds import KINDS
 
 HEAD = "import torch\nw = torch.ones(3, requires_grad=True)\n"
 VALUES = {"hazard": "w.exp()", "twin": "w * 2"}
@@ -145,6 +146,7 @@ DISGUISES: dict[str, str] = {
     "a coroutine": "import asyncio\nasync def run():\n    y = VALUE\n    await asyncio.sleep(0)\n    y += 1\n    y.sum().backward()\nasyncio.run(run())\n",
     "an async generator": "import asyncio\nasync def values():\n    yield VALUE\nasync def run():\n    async for y in values():\n        y += 1\n        y.sum().backward()\nasyncio.run(run())\n",
 }
+DISGUISES |= {f"{kind}, {name}": body for kind, bodies in KINDS.items() for name, body in bodies.items()}
 
 
 @dataclass(slots=True)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.interp.checking import check
+from tests.interp.running import refused, safe
 
 
 def test_gradient_accumulation_raises_no_alarm() -> None:
@@ -550,3 +553,47 @@ def test_profiled_steps_raises_no_alarm() -> None:
                 one_step(torch.randn(8, 4), torch.randint(0, 2, (8,)))
         print(prof.key_averages().table(row_limit=5))
     """)
+
+
+@pytest.mark.parametrize("condition", ["k == 20", "k > 25", "k == -1", "k in (20, 40)", "k + 1 > 20"])
+def test_a_condition_that_holds_in_no_round_of_a_long_loop_writes_nothing(condition: str) -> None:
+    safe(f"""
+        w = torch.ones(3, requires_grad=True)
+        y = w.exp()
+        for k in range(20):
+            if {condition}:
+                y += 1
+        y.sum().backward()
+    """)
+
+
+@pytest.mark.parametrize("condition", ["k == 19", "k > 18", "k % 16 == 15", "k in (3, 17)", "k + 1 == 20"])
+def test_a_condition_that_holds_in_a_late_round_of_a_long_loop_writes(condition: str) -> None:
+    refused(
+        f"""
+        w = torch.ones(3, requires_grad=True)
+        y = w.exp()
+        for k in range(20):
+            if {condition}:
+                y += 1  # GS101
+        y.sum().backward()
+    """,
+        "modified by an inplace operation",
+    )
+
+
+def test_an_object_is_asked_whether_it_is_true() -> None:
+    box = """
+        class Box:
+            def __init__(self, t):
+                self.t = t
+            def __bool__(self):
+                return {answer}
+        w = torch.ones(3, requires_grad=True)
+        box = Box(w.exp())
+        if box:
+            box.t += 1{comment}
+        box.t.sum().backward()
+    """
+    safe(box.format(answer=False, comment=""))
+    refused(box.format(answer=True, comment="  # GS101"), "modified by an inplace operation")

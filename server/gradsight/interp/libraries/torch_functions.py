@@ -275,13 +275,9 @@ class TorchFunctions(LibrariesFloor):
         if name in INTEGER_FACTORIES:
             dtype = "int"
         elif name == "arange":
-            dtype = (
-                "float"
-                if any(isinstance(arg, float) for arg in args)
-                else "int"
-                if all(isinstance(arg, int) for arg in args)
-                else "?"
-            )
+            has_fractions = any(isinstance(arg, float) for arg in args)
+            is_whole = all(isinstance(arg, int) for arg in args)
+            dtype = "float" if has_fractions else "int" if is_whole else "?"
         elif name == "full":
             fill = args[1] if len(args) > 1 else kwargs.get("fill_value")
             dtype = "bool" if isinstance(fill, bool) else "int" if isinstance(fill, int) else "float"

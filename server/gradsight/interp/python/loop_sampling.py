@@ -39,6 +39,7 @@ class LoopRun:
         "foreseen",
         "foresight",
         "grown",
+        "is_blurred",
         "length",
         "node",
         "number",
@@ -55,6 +56,8 @@ class LoopRun:
         """How many rounds are executed before others are foreseen."""
         self.skips = False
         """Whether some round in between was not executed."""
+        self.is_blurred = False
+        """Whether this round stands for all later ones, so that what the loop counts is not known in it."""
         self.site = site
         self.length = length
         """How many rounds the program makes, where that is known."""
@@ -142,6 +145,16 @@ class LoopSampling(LoopsFloor):
             # The next turn of what is foreseen lies behind the end of the loop.
             and not (ends and run.foresight.is_foreseen(condition.test, run.number))
         }
+
+    def settled(self, condition: ast.If) -> bool | None:
+        """What a condition on a number that is not known any more says, where it said one thing and turns in no later round."""
+        for run, _ in self.path.frame.loops:
+            ways = run.chosen.get(condition, ())
+            if not run.is_blurred or len(ways) != 1 or run.foreseen >= FORESEEN_ROUNDS:
+                continue
+            if self.end_of(run) is not None and run.foresight.is_foreseen(condition.test, run.number):
+                return True in ways
+        return None
 
     def cut_off(self, run: LoopRun) -> None:
         """The loop is left, and goes on in the program."""

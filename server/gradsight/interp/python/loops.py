@@ -80,6 +80,7 @@ class Loops(LoopSampling):
                         break
                     if not foreseeing:
                         item = self.some_item(iterable, item)
+                        run.is_blurred = True
                 run.number += 1
                 frame.loops = (*outer, (run, number))
                 self.language.assign(node.target, item)

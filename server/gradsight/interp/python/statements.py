@@ -311,8 +311,10 @@ class Statements(Assignment):
 
     def is_taken(self, node: ast.If) -> bool:
         """Whether this path takes an `if`; what follows in either arm is guarded by the decision."""
-        condition = self.evaluate(node.test)
+        condition = self.asked_for_truth(self.evaluate(node.test), node.test)
         known = self.path.truth(condition)
+        if known is None and self.path.frame.loops:
+            known = self.loops.settled(node)
         if known is not None and self.path.guarded_by(condition) is None:
             if self.path.frame.loops:
                 self.loops.arm_chosen(node, known)
@@ -325,6 +327,15 @@ class Statements(Assignment):
         if key not in frame.guards:
             frame.guards = (*frame.guards, key)
         return choice
+
+    def asked_for_truth(self, value: Value, node: ast.AST) -> Value:
+        """What an object of the program answers when it is asked whether it is true."""
+        if isinstance(value, Instance):
+            for name in ("__bool__", "__len__"):
+                method, _ = value.cls.find(name)
+                if isinstance(method, Function):
+                    return self.objects.call_method(value, name, [], {}, node)
+        return value
 
     def do_match(self, node: ast.Match) -> Flow:
         subject = self.evaluate(node.subject)
