@@ -124,7 +124,7 @@ class Program:
         self.own_models = ""
         """How the paths of the user's own models begin; empty if there are none."""
         self.is_unwanted: Callable[[], bool] = lambda: False
-        """Asked between entries: whether nobody waits for the outcome any more."""
+        """Asked now and then: whether nobody waits for the outcome any more.  Whoever is asked may do other work first."""
         self.machine_facts: dict[str, Unknown] = {}
         self.depends_on: set[str] = set()
         self.import_budget = IMPORT_BUDGET
@@ -213,6 +213,8 @@ class PathState:
         self.covered: set[tuple[int, bool]] = set()
         self.budget = self.making_budget = budget
         """Syntax nodes that this path may cost, and those of them that may make the object it is about."""
+        self.unasked = 0
+        """Statements since it was asked whether anybody waits for the outcome."""
         self.tries = 0
         """How many `try` blocks, which may handle an error, are being executed."""
         self.tick = 0
@@ -322,6 +324,12 @@ class PathState:
             self.ended_early = True
             self.ended_at = self.site()
             raise PathEnded
+
+    def check_wanted(self) -> None:
+        """Ask whether to go on.  A module that is imported is executed to its end: others may share it."""
+        self.unasked = 0
+        if self.program.is_unwanted() and not self.unheard:
+            raise Unwanted
 
     # -- conditions --------------------------------------------------------------------------------------------------
 

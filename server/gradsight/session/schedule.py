@@ -1,5 +1,7 @@
 """When work is done: one thread that works off jobs in order of urgency, so that messages are always answered.
 
+A long job *gives way*: it calls `give_way` now and then, and what is as urgent and belongs to another owner is done in
+between, on a stack of its own, while the long job waits.  So one document never keeps the others waiting.
 *Urgency*: what somebody waits for comes before what they see by themselves, and that before what nobody asked for.
 The thread is a daemon: a process that ends does not wait for it.
 """
@@ -31,13 +33,18 @@ class Worker:
     """One thread of its own; jobs run one after the other."""
 
     def __init__(self) -> None:
-        self._jobs: list[tuple[int, int, Callable[[], None]]] = []
+        self._jobs: list[tuple[int, int, str, Callable[[], None]]] = []
+        self._running: list[tuple[int, str]] = []
+        """The urgency and owner of the job that runs, behind those of jobs that wait for it to end."""
         self._count = itertools.count()
         self._news = threading.Condition()
         self._thread: threading.Thread | None = None
 
-    def submit(self, urgency: Urgency, work: Callable[[], Result]) -> asyncio.Future[Result]:
-        """Have work done; the future belongs to the running event loop.  Cancelled before its turn, it is not done."""
+    def submit(self, urgency: Urgency, work: Callable[[], Result], owner: str = "") -> asyncio.Future[Result]:
+        """Have work done; the future belongs to the running event loop.  Cancelled before its turn, it is not done.
+
+        Work with an owner may be done while a job of another owner waits.
+        """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Result] = loop.create_future()
 
@@ -52,7 +59,7 @@ class Worker:
                 _tell(loop, _fulfil, future, result)
 
         with self._news:
-            heapq.heappush(self._jobs, (int(urgency), next(self._count), job))
+            heapq.heappush(self._jobs, (int(urgency), next(self._count), owner, job))
             self._news.notify()
         if self._thread is None:
             self._thread = threading.Thread(target=self._work_off, name="gradsight-worker", daemon=True)
@@ -64,10 +71,29 @@ class Worker:
             with self._news:
                 while not self._jobs:
                     self._news.wait()
-                _, _, job = heapq.heappop(self._jobs)
+                urgency, _, owner, job = heapq.heappop(self._jobs)
+            self._running = [(urgency, owner)]
             job()
             # The job holds its result; it must not live on until the next one comes.
             del job
+
+    def give_way(self) -> None:
+        """For the job that runs: what is as urgent and is nobody's who waits already is done now."""
+        while self._jobs:
+            with self._news:
+                urgency = self._running[-1][0]
+                waiting = {owner for _, owner in self._running}
+                able = [one for one in self._jobs if one[0] <= urgency and one[2] and one[2] not in waiting]
+                if not able:
+                    return
+                chosen = min(able)
+                self._jobs.remove(chosen)
+                heapq.heapify(self._jobs)
+            self._running.append((chosen[0], chosen[2]))
+            other = threading.Thread(target=chosen[3], name="gradsight-between", daemon=True)
+            other.start()
+            other.join()
+            self._running.pop()
 
 
 def _tell(loop: asyncio.AbstractEventLoop, call: Callable[..., None], *arguments: object) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.card import Card
 from gradsight.model.finding import Finding
-from gradsight.model.report import Report
+from gradsight.model.report import Gap, Report
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
 from gradsight.session.analyser import DocumentAnalyser, load_engine, load_repairs, new_analyser
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from gradsight.session.proving import Decided
 
 log = logging.getLogger(__name__)
+MOST_SECONDS = 30
+"""Seconds of work after which the analysis of a document is left."""
+TOOK_TOO_LONG = "the analysis of this file took too long and was left"
 
 
 @dataclass(slots=True)
@@ -288,7 +292,7 @@ class EditorSession:
         def work() -> Sequence[Card]:
             return analyser.cards(source, settings, finder, first_line, last_line)
 
-        return await self.worker.submit(Urgency.AWAITED, work)
+        return await self.worker.submit(Urgency.AWAITED, work, document.key)
 
     def workshop(self, document: Document) -> Workshop:
         """What is needed to repair a document whose report is fresh; changed texts are tried as it itself is checked."""
@@ -366,10 +370,22 @@ class EditorSession:
             self._accept(document, report, settings, edits)
             return
 
-        def work() -> Report | None:
-            return analyser.analyze(source, settings, finder, lambda: document.edits != edits)
+        def is_wanted() -> bool:
+            return document.edits == edits and self.open.documents.get(document.key) is document
 
-        pending.running = self.worker.submit(urgency, work)
+        def work() -> Report | None:
+            started = time.thread_time()
+
+            def stop() -> bool:
+                self.worker.give_way()
+                return not is_wanted() or time.thread_time() - started > MOST_SECONDS
+
+            report = analyser.analyze(source, settings, finder, stop)
+            if report is None and is_wanted():
+                return Report(source.path, gaps=(Gap(TOOK_TOO_LONG, 0, kind="budget"),))
+            return report
+
+        pending.running = self.worker.submit(urgency, work, document.key)
         shown = self.files.open_sources
         pending.running.add_done_callback(lambda done: self._finished(document, settings, edits, done))
         pending.running.add_done_callback(lambda done: self._catch_up(document, shown))

@@ -104,28 +104,41 @@ class Explorer:
 
     def run(self) -> list[Record]:
         """The records of all entries, in order."""
+        previous, self.memory.records = self.memory.records, {}
+        try:
+            return self.run_all(previous)
+        except Unwanted:
+            # What was not looked at yet stays for the next analysis, which finds out whether it holds.
+            if not self.has_run_script:
+                self.memory.script = None
+            self.memory.units = self.units
+            self.memory.records = {**previous, **self.memory.records}
+            raise
+
+    has_run_script = False
+
+    def run_all(self, previous: dict[tuple[Unit, str], Record]) -> list[Record]:
         memory = self.memory
-        previous = memory.records
         if not self.script_still_holds():
             self.execute_script()
+        self.has_run_script = True
         script = memory.script
         assert script is not None
         memory.units = self.units
         self.keep(script)
-        memory.records = {}
         classes, functions = self.definitions()
         self.note_differentiated(classes, functions)
         for cls in classes:
-            self.give_up_if_unwanted(previous)
+            self.give_up_if_unwanted()
             self.drive(cls, previous)
         # What is called by others comes later: it is executed from its callers, with their values, if they reach it.
         for turn in (1, 2, 3):
             self.turn = turn
             for cls in classes:
-                self.give_up_if_unwanted(previous)
+                self.give_up_if_unwanted()
                 self.run_class(cls, previous)
             for function in functions:
-                self.give_up_if_unwanted(previous)
+                self.give_up_if_unwanted()
                 self.run_function(function, previous)
         remainder, memory.coverage = left_out(self.units, self.executed, self.wanted, self.records)
         self.keep(remainder)
@@ -172,10 +185,8 @@ class Explorer:
 
     called_names: set[str] = set()
 
-    def give_up_if_unwanted(self, previous: dict[tuple[Unit, str], Record]) -> None:
-        """Records that were not looked at yet stay for the next analysis, which finds out whether they hold."""
+    def give_up_if_unwanted(self) -> None:
         if self.program.is_unwanted():
-            self.memory.records = {**previous, **self.memory.records}
             raise Unwanted
 
     def keep(self, record: Record) -> None:

@@ -36,6 +36,9 @@ from gradsight.model.values import (
     is_constant,
 )
 
+STATEMENTS_UNASKED = 50
+"""How many statements are executed before it is asked again whether anybody waits for the outcome."""
+
 
 class Returned:
     """A return statement was reached."""
@@ -73,6 +76,9 @@ class Statements(Assignment):
             self.path.budget -= 1
             if self.path.budget < 0:
                 self.path.spend(0)
+            self.path.unasked += 1
+            if self.path.unasked > STATEMENTS_UNASKED:
+                self.path.check_wanted()
             self.path.node = statement
             kind = type(statement)
             action = simple.get(kind)
@@ -324,7 +330,8 @@ class Statements(Assignment):
         self.path.arms.add((node, choice))
         frame = self.path.frame
         key = self.path.guarded_by(condition)
-        if key not in frame.guards:
+        # A flag that nobody has seen is taken to be set: what follows from that is told as it is.
+        if key not in frame.guards and not (choice and isinstance(condition, External)):
             frame.guards = (*frame.guards, key)
         return choice
 
