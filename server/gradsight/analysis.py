@@ -14,8 +14,9 @@ from gradsight.detect import AllDetectors
 from gradsight.interp.memory import Memory, Record
 from gradsight.interp.parsing import parse_text, reparse
 from gradsight.interp.path_state import Audience, Program, Unwanted
+from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.entries import explore_module
-from gradsight.interp.paths.importing import OURS
+from gradsight.interp.paths.shared_modules import OURS, SharedModules
 from gradsight.model.card import Card
 from gradsight.model.events import SEVERITY_ORDER, Event
 from gradsight.model.finding import Finding
@@ -48,24 +49,44 @@ def library_model(module: str) -> Source | None:
     return None
 
 
-def analyze(source: Source, settings: Settings | None = None, finder: Finder | None = None) -> Report:
+def analyze(
+    source: Source,
+    settings: Settings | None = None,
+    finder: Finder | None = None,
+    modules: SharedModules | None = None,
+) -> Report:
     """Everything there is to say about one source.  Never raises on user code.
 
     `finder(module, level, importing_path)` hands in the sources of workspace modules; the core itself reads no file.
+    `modules` is what is known of them from other files of the same workspace; one thread at a time may use it.
     """
-    return Analyser().analyze(source, settings, finder)
+    return Analyser(modules).analyze(source, settings, finder)
+
+
+def no_modules() -> SharedModules:
+    """Nothing is known of any module yet."""
+    return SharedModules(Machine)
 
 
 class Analyser:
     """Analyses the same files again and again, at the cost of what changed; the reports are those of a fresh analysis."""
 
-    def __init__(self) -> None:
+    def __init__(self, modules: SharedModules | None = None) -> None:
         self._memories: dict[str, Memory] = {}
         self._table: Table | None = None
+        self._modules = modules if modules is not None else no_modules()
+        self._is_doubtful = False
+        """Whether files that are imported may have changed."""
+
+    def forget_files(self) -> None:
+        """Files that are imported may have changed: nothing is known of what rests on such a one."""
+        self._memories.clear()
+        self._is_doubtful = True
 
     def forget(self, path: str) -> None:
         """Drop what is remembered of a file, for instance when it is closed or a file it imports has changed."""
         self._memories.pop(path, None)
+        self._is_doubtful = True
 
     def analyze(
         self, source: Source, settings: Settings | None = None, finder: Finder | None = None
@@ -97,7 +118,7 @@ class Analyser:
             memory = self._memories.get(source.path)
             if memory is None:
                 return ()
-        program = _program(finder, settings)
+        program = _program(finder, settings, self._modules)
         with collector_paused():
             return tuple(_cards(program, source, memory, first_line, last_line))
 
@@ -123,7 +144,11 @@ class Analyser:
         if settings.models and source.path.startswith(os.path.join(settings.models, "")):
             # A model speaks of other programs; alone it is text.
             return Report(source.path, syntax_problems=tuple(parsed.problems))
-        program = _program(finder, settings, AllDetectors())
+        self._modules.use(table, settings.models, source)
+        if self._is_doubtful:
+            self._is_doubtful = False
+            self._modules.check(finder)
+        program = _program(finder, settings, self._modules, AllDetectors())
         program.is_unwanted = stop
         records: list[Record] = []
         if parsed.units:
@@ -144,9 +169,11 @@ class Analyser:
         return _report(source, settings, records, parsed.problems, memory)
 
 
-def _program(finder: Finder | None, settings: Settings | None, audience: Audience | None = None) -> Program:
+def _program(
+    finder: Finder | None, settings: Settings | None, modules: SharedModules, audience: Audience | None = None
+) -> Program:
     program = Program(load(), audience)
-    program.finder, program.models = finder, library_model
+    program.finder, program.models, program.shared = finder, library_model, modules
     if settings is not None and settings.models:
         program.own_models = os.path.join(settings.models, "")
     return program

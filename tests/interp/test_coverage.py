@@ -95,7 +95,7 @@ def test_part_that_does_not_parse_is_a_gap_of_its_line() -> None:
 
 
 def test_import_that_costs_too_much_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gradsight.interp.path_state.IMPORT_BUDGET", 20)
+    monkeypatch.setattr("gradsight.interp.paths.shared_modules.PURSE", 20)
     heavy = "value = 0\n" + "for i in range(9):\n    value = value + 1\n" * 20
     report = report_on("import torch\nfrom heavy import value\n\nx = torch.ones(3) * value\n", heavy=heavy)
     assert [(gap.line, gap.reason) for gap in gaps_of(report, "budget")] == [

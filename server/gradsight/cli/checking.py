@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from gradsight.model.finding import Finding
 from gradsight.model.report import Coverage, Gap, SyntaxProblem
@@ -85,12 +86,14 @@ class Checker:
     given: Mapping[str, str] = field(default_factory=dict)
     """Texts that count in place of what lies on disk, by path."""
     finders: dict[tuple[str, int], WorkspaceFinder] = field(default_factory=dict)
+    modules: dict[tuple[str, int, str], Any] = field(default_factory=dict)
+    """What is known of the modules of each project; it stays in its process, and ends with the run."""
     uncollected: list[int] = field(default_factory=lambda: [0])
 
     def __call__(self, number: int) -> Result:
         task = self.tasks[number]
         with Faults() as faults:
-            result = check_file(task, self.finder(task))
+            result = check_file(task, self.finder(task), self.modules)
         self._collect(task.size)
         return replace(result, fault="\n".join(faults.traces)) if faults.traces else result
 
@@ -114,17 +117,21 @@ class Checker:
         return lambda path: Source(path, self.given[path]) if path in self.given else read(path)
 
 
-def check_file(task: Task, finder: WorkspaceFinder) -> Result:
+def check_file(
+    task: Task, finder: WorkspaceFinder, modules: dict[tuple[str, int, str], Any] | None = None
+) -> Result:
     """Everything there is to say about one file."""
     source = read_task(task)
     if source is None:
         return Result(task.path, is_skipped=True)
     if isinstance(source, Unreadable):
         return Result(task.path, unreadable=source.reason)
-    from gradsight.analysis import analyze
+    from gradsight.analysis import analyze, no_modules
 
     noting = Noting(finder)
-    report = analyze(source, task.settings, noting)
+    key = (task.root, task.settings.most_bytes, task.settings.models)
+    known = modules.setdefault(key, no_modules()) if modules is not None else None
+    report = analyze(source, task.settings, noting, known)
     broken = tuple(_as_finding(task.path, problem) for problem in report.syntax_problems)
     return Result(
         task.path,

@@ -130,6 +130,12 @@ class Program:
         self.import_budget = IMPORT_BUDGET
         self.has_library: dict[str, str] = {}
         """By the name of a package: its folder, if the workspace holds a library that there is a model of; else empty."""
+        self.shared: Any = None
+        """Modules that were executed for all paths that import them; None where each path executes them for itself."""
+        self.noted: set[Any] = set()
+        """The executions of shared modules that this analysis rests on."""
+        self.effects: dict[tuple[int, str], Value] = {}
+        """Names of shared modules that such executions have bound anew."""
         self.parsed: dict[str, list[Unit]] = {}
         self.divisions: dict[str, tuple[list[Unit], dict[str, list[Unit]]]] = {}
 

@@ -17,10 +17,15 @@ BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
 def statement_around(node: ast.AST, frame: Frame) -> ast.AST | None:
     """The simple statement that holds a node of the running frame, or the header expression of a compound one."""
     function = frame.function
-    body: Any = getattr(function.node, "body", None) if function is not None else frame.unit.tree
-    if not isinstance(body, list):
-        return body if isinstance(body, ast.AST) else None
-    return _descend(body, node)
+    holder: Any = function.node if function is not None else frame.unit
+    # A node may be asked for in the body of a lambda and in that of the function around it.
+    known: dict[Any, ast.AST | None] = node.__dict__.setdefault("statement_around", {})
+    if holder not in known:
+        body: Any = getattr(holder, "body", None) if function is not None else holder.tree
+        known[holder] = (
+            _descend(body, node) if isinstance(body, list) else body if isinstance(body, ast.AST) else None
+        )
+    return known[holder]
 
 
 def _descend(body: list[ast.AST], node: ast.AST) -> ast.AST | None:

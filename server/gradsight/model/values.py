@@ -493,26 +493,28 @@ class Super:
 
 
 class Names(dict[str, "Value"]):
-    """The namespace of an imported module; `waiting` are names whose statements nobody has needed yet."""
+    """The namespace of an imported module, `shared` if many paths use it; `waiting` are names that nobody has needed yet."""
 
-    __slots__ = ("module", "waiting")
+    __slots__ = ("module", "shared", "waiting")
 
     def __init__(self, module: PythonModule) -> None:
         super().__init__()
         self.module = module
         self.waiting: dict[str, list[Any]] = {}
+        self.shared = False
 
 
 class PythonModule:
     """A module of the analysed workspace."""
 
-    __slots__ = ("loaded", "name", "namespace", "path", "source")
+    __slots__ = ("executions", "loaded", "name", "namespace", "path", "source")
 
     def __init__(self, name: str, path: str) -> None:
         self.name = name
         self.path = path
         self.namespace = Names(self)
         self.loaded = False
+        self.executions: dict[str, Any] = {}
         self.source: Any = None
         """The text to execute when something of the module is first needed."""
 

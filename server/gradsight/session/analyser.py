@@ -59,6 +59,7 @@ class Incremental:
         self._engine: Engine | None = None
         self._in_use = threading.Lock()
         self._last_took = math.inf
+        self._is_outdated = False
 
     def analyze(self, source: Source, settings: Settings, finder: Finder | None, stop: Stop) -> Report | None:
         from gradsight.analysis import Analyser as Engine
@@ -69,6 +70,9 @@ class Incremental:
             engine = self._engine
             if engine is None:
                 engine = self._engine = Engine()
+            if self._is_outdated:
+                self._is_outdated = False
+                engine.forget_files()
             started = time.thread_time()
             report = engine.analyze_unless(stop, source, settings, finder)
             self._last_took = time.thread_time() - started
@@ -76,7 +80,12 @@ class Incremental:
 
     def analyze_at_once(self, source: Source, settings: Settings, finder: Finder | None) -> Report | None:
         engine = self._engine
-        if engine is None or self._last_took > A_MOMENT or not self._in_use.acquire(blocking=False):
+        if (
+            engine is None
+            or self._is_outdated
+            or self._last_took > A_MOMENT
+            or not self._in_use.acquire(blocking=False)
+        ):
             return None
         started = time.thread_time()
         try:
@@ -88,13 +97,13 @@ class Incremental:
             self._in_use.release()
 
     def forget(self) -> None:
-        self._engine = None
+        self._is_outdated = True
         self._last_took = math.inf
 
     def cards(
         self, source: Source, settings: Settings, finder: Finder | None, first_line: int, last_line: int
     ) -> Sequence[Card]:
-        if self._engine is None:
+        if self._engine is None or self._is_outdated:
             self.analyze(source, settings, finder, lambda: False)
         with self._in_use:
             engine = self._engine

@@ -131,11 +131,15 @@ class Library(Copying):
                     self.path.frame.namespace.setdefault(extra, External(f"torch.{extra}"))
 
     def module_attribute(self, module: PythonModule, name: str) -> Value:
-        self.entry.load_module(module)
+        module = self.entry.load_module(module)
         names = module.namespace
-        if name not in names and name in names.waiting:
+        if names.shared:
+            value = self.entry.read_shared(names, name)
+            if value is not MISSING:
+                return value
+        elif name not in names and name in names.waiting:
             self.entry.bind_waiting(names, name)
-        if name in names:
+        if name in names and not names.shared:
             value = names[name]
             if type(value) is Pending and value.module is not module:
                 value = names[name] = self.resolve_import(value, self.path.node)

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from gradsight.interp.memory import names_bound
 from gradsight.interp.path_state import PathEnded, PathState, RaisedError
+from gradsight.interp.paths.private_copies import CHANGEABLE, Memo, private_copy, states_of
+from gradsight.interp.paths.shared_modules import OURS, Execution, SharedModules, put
 from gradsight.interp.paths.unit_runner import UnitRunner
+from gradsight.interp.shared_names import is_shared
 from gradsight.model.sites import Unit
 from gradsight.model.source import Source
-from gradsight.model.values import MISSING, External, Names, Pending, PythonModule, Value
+from gradsight.model.values import (
+    MISSING,
+    ClassValue,
+    External,
+    Function,
+    Names,
+    Pending,
+    PythonModule,
+    Value,
+)
 
 Finder = Callable[[str, int, str], Source | None]
-OURS = "model of "
-"""How the path of one of our models begins; it names a module and no file."""
 IMPORT_STATE = (
     "frame", "node", "unheard", "asked", "decisions", "script", "grad_mode", "inference", "autocast", "mode_site", "ended_at",
 )  # fmt: skip
@@ -23,17 +34,43 @@ MOST_PER_IMPORT = 20_000
 """Syntax nodes that one name from elsewhere may cost; an import inside an import has half of what is left."""
 
 
+class OwnModules(dict[str, PythonModule]):
+    """The modules that a path has executed for itself, and what it has changed of those that it shares with others."""
+
+    __slots__ = ("changes", "private")
+
+    def __init__(self, private: dict[tuple[int, str], Value]) -> None:
+        super().__init__()
+        self.private = private
+        self.changes: list[tuple[ClassValue | Function, str, Any]] = []
+
+
 class Importing(UnitRunner):
     """A machine that knows the workspace."""
 
     def __init__(self, path: PathState) -> None:
         super().__init__(path)
-        self.modules: dict[str, PythonModule] = {}
+        self.modules: dict[str, PythonModule] = OwnModules(path.private)
+        self.inherited: dict[tuple[int, str], Value] = {}
+        """What the script has for itself of shared modules, for the entries that come after it."""
+        self.has_adopted = False
+        self.copies: Memo = {}
         self.is_importing = False
+        shared: SharedModules | None = path.program.shared
+        self.execution: Execution | None = None
+        """On the machine of a shared module: what is being executed of it."""
+        if shared is not None:
+            self.execution = shared.running[-1] if shared.running else None
+            shared.begin_path()
 
     def adopt(self, modules: dict[str, PythonModule]) -> None:
         """Use the workspace modules that the script's execution has already loaded."""
         self.modules = modules
+        self.has_adopted = True
+        if isinstance(modules, OwnModules):
+            self.inherited = modules.private
+            for owner, name, value in modules.changes:
+                self.change_shared(owner, name, value)
 
     def find_module(self, name: str, level: int) -> PythonModule | None:
         """A module of the workspace or of the user's own models, else our model of a library."""
@@ -48,12 +85,15 @@ class Importing(UnitRunner):
             source = self.path.program.models(name)
         if source is None:
             return None
+        if is_theirs:
+            self.path.program.depends_on.add(source.path)
+        shared: SharedModules | None = self.path.program.shared
+        if shared is not None:
+            return shared.module_of(source, finder)
         known = self.modules.get(source.path)
         if known is None:
             known = self.modules[source.path] = PythonModule(name, source.path)
             known.source = source
-            if is_theirs:
-                self.path.program.depends_on.add(source.path)
         return known
 
     def is_library_itself(self, name: str, importer: str) -> bool:
@@ -94,10 +134,28 @@ class Importing(UnitRunner):
             return External(f"{module.name}.{name}")
         return self.path.gap(f"{name} is not in {module.name}", kind="import")
 
-    def load_module(self, module: PythonModule) -> None:
-        """Execute a workspace module when something of it is first needed."""
-        if module.loaded or module.source is None:
-            return
+    def load_module(self, module: PythonModule) -> PythonModule:
+        """Execute a workspace module when something of it is first needed; gives the one to use on this path."""
+        if module.namespace.shared:
+            shared: SharedModules = self.path.program.shared
+            execution = shared.load(module, self.path)
+            self.note(execution)
+            if not execution.is_refused:
+                return module
+            module = self.own_module(module)
+        if not module.loaded and module.source is not None:
+            self.execute_module(module)
+        return module
+
+    def own_module(self, module: PythonModule) -> PythonModule:
+        """A module that this path executes for itself."""
+        known = self.modules.get(module.path)
+        if known is None:
+            known = self.modules[module.path] = PythonModule(module.name, module.path)
+            known.source = module.source
+        return known
+
+    def execute_module(self, module: PythonModule) -> None:
         module.loaded = True
         eager, module.namespace.waiting = self.path.program.divided(module.source)
         if not eager and not module.namespace.waiting and module.source.text.strip():
@@ -158,5 +216,110 @@ class Importing(UnitRunner):
     def module_name(self) -> str:
         """What `__name__` is in the running code."""
         path = self.path.frame.unit.path
-        imported = self.modules.get(path) if path != self.path.module.path else None
+        if path == self.path.module.path:
+            return "__main__"
+        shared: SharedModules | None = self.path.program.shared
+        imported = self.modules.get(path) or (shared.modules.get(path) if shared is not None else None)
         return imported.name if imported is not None else "__main__"
+
+    # -- modules that many paths use ---------------------------------------------------------------------------------
+
+    def note(self, execution: Execution) -> None:
+        """This path rests on an execution, and on all that it rests on."""
+        if self.execution is not None:
+            if execution is not self.execution and execution not in self.execution.needs:
+                self.execution.needs[execution] = None
+                self.execution.effects.update(execution.effects)
+                self.path.private.update((key, value) for key, (_, value) in execution.effects.items())
+            return
+        program = self.path.program
+        if execution not in program.noted:
+            program.effects.update((key, value) for key, (_, value) in execution.effects.items())
+        todo = [execution]
+        while todo:
+            one = todo.pop()
+            if one in program.noted:
+                continue
+            program.noted.add(one)
+            todo += one.needs
+            for gap, count in one.gaps.items():
+                self.path.gaps[gap] = self.path.gaps.get(gap, 0) + count
+            if one.ran_out:
+                self.path.gap(one.ran_out, kind="budget")
+            if not one.module.path.startswith(OURS):
+                program.depends_on.add(one.module.path)
+            for question in one.questions:
+                program.finder(*question)
+
+    def read_shared(self, names: dict[str, Value], name: str) -> Value:
+        """What a name of a shared module, class or closure stands for on this path; MISSING if it is not bound."""
+        key = (id(names), name)
+        found = self.path.private.get(key, MISSING)
+        if found is not MISSING:
+            return found
+        if key in self.inherited:
+            return self.language.private_value(names, name, self.inherited[key])
+        if key in self.path.program.effects:
+            return self.private_part(key, names, self.path.program.effects[key])
+        value = self.shared_name(names, name) if isinstance(names, Names) else names.get(name, MISSING)
+        if type(value) is Pending:
+            value = self.path.private[key] = self.libraries.resolve_import(value, self.path.node)
+            return value
+        return self.private_part(key, names, value)
+
+    def shared_name(self, names: Names, name: str) -> Value:
+        """What a name stands for to everybody; what belongs to each path is executed on this one."""
+        shared: SharedModules = self.path.program.shared
+        if name in names.waiting:
+            shared.bind(names, name, self.path)
+        value = names.get(name, MISSING)
+        if type(value) is Pending and (id(names), name) not in shared.resolving:
+            execution: Execution | None = names.module.executions.get(name)
+            if execution is None or not execution.is_refused:
+                shared.resolve(names, name, value, self.path)
+                value = names.get(name, MISSING)
+        execution = names.module.executions.get(name)
+        if execution is not None:
+            self.note(execution)
+            if execution.is_refused and type(value) is not Pending:
+                own = self.own_module(names.module)
+                value = self.path.private[id(names), name] = self.libraries.module_attribute(own, name)
+        return value
+
+    def private_part(self, key: tuple[int, str], names: dict[str, Value], value: Value) -> Value:
+        """A copy of a shared value for this path alone, where the value could be changed."""
+        if not isinstance(value, CHANGEABLE):
+            return value
+        if self.execution is not None:
+            if is_shared(names) and names.module is not self.execution.module:
+                states_of(value, self.execution.watched)
+            return value
+        found = self.path.private.get(key, MISSING)
+        if found is MISSING:
+            found = self.path.private[key] = private_copy(value, self.copies)
+        return found
+
+    def write_shared(self, names: dict[str, Value], name: str, value: Value) -> None:
+        """Bind a name of a shared module: for this path, or for all where the module itself does it."""
+        if self.execution is not None and is_shared(names) and names.module is self.execution.module:
+            names[name] = value
+            return
+        self.path.private[id(names), name] = value
+        if self.execution is not None:
+            self.execution.effects[id(names), name] = (names, value)
+
+    def change_shared(self, owner: ClassValue | Function, name: str, value: Any) -> bool:
+        """Change a function or class of a shared module until the path ends; False if it is not of a shared module."""
+        names = owner.namespace if isinstance(owner, ClassValue) else owner.scope.names
+        if not is_shared(names):
+            return False
+        if self.execution is not None and names.module is self.execution.module:
+            put(owner, name, value)
+            return True
+        shared: SharedModules = self.path.program.shared
+        before = names.get(name, MISSING) if isinstance(owner, ClassValue) else getattr(owner, name)
+        shared.changes.append((owner, name, before))
+        put(owner, name, value)
+        if self.execution is None and not self.has_adopted and isinstance(self.modules, OwnModules):
+            self.modules.changes.append((owner, name, value))
+        return True

@@ -6,8 +6,9 @@ import ast
 from typing import Any
 
 from gradsight.interp.python.language_floor import LanguageFloor
+from gradsight.interp.shared_names import EnclosedNames
 from gradsight.model.tensors import Tensor
-from gradsight.model.values import Seq, Value
+from gradsight.model.values import Names, Seq, Value
 
 
 class Assignment(LanguageFloor):
@@ -42,7 +43,10 @@ class Assignment(LanguageFloor):
             scope = frame.scope.outer
             while scope is not None:
                 if name in scope.names:
-                    scope.names[name] = value
+                    if type(scope.names) is EnclosedNames:
+                        self.entry.write_shared(scope.names, name, value)
+                    else:
+                        scope.names[name] = value
                     return
                 scope = scope.outer
         frame.namespace[name] = value
@@ -60,7 +64,10 @@ class Assignment(LanguageFloor):
         outermost = self.path.frame.scope
         while outermost.outer is not None:
             outermost = outermost.outer
-        if self.path.isolated:
+        names = outermost.names
+        if type(names) is Names and names.shared:
+            self.entry.write_shared(names, name, value)
+        elif self.path.isolated:
             self.path.private[id(outermost.names), name] = value
         else:
             outermost.names[name] = value

@@ -289,7 +289,7 @@ class Calls(Expressions):
             elif name in given:
                 names[name] = given.pop(name)
             elif index >= first_default:
-                default = function.defaults[index - first_default]
+                default = self.default_of(function, name, function.defaults[index - first_default])
                 names[name] = self.perhaps_given(kwargs, name) if default is None else default
             else:
                 names[name] = self.entry.missing_argument(function, parameter)
@@ -300,7 +300,7 @@ class Calls(Expressions):
             if name in given:
                 names[name] = given.pop(name)
             elif name in function.keyword_defaults:
-                default = function.keyword_defaults[name]
+                default = self.default_of(function, name, function.keyword_defaults[name])
                 names[name] = self.perhaps_given(kwargs, name) if default is None else default
             else:
                 names[name] = self.entry.missing_argument(function, parameter)

@@ -88,7 +88,9 @@ class FunctionObjects(AttributeProtocol):
         kind: Value = args[0] if len(args) > 1 else None
         if len(args) == 1 and isinstance(overload, Function):
             kind = self.annotated_type(overload, function.dispatch_on)
-        function.overloads = [*(function.overloads or ()), (kind, overload)]
+        overloads = [*(function.overloads or ()), (kind, overload)]
+        if not self.entry.change_shared(function, "overloads", overloads):
+            function.overloads = overloads
         return overload
 
     def annotated_type(self, function: Function, position: int) -> Value:

@@ -7,11 +7,13 @@ from typing import Any
 
 from gradsight.interp.path_state import PathState
 from gradsight.interp.python.statements import Statements
+from gradsight.interp.shared_names import is_shared
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import NameRead
 from gradsight.model.values import (
     MISSING,
     External,
+    Function,
     Instance,
     Layer,
     Mapping,
@@ -21,6 +23,7 @@ from gradsight.model.values import (
     Seq,
     Unknown,
     Value,
+    is_constant,
 )
 
 
@@ -40,6 +43,8 @@ class NameReading(Statements):
         namespace = frame.namespace
         if name in namespace:
             value: Value = namespace[name]
+            if frame.depth == 0 and type(namespace) is Names and namespace.shared:
+                return self.entry.read_shared(namespace, name)
             if isinstance(value, Pending):
                 value = namespace[name] = self.libraries.resolve_import(value, node)
             if frame.depth == 0:
@@ -52,6 +57,10 @@ class NameReading(Statements):
             names = scope.names
             if name in names:
                 value = names[name]
+                if type(names) is not dict and is_shared(names):
+                    if scope.outer is None:
+                        self.path.asked.add(name)
+                    return self.entry.read_shared(names, name)
                 if isinstance(value, Pending):
                     value = names[name] = self.libraries.resolve_import(value, node)
                 if scope.outer is None:
@@ -63,7 +72,11 @@ class NameReading(Statements):
         self.path.asked.add(name)
         if self.path.isolated and (id(names), name) in self.path.private:
             return self.path.private[id(names), name]
-        if type(names) is Names and name in names.waiting:
+        if type(names) is Names and names.shared:
+            value = self.entry.read_shared(names, name)
+            if value is not MISSING:
+                return value
+        elif type(names) is Names and name in names.waiting:
             value = self.entry.bind_waiting(names, name)
             if value is not MISSING:
                 return self.private_value(names, name, value) if self.path.isolated else value
@@ -80,6 +93,11 @@ class NameReading(Statements):
             )
         return found
 
+    def default_of(self, function: Function, name: str, default: Value) -> Value:
+        if is_constant(default) or not is_shared(function.scope.names):
+            return default
+        return self.entry.private_part((id(function.defaults), name), function.scope.names, default)
+
     def do_import(self, node: ast.Import) -> Value:
         for alias in node.names:
             if alias.asname:
@@ -89,7 +107,7 @@ class NameReading(Statements):
                 first = alias.name.partition(".")[0]
                 root = self.entry.find_module(first, 0)
                 self.bind(first, root if root is not None else External(first))
-                if root is not None and root.name == alias.name:
+                if root is not None and first == alias.name:
                     # It may be imported for what it does alone: for the classes that it puts into a registry.
                     self.entry.load_module(root)
         return None
@@ -101,7 +119,7 @@ class NameReading(Statements):
             target = alias.asname or alias.name
             if alias.name == "*":
                 if module is not None:
-                    self.entry.load_module(module)
+                    module = self.entry.load_module(module)
                     bound = self.path.frame.namespace
                     for known in [*module.namespace, *module.namespace.waiting]:
                         # What the module has by an import itself, perhaps from here, is what is bound already.

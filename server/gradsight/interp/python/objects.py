@@ -7,6 +7,7 @@ from itertools import islice
 
 from gradsight.interp.python.containers import known_slice
 from gradsight.interp.python.function_objects import FunctionObjects
+from gradsight.interp.shared_names import EnclosedNames
 from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import ClassTensorRead, ForwardCalled, ItemStoring
@@ -62,9 +63,11 @@ class Objects(FunctionObjects):
         if isinstance(owner, PythonModule):
             return self.libraries.module_attribute(owner, name)
         if isinstance(owner, ClassValue):
-            value, _ = owner.find(name)
+            value, holder = owner.find(name)
             if value is MISSING:
                 return self.class_attribute(owner, name)
+            if type(value) is not Function and holder is not None and type(holder.namespace) is EnclosedNames:
+                return self.entry.read_shared(holder.namespace, name)
             if isinstance(value, Function) and value.binding == "class":
                 return Method(value, owner)
             return value
@@ -117,8 +120,10 @@ class Objects(FunctionObjects):
         attributes = owner.attributes
         if name in attributes:
             return attributes[name]
-        value, _ = owner.cls.find(name)
+        value, holder = owner.cls.find(name)
         if value is not MISSING:
+            if type(value) is not Function and holder is not None and type(holder.namespace) is EnclosedNames:
+                value = self.entry.read_shared(holder.namespace, name)
             if type(value) is Tensor:
                 self.path.tell(ClassTensorRead(value, owner, name, node))
             return self.language.bind_method(value, owner, owner.cls)
@@ -192,8 +197,9 @@ class Objects(FunctionObjects):
         elif isinstance(owner, ClassValue):
             if has_metaclass(owner):
                 value = self.path.gap("attribute of a class whose metaclass may change it", node)
-            owner.namespace[name] = value
-            owner.note_intercepted()
+            if not self.entry.change_shared(owner, name, value):
+                owner.namespace[name] = value
+                owner.note_intercepted()
         elif isinstance(owner, Unknown):
             if owner.tensor is not None:
                 self.autograd.set_tensor_attribute(owner.tensor, name, value, node, augmented)
@@ -204,9 +210,14 @@ class Objects(FunctionObjects):
         elif isinstance(owner, Opaque):
             self.libraries.set_opaque_attribute(owner, name, value, node)
         elif isinstance(owner, PythonModule):
-            owner.namespace[name] = value
+            if owner.namespace.shared:
+                self.entry.write_shared(owner.namespace, name, value)
+            else:
+                owner.namespace[name] = value
         elif isinstance(owner, Function):
-            owner.attributes = {**(owner.attributes or {}), name: value}
+            attributes = {**(owner.attributes or {}), name: value}
+            if not self.entry.change_shared(owner, "attributes", attributes):
+                owner.attributes = attributes
         elif isinstance(owner, AbsentGrad):
             self.autograd.absent_grad_used(owner, node)
 

@@ -16,6 +16,7 @@ from gradsight.model.values import (
     Array,
     ClassValue,
     External,
+    Function,
     Instance,
     Layer,
     Module,
@@ -130,7 +131,13 @@ class EntryAboveObjects(Protocol):
 
     def assumed_tensor(self, value: Unknown) -> Tensor | None: ...
 
+    def change_shared(self, owner: ClassValue | Function, name: str, value: object) -> bool: ...
+
     def comes_from_source(self, value: Unknown) -> bool: ...
+
+    def read_shared(self, names: dict[str, Value], name: str) -> Value: ...
+
+    def write_shared(self, names: dict[str, Value], name: str, value: Value) -> None: ...
 
     def module_name(self) -> str: ...
 
