@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from gradsight.interp.memory import binders_of
+from gradsight.interp.memory import EVERY_CLASS, binders_of
 from gradsight.model.sites import Unit
 
 IsForeign = Callable[[str, int], bool]
@@ -26,6 +26,7 @@ def divide(units: list[Unit], is_foreign: IsForeign) -> tuple[list[Unit], dict[s
     eager = {unit for unit in units if not all(can_wait(statement, foreign) for statement in unit.tree)}
     waiting: dict[str, list[Unit]] = {}
     binding = binders_of(units)
+    binding.pop(EVERY_CLASS, None)
     before = -1
     while before != len(eager):
         before = len(eager)
