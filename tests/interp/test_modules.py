@@ -440,9 +440,7 @@ def test_a_name_near_requires_grad_is_a_typo(name: str) -> None:
     """)
 
 
-@pytest.mark.parametrize(
-    "name", ["requires_grad", "requires_grad_", "required", "gradient_scale", "requires_sync"]
-)
+@pytest.mark.parametrize("name", ["requires_grad", "required", "gradient_scale", "requires_sync"])
 def test_a_name_of_its_own_is_no_typo(name: str) -> None:
     check(f"""
         net = nn.Linear(2, 2)
@@ -472,4 +470,11 @@ def test_modules_registered_one_by_one_may_be_kept_in_pairs() -> None:
                 for index in range(len(self.pairs)):
                     x = getattr(self, "ahead_{}".format(index))(x).detach()
                 return x
+    """)
+
+
+def test_a_method_that_is_overwritten_is_not_called() -> None:
+    check("""
+        net = nn.Linear(2, 2)
+        net.weight.requires_grad_ = False  # GS602
     """)

@@ -412,7 +412,7 @@ def test_an_optimizer_of_another_model_is_reported() -> None:
         for _ in range(3):
             opt.zero_grad()
             a(torch.randn(8, 4)).pow(2).mean().backward()
-            opt.step()  # GS503
+            opt.step()
     """)
 
 

@@ -150,7 +150,7 @@ def hints(options: Options) -> list[types.InlayHint]:
 def lenses(commands: list[LensCommand], options: Options | None = None) -> list[types.CodeLens]:
     async def ask(server: GradSightServer) -> Any:
         server.lens_commands = commands
-        return code_lenses(server, types.CodeLensParams(types.TextDocumentIdentifier(URI)))
+        return await code_lenses(server, types.CodeLensParams(types.TextDocumentIdentifier(URI)))
 
     return list(run(ask, options or Options()))
 

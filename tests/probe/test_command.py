@@ -178,9 +178,9 @@ def test_sarif_is_written(gradsight) -> None:
 def test_text_shows_the_story(gradsight) -> None:
     status, out, _ = gradsight(RAISING)
     assert status == 1
-    assert "error[GS101]" in out
+    assert "error GS101" in out
     assert "= help:" in out
-    assert "= fix: replace with `weights = weights / weights.sum()`\n5 - weights /= weights.sum()" in out
+    assert "= fix: replace with `weights = weights / weights.sum()`\n  5 - weights /= weights.sum()" in out
     assert "5 + weights = weights / weights.sum()" in out
 
 
@@ -254,7 +254,7 @@ def test_command_works_from_a_shell() -> None:
     )
     assert done.returncode == 1
     assert done.stdout.startswith("hello\n")
-    assert "error[GS102]" in done.stdout
+    assert "error GS102" in done.stdout
 
 
 def test_a_mistake_in_working_out_a_repair_leaves_the_report(

@@ -212,7 +212,7 @@ def fault_of(clash: Clash, needed: Stack, torch_message: str, named: Named | Non
     what = f"{_part(clash.attribute)} of `{_operator_of(saver, clash.maker)}`"
     parameter = named(clash.storage) if named is not None and clash.storage and is_step else ""
     if parameter and "." not in clash.attribute:
-        what = f"`{parameter}`, saved by `{_operator_of(saver, clash.maker)}`"
+        what = f"`{parameter}`, which `{_operator_of(saver, clash.maker)}` saved"
     where = f" (line {saved_place.row})" if saved_place is not None else ""
     silent = not clash.refusal
     on_context = clash.attribute.startswith("ctx.")

@@ -229,6 +229,13 @@ class GradientLedger:
         self.updates.append((leaf, site, self.path.tick))
         record.pending = False
 
+    def place_of_order(self, cleared: Site, filled: Site, needed: Site) -> Site:
+        """A wrapper around `zero_grad` clears for whoever calls it: the order is that of the function with the backward."""
+        around = cleared.frame.call_site
+        outer = self.path.outermost(cleared, filled)
+        is_wrapper = around is not None and around.frame is outer.frame and needed.frame is not cleared.frame
+        return outer if is_wrapper else cleared
+
     def cleared_too_early(self, record: GradientRecord, needed: Site) -> None:
         """The gradient was there and is gone when it is to be applied; a clear under a condition of its own is meant."""
         place, filled = record.site, record.filled_at
@@ -236,8 +243,7 @@ class GradientLedger:
             return
         self.claims.add(
             "cleared-before-step",
-            # A wrapper's `zero_grad` clears for whoever calls it: the order is that of the caller.
-            self.path.outermost(place, filled),
+            self.place_of_order(place, filled, needed),
             [
                 Step("made", filled, "the gradients are computed here"),
                 Step("needed", needed, "this step has nothing to apply"),

@@ -75,6 +75,11 @@ class MovingTargets:
         target = next((tensor for tensor in tensors[:2] if TARGET_NAMES.search(tensor.label)), None)
         if target is None:
             target = next((tensor for tensor in reversed(tensors[:2]) if self.is_bootstrapped(tensor)), None)
+            if target is not None and any(
+                one.node in nodes_behind(target.node) for one in tensors if one is not target
+            ):
+                # A mean that runs along with the prediction is made of that very prediction.
+                target = None
         if target is None or target.node is None:
             return
         other = tensors[1] if target is tensors[0] else tensors[0]

@@ -10,6 +10,7 @@ from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.path import Path
 from gradsight.detect.replaced_parameters import ReplacedParameters
+from gradsight.interp.syntax import remembered
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import AttributeSet
@@ -213,16 +214,24 @@ def is_left_alone(owner: Instance, name: str) -> bool:
     """
     texts = [cls.node for cls in owner.cls.lineage() if isinstance(cls, ClassValue) and cls.node is not None]
     for text in texts:
-        parts = list(ast.walk(text))
-        spellings = {part.attr for part in parts if isinstance(part, ast.Attribute)}
-        if name not in spellings:
+        attributes, names = remembered(text, "spellings", spellings_in)
+        if name not in attributes:
             continue
-        if REGISTERING & (spellings | {part.id for part in parts if isinstance(part, ast.Name)}):
+        if REGISTERING & (attributes | names):
             return False
-        makers = [part for part in parts if isinstance(part, ast.FunctionDef) and part.name == "__init__"]
+        makers = [
+            part for part in ast.walk(text) if isinstance(part, ast.FunctionDef) and part.name == "__init__"
+        ]
         if any(is_read_of(part, name) for maker in makers for part in ast.walk(maker)):
             return False
     return True
+
+
+def spellings_in(text: ast.ClassDef) -> tuple[frozenset[str], frozenset[str]]:
+    """The attributes and the names that a class spells anywhere."""
+    parts = list(ast.walk(text))
+    attributes = frozenset(part.attr for part in parts if isinstance(part, ast.Attribute))
+    return attributes, frozenset(part.id for part in parts if isinstance(part, ast.Name))
 
 
 def is_only_handed_on(owner: Instance, name: str) -> bool:

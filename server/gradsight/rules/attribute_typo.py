@@ -67,6 +67,7 @@ net.description = "scores"
 ## Fix safety
 
 Correcting the name is safe: it is the only one that torch knows. So is `requires_grad_(False)` on a module.
+Calling the method that was overwritten is unsafe: the program writes then what it did not write before.
 
 See [Module.requires_grad_](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html) and a
 [report of a module that was not frozen](https://github.com/CSCYQJ/MICCAI23-ProtoContra-SFDA/issues/18).

@@ -82,7 +82,7 @@ assert x.grad.tolist() == [[0.25, 0.25, 0.25, 0.25]]
 
 ## Fix safety
 
-The write is turned into a new tensor. Unsafe: a name that was to hold the changed tensor later on may be meant.
+The write is turned into a new tensor. This is unsafe: a name that was to hold the changed tensor later on may be meant.
 
 See [extending torch.autograd](https://docs.pytorch.org/docs/stable/notes/extending.html) and a
 [report](https://github.com/linkedin/Liger-Kernel/issues/254).
