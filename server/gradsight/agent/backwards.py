@@ -469,7 +469,7 @@ class _EngineProxy:
     def run_backward(self, roots: Any, *args: Any, **kwargs: Any) -> Any:
         return self._backwards.run(self._engine.run_backward, roots, args, kwargs)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._engine, name)
 
 

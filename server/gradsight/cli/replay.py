@@ -21,7 +21,7 @@ from gradsight.session import disk
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any, TextIO
+    from typing import TextIO
 
 ENGINE_SUFFIXES = (".py", ".txt", ".json")
 FORM = "gradsight run 2"
@@ -86,7 +86,7 @@ class _Heard:
         self.texts.append(text)
         return self.stream.write(text)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self.stream, name)
 
 
