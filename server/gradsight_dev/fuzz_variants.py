@@ -70,7 +70,7 @@ def in_function(text: str) -> str:
 
 
 def in_method(text: str) -> str:
-    head, _work = parsed(in_function(text))
+    head, _ = parsed(in_function(text))
     function = next(one for one in reversed(head) if isinstance(one, ast.FunctionDef))
     method = copy.deepcopy(function)
     method.args.args = [ast.arg("self")]

@@ -196,7 +196,7 @@ def test_everything_safe_at_once_is_a_few_small_edits() -> None:
 def opened(text: str = TEXT) -> Document:
     """The text, open and analysed."""
     document = Document("k", "/a.py", 1, text, new_analyser())
-    document.accept(analyze(document.source), Settings(), document.edits, ())
+    document.accept(analyze(document.source), document.edits, ())
     return document
 
 

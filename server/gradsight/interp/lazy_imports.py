@@ -17,7 +17,6 @@ IsForeign = Callable[[str, int], bool]
 """Whether an import (module, level) leads out of the workspace."""
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-IMPORTS = (ast.Import, ast.ImportFrom)
 
 
 def divide(units: list[Unit], is_foreign: IsForeign) -> tuple[list[Unit], dict[str, list[Unit]]]:

@@ -32,12 +32,10 @@ from gradsight.model.values import (
     Instance,
     Layer,
     Mapping,
-    Native,
     Negated,
     Number,
     PythonModule,
     Question,
-    Scope,
     Seq,
     Stream,
     Unknown,
@@ -528,10 +526,6 @@ class PathState:
         self.frame = frame
         return previous
 
-    def top_frame(self, unit: Unit, scope: Scope) -> Frame:
-        """The frame of a module's top level."""
-        return Frame("<module>", unit, scope.names, scope, 0, self.numbering)
-
 
 def is_class_name(name: str) -> bool:
     """Whether a name reads like that of a class, which is there or was not imported: `SummaryWriter`."""
@@ -555,15 +549,6 @@ def question_of(condition: Unknown | Number) -> Question:
 def size_of(value: Unknown | Number) -> Unknown | None:
     """The length of an unknown value, if anybody asked for it."""
     return value.answers.get(LENGTH) if value.answers is not None else None
-
-
-def native(name: str) -> Callable[[Callable[..., Value]], Native]:
-    """Decorator: a Python function of ours that stands for a library function."""
-
-    def wrap(function: Callable[..., Value]) -> Native:
-        return Native(name, function)
-
-    return wrap
 
 
 def assumption_of(flag: Value | Maybe) -> str:

@@ -29,7 +29,6 @@ class Refused(JsonRpcException):
     """A request that was understood and cannot be carried out; the message is for the user."""
 
     CODE = REFUSED
-    MESSAGE = "Request Failed"
 
     def __init__(self, message: str) -> None:
         super().__init__(message=message, code=REFUSED)

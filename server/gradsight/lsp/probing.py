@@ -297,14 +297,6 @@ def _shown(ls: GradSightServer, findings: list[Finding]) -> list[Finding]:
     ]
 
 
-VERDICT_WORDS = {
-    "confirmed": "confirmed",
-    "refuted": "refuted",
-    "not-reached": "not reached",
-    "undecided": "cannot be judged by this run",
-}
-
-
 def _summary(ls: GradSightServer, findings: list[Finding], outcome: Outcome, python: str) -> str:
     """One sentence about a run."""
     from gradsight.probe.document import document_of

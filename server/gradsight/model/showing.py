@@ -19,11 +19,6 @@ def visible(text: str) -> str:
     return _ACTING.sub(_escape, text)
 
 
-def is_acting(character: str) -> bool:
-    """Whether a character does something instead of being shown."""
-    return _ACTING.match(character) is not None
-
-
 def in_place(text: str) -> str:
     """The same length as before, so that marks below a line stay where they belong; tabs are left to the caller."""
     return _ACTING.sub(lambda found: "\t" if found.group() == "\t" else "\ufffd", text)

@@ -283,8 +283,3 @@ class _Fork(Conversation):
 
     def _has_ended(self) -> bool:
         return self.status is not None
-
-
-def refuse_untrusted() -> Outcome:
-    """The answer in a workspace the user does not trust."""
-    return CouldNotRun("the workspace is not trusted, and a probe runs its code")

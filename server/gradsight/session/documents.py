@@ -37,7 +37,6 @@ class Document:
         self.report: Report | None = None
         self.reported_at = -1
         self.saved_at = 0
-        self.reported_settings: Settings | None = None
         self.shown: tuple[Shown, ...] = ()
         self.asked: tuple[str, ...] = ()
         """Paths that were looked for on behalf of the last analysis, found or not."""
@@ -81,7 +80,7 @@ class Document:
         self.edits += 1
         self.analyser.forget()
 
-    def accept(self, report: Report, settings: Settings, edits: int, asked: tuple[str, ...]) -> None:
+    def accept(self, report: Report, edits: int, asked: tuple[str, ...]) -> None:
         """Take the report on the text as it was after so many edits."""
         fresh = tuple(
             sorted(
@@ -95,7 +94,6 @@ class Document:
         else:
             self.shown = tuple(Shown(finding) for finding in fresh)
         self.report, self.reported_at, self.asked = report, edits, asked
-        self.reported_settings = settings
 
     def line_text(self, line: int) -> str:
         """A line of the analysed module, counted from 1, without its end."""

@@ -34,11 +34,6 @@ class Prober:
         self._standby = Standby()
         self._newest: Running | None = None
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether a probe is under way."""
-        return self._newest is not None
-
     def cancel(self) -> bool:
         """Stop the probe that runs; False if there is none."""
         if self._newest is None:

@@ -49,7 +49,6 @@ class PendingAnalysis:
 
     timer: asyncio.TimerHandle | None = None
     running: asyncio.Future[Report | None] | None = None
-    edits_running: int = -1
     waiters: list[asyncio.Future[None]] = field(default_factory=list)
     analyses: int = 0
 
@@ -163,7 +162,7 @@ class EditorSession:
             return
         _drop_timer(pending)
         if not document.options.enable:
-            self._accept(document, Report(document.path), Settings(), document.edits)
+            self._accept(document, Report(document.path), document.edits)
             return
         if self.is_pulled:
             return
@@ -358,16 +357,15 @@ class EditorSession:
         settings = self.settings_for(document)
         edits, source = document.edits, document.source
         if self._is_excluded(document, settings) or self._is_too_large(document, settings):
-            self._accept(document, Report(document.path), settings, edits)
+            self._accept(document, Report(document.path), edits)
             return
         finder = self.files.finder_for(document.path)
         self.files.open_sources = {other.path: other.source for other in self.open.documents.values()}
         analyser = document.analyser
-        pending.edits_running = edits
         self.analyses += 1
         report = analyser.analyze_at_once(source, settings, finder)
         if report is not None:
-            self._accept(document, report, settings, edits)
+            self._accept(document, report, edits)
             return
 
         def is_wanted() -> bool:
@@ -407,7 +405,7 @@ class EditorSession:
         else:
             report = done.result()
         if report is not None and edits == document.edits:
-            self._accept(document, report, settings, edits)
+            self._accept(document, report, edits)
         elif pending.timer is None or pending.waiters:
             _drop_timer(pending)
             self._start(document)
@@ -423,9 +421,9 @@ class EditorSession:
             self.request(document, 0.0)
             self.on_outdated()
 
-    def _accept(self, document: Document, report: Report, settings: Settings, edits: int) -> None:
+    def _accept(self, document: Document, report: Report, edits: int) -> None:
         before, elsewhere = _found_elsewhere(document), _elsewhere(document)
-        document.accept(report, settings, edits, report.depends_on)
+        document.accept(report, edits, report.depends_on)
         elsewhere |= _elsewhere(document)
         log_gaps(report)
         pending = self._pending.get(document.key)

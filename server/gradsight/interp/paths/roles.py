@@ -64,9 +64,6 @@ class Deeds:
         return self.methods.get(key, set())
 
 
-NOTHING_DONE = Deeds()
-
-
 def deeds_of(scope: ast.AST) -> Deeds:
     """The deeds of a function, a class or a top-level statement; nested functions are part of it."""
     found: Deeds = remembered(scope, "deeds", _deeds_of)

@@ -11,8 +11,6 @@ from gradsight.ops.fact import Output
 
 Operands = list[tuple[str, Tensor]]
 Rule = Callable[[Shape, dict[str, Value], Operands], Shape]
-MATRIX_PRODUCTS = {"matmul", "mm", "bmm"}
-SHAPE_OPS = {"view", "reshape"}
 
 
 def infer_shape(
@@ -150,10 +148,6 @@ def product(left: Shape, right: Shape) -> Shape:
         return left[:-1]
     batch = broadcast([left[:-2], right[:-2]])
     return None if batch is None else (*batch, left[-2], right[-1])
-
-
-def _rmatmul(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
-    return None
 
 
 def _transpose_last(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:

@@ -30,7 +30,6 @@ NUMBER_METHODS = {"item", "tolist", "__float__", "__int__", "__bool__"}
 PURE_EXCEPTIONS = {
     "backward", "requires_grad_", "retain_grad", "register_hook", "share_memory_", "pin_memory", "register_post_accumulate_grad_hook",
 }  # fmt: skip
-KNOWN_ATTRIBUTES = {"grad", "data", "requires_grad", "names"}
 
 ASKS_THE_TENSOR = {"shape", "ndim", "size", "mean", "sum", "std", "var", "max", "min", "prod", "any", "all", "amax", "amin"}  # fmt: skip
 """Functions of NumPy that call the method of that name and make no array."""
