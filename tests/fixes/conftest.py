@@ -1,4 +1,4 @@
-"""Failures inside the house are raised in these tests."""
+"""Failures of our own are raised in these tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The floors of the house hold: the contracts are kept, and each of them notices a breach."""
+"""The floors hold: the contracts are kept, and each of them notices a breach."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from tests.house.tree import ROOT, SERVER, relative
 
 LINT = "import importlinter.cli as cli; raise SystemExit(cli.lint_imports(no_cache=True, show_timings=False))"
-FLOORS = "A room imports only from the floors below it"
+FLOORS = "A package imports only from the floors below it"
 ENGINE = "The engine stands in floors"
 BREACHES = [
     ("model/source.py", "import gradsight.ops", FLOORS),
@@ -55,7 +55,7 @@ def test_a_breach_is_noticed(tmp_path: Path, module: str, line: str, contract: s
 def test_a_new_room_must_be_given_a_floor(tmp_path: Path) -> None:
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     shutil.copytree(SERVER, tmp_path / "server", ignore=shutil.ignore_patterns("__pycache__", "*.json*"))
-    (tmp_path / "server" / "gradsight" / "attic.py").write_text('"""A room without a floor."""\n')
+    (tmp_path / "server" / "gradsight" / "attic.py").write_text('"""A package without a floor."""\n')
     outcome = lint(tmp_path)
     assert outcome.returncode == 1
     assert "gradsight.attic" in outcome.stdout

@@ -18,9 +18,9 @@ from tests.house.tree import SERVER
 
 LONGEST_CHAIN = 12
 ENGINE = SERVER / "gradsight" / "interp"
-TYPED_ROOMS = ("interp", "detect", "model", "ops")
+TYPED_PACKAGES = ("interp", "detect", "model", "ops")
 MOST_UNTYPED = 0.1
-"""The share of annotations in signatures of those rooms that may name `Any`."""
+"""The share of annotations in signatures of those packages that may name `Any`."""
 FLOORS = ("loops", "language", "objects", "facts", "autograd", "nn", "libraries", "entry")
 
 
@@ -71,8 +71,8 @@ def test_the_language_spells_no_name_of_torch() -> None:
 def test_signatures_of_the_engine_say_what_they_take() -> None:
     annotations = [
         annotation
-        for room in TYPED_ROOMS
-        for path in sorted((SERVER / "gradsight" / room).rglob("*.py"))
+        for package in TYPED_PACKAGES
+        for path in sorted((SERVER / "gradsight" / package).rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         for annotation in annotations_of(node)

@@ -1,4 +1,4 @@
-"""The map in docs/architecture.md shows what is there: every path on it exists, and every room is on it."""
+"""The map in docs/architecture.md shows what is there: every path on it exists, and every package is on it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ def test_every_path_on_the_map_exists() -> None:
     assert not missing
 
 
-def test_every_room_is_on_the_map() -> None:
-    rooms = {
+def test_every_package_is_on_the_map() -> None:
+    packages = {
         PurePosixPath(*parts[:depth]).as_posix()
         for path in tracked_files()
         if (parts := PurePosixPath(relative(path)).parts) and not parts[0].startswith(".")
         for depth in [3 if parts[:2] == ("server", "gradsight") else 2 if parts[0] == "server" else 1]
         if len(parts) > depth or parts[0] == "server"
     }
-    forgotten = sorted(rooms - set(mapped_paths()))
+    forgotten = sorted(packages - set(mapped_paths()))
     assert not forgotten
 
 

@@ -1,4 +1,4 @@
-"""The sources are in the house style: linted, formatted, strictly typed, in small modules that say what they are for."""
+"""The sources are in one style: linted, formatted, strictly typed, in small modules that say what they are for."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_there_is_no_drawer_for_odds_and_ends() -> None:
 
 
 def check(tool: str, *arguments: str) -> None:
-    """The tool of this environment, run at the root with the house's own settings, is content."""
+    """The tool of this environment, run at the root with the project's own settings, is content."""
     outcome = subprocess.run(
         [sys.executable, "-m", tool, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
     )

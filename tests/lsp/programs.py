@@ -1,4 +1,4 @@
-"""Texts that the tests of this room open: one with a hazard, and what is right instead."""
+"""Texts that the tests of this package open: one with a hazard, and what is right instead."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("server/gradsight", "server/gradsight_dev", "tests/rules")
+FOLDERS = ("server/gradsight", "server/gradsight_dev", "tests/rules")
 FILES = ("package.json", "tests/__init__.py")
 THROW_AWAY = '''"""A leaf is written, said once more.
 
@@ -61,7 +61,7 @@ RULE = Rule(
 )
 '''
 PROGRAM = "import torch\n\nweight = torch.ones(3, requires_grad=True)\nweight.add_(1)\n"
-# What each part of the house says about the rules, as one JSON object.
+# What each part of the project says about the rules, as one JSON object.
 ASKING = """
 import json
 from gradsight.analysis import analyze
@@ -108,8 +108,8 @@ print(json.dumps({
 def copy(tmp_path: Path) -> Path:
     """A copy of the project, as far as rules are concerned, beside a program with a fault."""
     project = tmp_path / "project"
-    for room in ROOMS:
-        shutil.copytree(ROOT / room, project / room, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in FOLDERS:
+        shutil.copytree(ROOT / folder, project / folder, ignore=shutil.ignore_patterns("__pycache__"))
     for name in FILES:
         shutil.copy(ROOT / name, project / name)
     (project / "program.py").write_text(PROGRAM)
@@ -117,7 +117,7 @@ def copy(tmp_path: Path) -> Path:
 
 
 def run(project: Path, *arguments: str, status: int = 0) -> str:
-    """What Python says when it runs this in the copy, with the rooms of the copy."""
+    """What Python says when it runs this in the copy, with the folders of the copy."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(project / "server"), str(project)])}
     done = subprocess.run(
         [sys.executable, *arguments],
@@ -142,8 +142,8 @@ def added_lines(project: Path) -> dict[str, list[str]]:
 
 
 def changed(project: Path) -> Iterator[Path]:
-    for room in ROOMS:
-        for path in sorted((project / room).rglob("*.py")):
+    for folder in FOLDERS:
+        for path in sorted((project / folder).rglob("*.py")):
             before = ROOT / path.relative_to(project)
             if not before.exists() or not filecmp.cmp(path, before, shallow=False):
                 yield path

@@ -1,4 +1,4 @@
-"""One table of commands, each a module of this room that is imported only when it is called.
+"""One table of commands, each a module of this package that is imported only when it is called.
 
 A command module `gradsight.cli.<name>` offers `add_arguments(parser)` and `run(args) -> int`.
 """

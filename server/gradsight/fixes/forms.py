@@ -116,4 +116,4 @@ WITHOUT_NEW_TENSOR = {
     "optim.": _MANY,
 }
 """Callables that write a tensor, or are named as if they did, and have no out-of-place form; with a dot at the end, all
-of a room."""
+of a namespace."""

@@ -139,7 +139,7 @@ class Tree:
         return low + 1, offset - self.starts[low]
 
     def edits(self, patches: tuple[Patch, ...]) -> tuple[Edit, ...]:
-        """Patches in the terms of the house, in reading order."""
+        """Patches with columns in code points, in reading order."""
         return tuple(
             Edit(Span(*self.place(patch.start), *self.place(patch.end)), patch.text)
             for patch in sorted(patches)

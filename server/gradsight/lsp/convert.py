@@ -1,6 +1,6 @@
-"""From the house to the protocol and back: columns in the units that were negotiated, and paths as addresses.
+"""From our own terms to the protocol and back: columns in the units that were negotiated, and paths as addresses.
 
-Inside the house a column counts code points and a line starts at 1; in the protocol a column counts code units of the
+Everywhere else a column counts code points and a line starts at 1; in the protocol a column counts code units of the
 negotiated encoding and a line starts at 0.  This is the one place where the two meet.
 """
 

@@ -1,4 +1,4 @@
-"""The server: one session, one client, and the features that each module of this room adds."""
+"""The server: one session, one client, and the features that each module of this package adds."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 lsprotocol declares more than five hundred attrs classes; generating their methods is most of the time that importing
 pygls takes, and a session needs a few dozen of them.  While lsprotocol is imported here, `attrs.define` only marks a
 class; the class is completed, in place, when its fields are asked for or its first instance is made.
-The room imports this module before any other, so that nothing imports lsprotocol earlier.
+The package imports this module before any other, so that nothing imports lsprotocol earlier.
 """
 
 from __future__ import annotations

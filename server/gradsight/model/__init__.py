@@ -1,4 +1,4 @@
-"""The nouns of the house: plain frozen data that every floor above may speak of."""
+"""The nouns: plain frozen data that every floor above may speak of."""
 
 from gradsight.model.finding import Certainty, Finding, Related, Role, Severity
 from gradsight.model.fix import Edit, Fix, Safety, apply_edits

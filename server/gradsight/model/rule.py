@@ -1,7 +1,7 @@
 """A rule: which events it judges, the page that explains it, and everything else that is true of this rule alone.
 
 A rule's module docstring is its manual page, the hover text and its test suite; see CONTRIBUTING.md.
-What another room wants to know about rules it asks of these fields: no rule is named outside `rules`.
+What another package wants to know about rules it asks of these fields: no rule is named outside `rules`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Judgement = Callable[[Event], Finding | None]
 FixBuilder = Callable[[Any], Iterator[Any]]
-"""From a `Case` to its `Draft`s; both are nouns of the room `fixes`, which stands above this one."""
+"""From a `Case` to its `Draft`s; both are nouns of the package `fixes`, which stands above this one."""
 Witness = Callable[["RunTraces", Finding], bool]
 """Whether the traces of a run say something about a finding."""
 SameCause = Callable[[Finding, Finding], bool | None]

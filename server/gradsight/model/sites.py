@@ -173,7 +173,7 @@ class Site:
 
 
 def span_of(node: ast.AST, unit: Unit) -> Span:
-    """Where a node stands: `ast` counts columns in UTF-8 bytes, the house in code points."""
+    """Where a node stands: `ast` counts columns in UTF-8 bytes, everything else in code points."""
     line = int(getattr(node, "lineno", 1))
     end_line = int(getattr(node, "end_lineno", None) or line)
     column = int(getattr(node, "col_offset", 0))

@@ -13,7 +13,7 @@ from gradsight.interp.tensors.tensor_api import TensorApi
 
 
 class EntryFloor(metaclass=ABCMeta):
-    """The lowest room: holds the path, and the other floors once they are joined."""
+    """The lowest class of the floor: holds the path, and the other floors once they are joined."""
 
     language: Contexts
     autograd: TensorApi
@@ -23,7 +23,7 @@ class EntryFloor(metaclass=ABCMeta):
     def __init__(self, path: PathState) -> None:
         self.path = path
 
-    # What a room needs of one that stands above it on the same floor.
+    # What a class needs of one that stands above it on the same floor.
 
     @abstractmethod
     def scopes_of(self, key: str) -> list[ast.AST]: ...

@@ -192,7 +192,7 @@ class EntryAboveLanguage(Protocol):
 
 
 class LanguageFloor(metaclass=ABCMeta):
-    """The lowest room: holds the path, and the other floors once they are joined."""
+    """The lowest class of the floor: holds the path, and the other floors once they are joined."""
 
     loops: Loops
     objects: ObjectsAboveLanguage
@@ -204,7 +204,7 @@ class LanguageFloor(metaclass=ABCMeta):
     def __init__(self, path: PathState) -> None:
         self.path = path
 
-    # What a room needs of one that stands above it on the same floor.
+    # What a class needs of one that stands above it on the same floor.
 
     @abstractmethod
     def any_of(self, conditions: list[Value]) -> Value: ...

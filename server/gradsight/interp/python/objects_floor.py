@@ -147,7 +147,7 @@ class EntryAboveObjects(Protocol):
 
 
 class ObjectsFloor(metaclass=ABCMeta):
-    """The lowest room: holds the path, and the other floors once they are joined."""
+    """The lowest class of the floor: holds the path, and the other floors once they are joined."""
 
     loops: Loops
     language: Contexts
@@ -159,7 +159,7 @@ class ObjectsFloor(metaclass=ABCMeta):
     def __init__(self, path: PathState) -> None:
         self.path = path
 
-    # What a room needs of one that stands above it on the same floor.
+    # What a class needs of one that stands above it on the same floor.
 
     @abstractmethod
     def is_instance(self, value: Value, kind: Value) -> bool | None: ...

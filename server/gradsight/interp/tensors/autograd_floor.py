@@ -44,7 +44,7 @@ class EntryAboveAutograd(Protocol):
 
 
 class AutogradFloor(metaclass=ABCMeta):
-    """The lowest room: holds the path, and the other floors once they are joined."""
+    """The lowest class of the floor: holds the path, and the other floors once they are joined."""
 
     language: Contexts
     objects: Builtins
@@ -56,7 +56,7 @@ class AutogradFloor(metaclass=ABCMeta):
     def __init__(self, path: PathState) -> None:
         self.path = path
 
-    # What a room needs of one that stands above it on the same floor.
+    # What a class needs of one that stands above it on the same floor.
 
     @abstractmethod
     def absent_grad_used(self, absent: AbsentGrad, node: Syntax) -> None: ...

@@ -27,7 +27,7 @@ class ModulesAboveFacts(Protocol):
 
 
 class FactsFloor:
-    """The lowest room: holds the path, and the other floors once they are joined."""
+    """The lowest class of the floor: holds the path, and the other floors once they are joined."""
 
     autograd: AutogradAboveFacts
     nn: ModulesAboveFacts

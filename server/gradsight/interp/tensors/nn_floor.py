@@ -58,7 +58,7 @@ class EntryAboveModules(Protocol):
 
 
 class ModulesFloor(metaclass=ABCMeta):
-    """The lowest room: holds the path, and the other floors once they are joined."""
+    """The lowest class of the floor: holds the path, and the other floors once they are joined."""
 
     language: Contexts
     objects: Builtins
@@ -69,7 +69,7 @@ class ModulesFloor(metaclass=ABCMeta):
     def __init__(self, path: PathState) -> None:
         self.path = path
 
-    # What a room needs of one that stands above it on the same floor.
+    # What a class needs of one that stands above it on the same floor.
 
     @abstractmethod
     def call_layer(
