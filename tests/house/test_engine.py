@@ -11,7 +11,6 @@ from typing import Any
 import gradsight
 from gradsight.interp.path_state import Program
 from gradsight.interp.paths.assembly import Machine
-from gradsight.interp.paths.name_observer import ObservedMachine
 from gradsight.model.values import PythonModule
 from gradsight.ops.table import load
 from tests.house.tree import SERVER
@@ -50,12 +49,11 @@ def test_nothing_in_the_engine_answers_to_every_name() -> None:
 
 
 def test_every_floor_is_joined_to_what_it_names() -> None:
-    for kind in (Machine, ObservedMachine):
-        machine = kind(Program(load()), PythonModule("__main__", "file.py"), [], 100)
-        for name in FLOORS:
-            floor = getattr(machine, name)
-            for link in links_of(type(floor)):
-                assert getattr(floor, link, None) is getattr(machine, link), f"{name}.{link}"
+    machine = Machine(Program(load()), PythonModule("__main__", "file.py"), [], 100)
+    for name in FLOORS:
+        floor = getattr(machine, name)
+        for link in links_of(type(floor)):
+            assert getattr(floor, link, None) is getattr(machine, link), f"{name}.{link}"
 
 
 def test_the_language_spells_no_name_of_torch() -> None:
@@ -105,7 +103,7 @@ def links_of(cls: type) -> list[str]:
     named: set[str] = set()
     for base in cls.__mro__:
         named |= set(inspect.get_annotations(base))
-    return [name for name in (*FLOORS, "observer") if name in named]
+    return [name for name in FLOORS if name in named]
 
 
 def engine_imports() -> dict[str, set[str]]:

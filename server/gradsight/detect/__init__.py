@@ -13,6 +13,8 @@ from gradsight.detect.path import Path
 class AllDetectors:
     """The audience of an analysis: every detector listens to every path."""
 
+    watches = False
+
     def listen(self, path: Path) -> Detectors:
         return Detectors(path)
 

@@ -24,7 +24,8 @@ from gradsight.model.report import GapKind
 from gradsight.model.sites import Frame, Numbering, Site, Unit
 from gradsight.model.source import Source
 from gradsight.model.tensors import Maybe, Tensor
-from gradsight.model.trace import Fact, Listener
+from gradsight.model.trace import Entered, Fact, Left, Listener
+from gradsight.model.trace.looks import Place
 from gradsight.model.values import (
     AbsentGrad,
     Array,
@@ -103,6 +104,9 @@ class Gathering(Protocol):
 class Audience(Protocol):
     """Who listens to paths."""
 
+    watches: bool
+    """Whether names and operators are looked at too (`model/trace/looks.py`)."""
+
     def listen(self, path: Any) -> Listener:
         """The listener of a path that begins."""
 
@@ -168,6 +172,8 @@ def parsed_units(path: str, text: str, library: str = "") -> list[Unit]:
 
 class Deaf:
     """Whoever executes a path for its outcome alone hears nothing."""
+
+    watches = False
 
     def listen(self, path: Any) -> Listener:
         return self
@@ -279,6 +285,8 @@ class PathState:
         """What is assumed of unknown code that tensors of a graph were given to."""
         self.listener: Listener = program.audience.listen(self)
         self.tell: Callable[[Fact], None] = self.listener.hear
+        self.is_watched = program.audience.watches
+        """Whether facts about single names and operators are told."""
 
     # -- places and events -------------------------------------------------------------------------------------------
 
@@ -296,10 +304,22 @@ class PathState:
             raise RaisedError(Unknown("what torch raises"))
 
     @contextmanager
+    def inside(self, place: Place) -> Iterator[None]:
+        """What is executed meanwhile happens inside such a place."""
+        if self.is_watched:
+            self.tell(Entered(place))
+        try:
+            yield
+        finally:
+            if self.is_watched:
+                self.tell(Left(place))
+
+    @contextmanager
     def aside(self) -> Iterator[None]:
-        """What is executed meanwhile is tried out: nobody hears of it, and what is not known of it is not counted."""
+        """What is executed meanwhile is tried out: nothing is concluded from it, and what is not known of it is not counted."""
         before = self.tell, self.grad_mode, self.mode_site, self.tick, dict(self.gaps)
-        self.tell = _nobody_hears
+        if not self.is_watched:
+            self.tell = _nobody_hears
         self.grad_mode = False
         try:
             yield

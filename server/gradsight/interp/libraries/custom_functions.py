@@ -8,7 +8,7 @@ from gradsight.interp.syntax import computes_only, last_return, short_text
 from gradsight.model.library_objects import FunctionContext
 from gradsight.model.sites import Site, Syntax
 from gradsight.model.tensors import Cut, Node, RequiresGrad, Saved, Tensor, any_requires_grad
-from gradsight.model.trace import CustomApplied
+from gradsight.model.trace import CustomApplied, CustomReturned
 from gradsight.model.values import (
     Bound,
     ClassValue,
@@ -40,11 +40,13 @@ class CustomFunctions(Distributions):
         before = (self.path.grad_mode, self.path.mode_site)
         self.path.grad_mode = False
         inner_inputs = [self.masked(arg) for arg in args]
+        given = inner_inputs if isinstance(setup, Function) else [context, *inner_inputs]
         try:
-            given = inner_inputs if isinstance(setup, Function) else [context, *inner_inputs]
-            result = self.language.call_function(forward, given, kwargs, node)
-            if isinstance(setup, Function):
-                self.language.call_function(setup, [context, Seq("tuple", inner_inputs), result], {}, node)
+            with self.path.inside("custom function"):
+                result = self.language.call_function(forward, given, kwargs, node)
+                if isinstance(setup, Function):
+                    passed: list[Value] = [context, Seq("tuple", inner_inputs), result]
+                    self.language.call_function(setup, passed, {}, node)
         finally:
             self.path.grad_mode, self.path.mode_site = before
         dirty = {tensor.storage for tensor in context.dirty}
@@ -60,6 +62,8 @@ class CustomFunctions(Distributions):
             self.check_dirty_leaves(context, inputs, cls, site)
         outputs = self.wrap_outputs(result, cls, inputs, context, flag, site, fact)
         self.path.tell(fact)
+        if self.path.is_watched:
+            self.path.tell(CustomReturned(outputs))
         return outputs
 
     def is_once_differentiable(self, backward: Value) -> bool:
@@ -91,7 +95,7 @@ class CustomFunctions(Distributions):
         gradients: list[Value] = [Tensor(site, dtype=one.dtype, shape=one.shape) for one in outputs]
         context.needs_input_grad = [isinstance(arg, Tensor) and arg.needs_grad() is not False for arg in args]
         try:
-            with self.path.aside():
+            with self.path.aside(), self.path.inside("custom function"):
                 result = self.language.call_function(backward, [context, *gradients], {}, node)
         except RaisedError:
             return None

@@ -24,7 +24,7 @@ from gradsight.model.library_objects import (
 from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.sites import Syntax
 from gradsight.model.tensors import INTEGRAL, NO_LEVELS, Cut, Maybe, Node, Shape, Tensor, any_requires_grad
-from gradsight.model.trace import Applied, Declared, Read
+from gradsight.model.trace import Applied, Declared, LeafMade, Read
 from gradsight.model.values import (
     MISSING,
     Array,
@@ -240,6 +240,8 @@ class TorchFunctions(LibrariesFloor):
         if flag is True:
             self.autograd.check_flag(tensor, True, site)
             self.path.leaves.append(tensor)
+        if self.path.is_watched:
+            self.path.tell(LeafMade(tensor))
         return tensor
 
     def factory(self, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:

@@ -34,6 +34,18 @@ class Transforms(Library):
     """Modules and functions applied to other tensors than their own."""
 
     def transform(self, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
+        transformed = self.transformed(name, args, kwargs, node)
+        if not self.path.is_watched or not isinstance(transformed, Native):
+            return transformed
+        inner = transformed.call
+
+        def call(*given: Any) -> Value:
+            with self.path.inside("transform"):
+                return inner(*given)
+
+        return Native(transformed.name, call)
+
+    def transformed(self, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         if name == "functional_call":
             return self.functional_call(args, kwargs, node)
         function = args[0] if args else kwargs.get("func")

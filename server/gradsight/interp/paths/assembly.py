@@ -26,25 +26,16 @@ from gradsight.model.values import Function, Mapping, Module, PythonModule, Valu
 class Machine(PathState):
     """One path through one entry: its state, and the floors that execute it."""
 
-    loops_class: type[Loops] = Loops
-    language_class: type[DistantCalls] = DistantCalls
-    objects_class: type[EvidenceObjects] = EvidenceObjects
-    facts_class: type[CaseSelection] = CaseSelection
-    autograd_class: type[EvidenceAutograd] = EvidenceAutograd
-    nn_class: type[EvidenceModules] = EvidenceModules
-    libraries_class: type[EvidenceLibraries] = EvidenceLibraries
-    entry_class: type[Entry] = Entry
-
     def __init__(self, program: Program, module: PythonModule, script: list[bool], budget: int) -> None:
         super().__init__(program, module, script, budget)
-        self.loops = loops = self.loops_class(self)
-        self.language = language = self.language_class(self)
-        self.objects = objects = self.objects_class(self)
-        self.facts = facts = self.facts_class(self)
-        self.autograd = autograd = self.autograd_class(self)
-        self.nn = nn = self.nn_class(self)
-        self.libraries = libraries = self.libraries_class(self)
-        self.entry = entry = self.entry_class(self)
+        self.loops = loops = Loops(self)
+        self.language = language = DistantCalls(self)
+        self.objects = objects = EvidenceObjects(self)
+        self.facts = facts = CaseSelection(self)
+        self.autograd = autograd = EvidenceAutograd(self)
+        self.nn = nn = EvidenceModules(self)
+        self.libraries = libraries = EvidenceLibraries(self)
+        self.entry = entry = Entry(self)
         loops.language = language
         loops.objects = objects
         language.loops = loops

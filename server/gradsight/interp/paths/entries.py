@@ -78,8 +78,6 @@ class Explorer:
     nothing it rests on has changed; the outcome is the same as if everything were executed.
     """
 
-    machine: type[Machine] = Machine
-
     def __init__(self, program: Program, path: str, memory: Memory, units: list[Unit]) -> None:
         self.program = program
         self.path = path
@@ -307,7 +305,7 @@ class Explorer:
             leaves_out = ways.paths == 1 and has_optional
             if leaves_out:
                 has_optional = False
-            machine = self.machine(self.program, module, [] if leaves_out else plan.choices, budget)
+            machine = Machine(self.program, module, [] if leaves_out else plan.choices, budget)
             machine.context = context
             machine.leaves_out_optional = leaves_out
             machine.passes_by = plan.passes_by and not leaves_out

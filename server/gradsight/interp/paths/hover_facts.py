@@ -16,7 +16,7 @@ from gradsight.interp.path_state import Program
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.entries import Explorer
 from gradsight.interp.paths.grad_fns import grad_fn_name, name_of
-from gradsight.interp.paths.name_observer import ObservedMachine, Sighting
+from gradsight.interp.paths.name_observer import NameObserver, Onlookers, Sighting
 from gradsight.model.card import CallCard, Card, SavedBy, SeenFrom, TensorCard
 from gradsight.model.sites import Site, Unit, span_of
 from gradsight.model.source import Span
@@ -146,9 +146,8 @@ def functions_around(unit: Unit, first: int, last: int) -> Iterable[ast.AST]:
 class Onlooker(Explorer):
     """Executes chosen entries and gathers what was seen on their paths."""
 
-    machine = ObservedMachine
-
     def __init__(self, program: Program, path: str, memory: Memory, units: list[Unit]) -> None:
+        program.audience = Onlookers()
         super().__init__(program, path, memory, units)
         self.gathered: Gathered = {}
         self.paths = 0
@@ -156,19 +155,20 @@ class Onlooker(Explorer):
         self.candidate: Any = None
 
     def path_ended(self, machine: Machine) -> None:
-        assert isinstance(machine, ObservedMachine)
+        observer = machine.listener
+        assert isinstance(observer, NameObserver)
         self.paths += 1
-        for syntax, sightings in machine.observer.sightings.items():
+        for syntax, sightings in observer.sightings.items():
             if sightings[0].unit not in self.alive:
                 continue
             assigned = [sighting for sighting in sightings if sighting.is_assigned]
             seen = self.gathered.get(syntax)
             if not isinstance(seen, Seen):
                 seen = self.gathered[syntax] = Seen(sightings[0].unit, bool(assigned), [], None, {}, {})
-            is_early = machine.observer.is_seen_too_early(sightings)
+            is_early = observer.is_seen_too_early(sightings)
             for sighting in assigned or sightings:
-                _note(seen, machine, sighting, self.paths, is_early)
-        for syntax, calls in machine.observer.calls.items():
+                _note(seen, observer, sighting, self.paths, is_early)
+        for syntax, calls in observer.calls.items():
             if calls[0].unit in self.alive:
                 made = self.gathered.get(syntax)
                 facts = {call.fact.name for call in calls}
@@ -233,13 +233,13 @@ def _run_alone(program: Program, path: str, memory: Memory, functions: set[ast.A
 # -- from sightings to cards -----------------------------------------------------------------------------------------
 
 
-def _note(seen: Seen, machine: ObservedMachine, sighting: Sighting, path: int, is_early: bool) -> None:
-    look = UNTOLD if is_early else _look(machine, sighting)
+def _note(seen: Seen, observer: NameObserver, sighting: Sighting, path: int, is_early: bool) -> None:
+    look = UNTOLD if is_early else _look(observer, sighting)
     entry = (look, path, id(sighting.frame))
     if entry not in seen.looks:
         seen.looks.append(entry)
     storage = sighting.tensor.storage
-    kept = {(node.op, node.site.key): node.site for node in machine.observer.keepers.get(storage, ())}
+    kept = {(node.op, node.site.key): node.site for node in observer.keepers.get(storage, ())}
     if seen.saved is None:
         seen.saved = kept
     else:
@@ -274,7 +274,7 @@ def _callers(seen: Seen, path: str) -> tuple[SeenFrom, ...]:
     return tuple(SeenFrom(line, *looks.pop()) for line, looks in sorted(told.items()))
 
 
-def _look(machine: ObservedMachine, sighting: Sighting) -> Look:
+def _look(observer: NameObserver, sighting: Sighting) -> Look:
     tensor, node, requires = sighting.tensor, sighting.node, sighting.requires
     doubt = sighting.escaped
     is_leaf: bool | None = node is None
@@ -296,13 +296,13 @@ def _look(machine: ObservedMachine, sighting: Sighting) -> Look:
     writes = tensor.storage.writes[: sighting.writes]
     if (
         sighting.escaped
-        or tensor.counter not in machine.observer.counted
+        or tensor.counter not in observer.counted
         or tensor.inference_site is not None
-        or not all(machine.observer.is_counted(write, sighting) for write in writes)
-        or machine.observer.is_written_in_other_rounds(tensor, sighting)
+        or not all(observer.is_counted(write, sighting) for write in writes)
+        or observer.is_written_in_other_rounds(tensor, sighting)
     ):
         version = None
-    made_by = machine.observer.makers.get(tensor, "") if node is None else node.op
+    made_by = observer.makers.get(tensor, "") if node is None else node.op
     made_at: Site | None = tensor.site if node is None else node.site
     if made_by in ("argument", "item"):
         made_by, made_at = "", None
@@ -312,7 +312,7 @@ def _look(machine: ObservedMachine, sighting: Sighting) -> Look:
         is_leaf,
         known,
         made_by,
-        _recorded_as(machine, tensor, node) if node is not None and known else "",
+        _recorded_as(observer, tensor, node) if node is not None and known else "",
         made_at,
         _window_on(tensor),
         tensor.grad_of.label if tensor.grad_of is not None and node is None else "",
@@ -330,11 +330,11 @@ def _filled_at(gradient: Tensor, leaf: Tensor) -> Site | None:
     return current.site if isinstance(current, Tensor) and current.storage is gradient.storage else None
 
 
-def _recorded_as(machine: ObservedMachine, tensor: Tensor, node: Node) -> str:
+def _recorded_as(observer: NameObserver, tensor: Tensor, node: Node) -> str:
     """What torch calls the operation; of what some composites hand out it is not known whether it is a view of theirs."""
-    if node in machine.observer.functions:
+    if node in observer.functions:
         return node.op
-    maker = machine.observer.makers.get(tensor, "")
+    maker = observer.makers.get(tensor, "")
     # A layer that works in place leaves the tensor that another operator made.
     if tensor.base is not None and (
         maker not in ("", node.op) or any(write.tick > node.tick for write in tensor.storage.writes)

@@ -1,4 +1,4 @@
-"""A machine that notes what it sees of every tensor name, for cards; its events are not wanted.
+"""Listens to a watched path and notes what is seen of every tensor name and operator, for cards.
 
 *Sighting*: a name stood for a tensor at one moment of one path.  What can change later is noted at that moment; who keeps
 the tensor for backward is gathered until the path ends.
@@ -7,35 +7,32 @@ the tensor for backward is gathered until the path ends.
 from __future__ import annotations
 
 import ast
-from typing import Any
+from collections import Counter as Counted
 
-from gradsight.interp.path_state import PathState, Program
-from gradsight.interp.paths.assembly import Machine
-from gradsight.interp.paths.distant_calls import DistantCalls
-from gradsight.interp.paths.evidence import (
-    EvidenceAutograd,
-    EvidenceModules,
-    EvidenceObjects,
-)
+from gradsight.interp.path_state import Deaf, PathState
 from gradsight.interp.paths.grad_fns import WRITTEN_INSIDE
-from gradsight.interp.paths.library_evidence import EvidenceLibraries
-from gradsight.interp.python.loops import Loops
 from gradsight.interp.python.statements import LoopRun
 from gradsight.interp.syntax import names_read, remembered
-from gradsight.interp.tensors.fact_selection import CaseSelection
-from gradsight.model.sites import Frame, Syntax, Unit
-from gradsight.model.tensors import IGNORANT, Counter, Maybe, Node, Storage, Tensor, Write
-from gradsight.model.values import (
-    Function,
-    Native,
-    Number,
-    PythonModule,
-    Seq,
-    Unknown,
-    Value,
-    is_constant,
-    tensors_in,
+from gradsight.model.sites import Frame, Unit
+from gradsight.model.tensors import Counter, Maybe, Node, Storage, Tensor, Write
+from gradsight.model.trace import (
+    ArgumentsBound,
+    CaseSelected,
+    CustomReturned,
+    Entered,
+    Fact,
+    HandedOut,
+    Handler,
+    LeafMade,
+    Left,
+    LoopEnded,
+    NameSeen,
+    OperandsSaved,
+    Recording,
+    ResultsMade,
 )
+from gradsight.model.trace.looks import Place
+from gradsight.model.values import Number, Unknown, Value, is_constant, tensors_in
 from gradsight.ops.fact import Case, OpFact
 
 MOST_PER_NAME = 24
@@ -81,13 +78,22 @@ class Sighting:
         self.records = True
 
 
+class Onlookers(Deaf):
+    """The audience of paths that are executed for what they show: each has a listener of its own, and nothing is concluded."""
+
+    watches = True
+
+    def listen(self, path: PathState) -> NameObserver:
+        return NameObserver(path)
+
+
 class NameObserver:
-    """Executes an entry like any machine, and remembers sightings by syntax node."""
+    """Remembers sightings of names and calls by their syntax nodes."""
 
     def __init__(self, path: PathState) -> None:
         self.path = path
-        self.sightings: dict[Any, list[Sighting]] = {}
-        self.calls: dict[Any, list[CallSighting]] = {}
+        self.sightings: dict[ast.AST, list[Sighting]] = {}
+        self.calls: dict[ast.AST, list[CallSighting]] = {}
         self.selected: tuple[OpFact, Case, int | None] | None = None
         """The fact and the case of it that were chosen last."""
         self.keepers: dict[Storage, list[Node]] = {}
@@ -101,18 +107,51 @@ class NameObserver:
         """Version counters that began at 0 when their tensor was made."""
         self.functions: set[Node] = set()
         """What `apply` of a custom Function recorded."""
-        self.blind = 0
-        """Inside code whose tensors are not what they seem: a Function's own forward, a transformed function."""
-        self.recomputed = 0
-        """Inside a checkpoint: what operators would keep there is thrown away, and made again by backward."""
+        self.places: Counted[Place] = Counted()
+        """The places of execution that were entered and not left yet."""
+        self.handlers: dict[type, Handler] = {
+            NameSeen: self.on_name_seen,
+            ArgumentsBound: self.on_arguments_bound,
+            CaseSelected: self.on_case_selected,
+            Recording: self.on_recording,
+            ResultsMade: self.on_results_made,
+            OperandsSaved: self.on_operands_saved,
+            LoopEnded: self.on_loop_ended,
+            HandedOut: self.on_handed_out,
+            LeafMade: self.on_leaf_made,
+            Entered: self.on_entered,
+            Left: self.on_left,
+            CustomReturned: self.on_custom_returned,
+        }
 
-    def see(self, syntax: ast.AST, value: Value, is_assigned: bool = False) -> None:
+    def hear(self, fact: Fact) -> None:
+        handler = self.handlers.get(type(fact))
+        if handler is not None:
+            handler(fact)
+
+    def finish(self) -> None:
+        """What was seen is asked for by whoever had the path executed."""
+
+    # -- names and calls ---------------------------------------------------------------------------------------------
+
+    def on_name_seen(self, fact: NameSeen) -> None:
+        self.see(fact.syntax, fact.value, self.path.frame, fact.is_assigned)
+
+    def on_arguments_bound(self, fact: ArgumentsBound) -> None:
+        function, names, caller = fact.function, fact.names, self.path.frame
+        inside = Frame(function.name, function.unit, names, None, caller.depth + 1, caller.numbering)
+        inside.loops, inside.call_site = caller.loops, None
+        signature = function.node.args
+        for parameter in (*signature.posonlyargs, *signature.args, *signature.kwonlyargs):
+            self.see(parameter, names.get(parameter.arg), inside)
+
+    def see(self, syntax: ast.AST, value: Value, frame: Frame, is_assigned: bool = False) -> None:
         """Note that a name stands for a tensor now."""
         tensor = value.tensor if type(value) is Unknown else value
-        if type(tensor) is not Tensor or self.blind:
+        if type(tensor) is not Tensor or self.places["custom function"] or self.places["transform"]:
             return
         known = self.sightings.setdefault(syntax, [])
-        sighting = Sighting(syntax, self.path.frame, tensor, is_assigned)
+        sighting = Sighting(syntax, frame, tensor, is_assigned)
         sighting.escaped = self.handed_out.get(tensor.storage, "")
         sighting.records = self.path.grad_mode and not self.path.inference
         if len(known) < MOST_PER_NAME:
@@ -120,19 +159,71 @@ class NameObserver:
         else:
             known[-1] = sighting
 
-    def see_call(self, syntax: Any, case: Case, bound: dict[str, Any]) -> None:
+    def on_case_selected(self, fact: CaseSelected) -> None:
+        conditions = [each.when for each in fact.fact.cases]
+        is_told = fact.is_certain and fact.case.when in conditions
+        self.selected = (fact.fact, fact.case, conditions.index(fact.case.when) if is_told else None)
+
+    def on_recording(self, fact: Recording) -> None:
         """Note which case of which fact a call met."""
         selected, self.selected = self.selected, None
-        if selected is None or selected[1] is not case or self.path.frame.unit.library:
+        if selected is None or selected[1] is not fact.case or self.path.frame.unit.library:
             return
-        known = self.calls.setdefault(syntax, [])
+        known = self.calls.setdefault(fact.node, [])
         if len(known) < MOST_PER_NAME:
             numbers = frozenset(
-                name for name, value in bound.items() if is_constant(value) or isinstance(value, Number)
+                name
+                for name, value in fact.arguments.items()
+                if is_constant(value) or isinstance(value, Number)
             )
             known.append(
                 CallSighting(self.path.frame.unit, selected[0], selected[2], numbers, self.path.autocast)
             )
+
+    # -- what tensors are made of, and who keeps them ----------------------------------------------------------------
+
+    def on_results_made(self, fact: ResultsMade) -> None:
+        for result in fact.results:
+            if isinstance(result, Tensor):
+                self.makers.setdefault(result, fact.op)
+                if fact.is_certain and self.begins_unwritten(fact.op, result, fact.operands):
+                    self.counted.add(result.counter)
+
+    def on_operands_saved(self, fact: OperandsSaved) -> None:
+        node = fact.node
+        for saved in fact.saved:
+            copied = node.op in COPIES_STRIDED and not saved.tensor.dense
+            if saved.certain and not copied and not self.places["checkpoint"]:
+                self.keepers.setdefault(saved.storage, []).append(node)
+
+    def on_leaf_made(self, fact: LeafMade) -> None:
+        self.counted.add(fact.tensor.counter)
+
+    def on_custom_returned(self, fact: CustomReturned) -> None:
+        for tensor in tensors_in(fact.result):
+            self.counted.discard(tensor.counter)
+            if tensor.node is not None:
+                self.functions.add(tensor.node)
+
+    def on_handed_out(self, fact: HandedOut) -> None:
+        for value in fact.values:
+            for tensor in tensors_in(value):
+                self.handed_out[tensor.storage] = "unknown code was given it"
+
+    # -- where the path is -------------------------------------------------------------------------------------------
+
+    def on_entered(self, fact: Entered) -> None:
+        self.places[fact.place] += 1
+
+    def on_left(self, fact: Left) -> None:
+        self.places[fact.place] -= 1
+
+    def on_loop_ended(self, fact: LoopEnded) -> None:
+        run = fact.run
+        if run.length is None or run.number < run.length or run.skips:
+            self.unfinished.add(run)
+        else:
+            self.finished.add(run)
 
     # -- what happens to tensors -------------------------------------------------------------------------------------
 
@@ -180,222 +271,6 @@ class NameObserver:
             len(numbers) == 1 and run not in self.finished and syntax.id in handed_on(run.node)
             for run, numbers in rounds.items()
         )
-
-
-class ObservedLoops(Loops):
-    """What NameObserver adds to loops."""
-
-    observer: NameObserver
-
-    def loop_ended(self, run: LoopRun) -> None:
-        super().loop_ended(run)
-        if run.length is None or run.number < run.length or run.skips:
-            self.observer.unfinished.add(run)
-        else:
-            self.observer.finished.add(run)
-
-
-class ObservedLanguage(DistantCalls):
-    """What NameObserver adds to the language."""
-
-    observer: NameObserver
-
-    def load_name(self, node: ast.Name) -> Value:
-        value = super().load_name(node)
-        self.observer.see(node, value)
-        return value
-
-    def attribute(self, node: ast.Attribute) -> Value:
-        value = super().attribute(node)
-        self.observer.see(node, value)
-        return value
-
-    def assign(self, target: ast.expr, value: Value) -> None:
-        super().assign(target, value)
-        if type(target) is ast.Name or type(target) is ast.Attribute:
-            self.observer.see(target, value, True)
-
-    def bind_arguments(
-        self, function: Function, args: list[Value], kwargs: dict[str, Value]
-    ) -> dict[str, Value]:
-        names = super().bind_arguments(function, args, kwargs)
-        signature = function.node.args
-        caller = self.path.frame
-        inside = Frame(function.name, function.unit, names, None, caller.depth + 1, caller.numbering)
-        inside.loops, inside.call_site = caller.loops, None
-        self.path.frame = inside
-        try:
-            for parameter in (*signature.posonlyargs, *signature.args, *signature.kwonlyargs):
-                self.observer.see(parameter, names.get(parameter.arg))
-        finally:
-            self.path.frame = caller
-        return names
-
-
-class ObservedObjects(EvidenceObjects):
-    """What NameObserver adds to objects."""
-
-    observer: NameObserver
-
-    def set_attribute(
-        self, owner: Value, name: str, value: Value, node: ast.AST, augmented: bool = False
-    ) -> None:
-        super().set_attribute(owner, name, value, node, augmented)
-        if augmented:
-            self.observer.see(node, value, True)
-
-    def get_item(self, owner: Value, index: Value, node: ast.AST) -> Value:
-        """One item of a list stands for another only where all of them are alike."""
-        value = super().get_item(owner, index, node)
-        if type(owner) is not Seq or type(value) is not Tensor or (owner.exact and is_constant(index)):
-            return value
-        tensors = [item for item in owner.items if type(item) is Tensor]
-        alike = {(tensor.node is None, tensor.needs_grad() is True) for tensor in tensors}
-        if owner.exact and len(tensors) == len(owner.items) and len(alike) == 1:
-            return value
-        some = Tensor(value.site, requires_grad=IGNORANT, dtype=value.dtype)
-        some.node = Node("item", self.path.site(node), [], IGNORANT, self.path.tick)
-        return some
-
-
-class ObservedFacts(CaseSelection):
-    """What NameObserver adds to the choice of facts."""
-
-    observer: NameObserver
-
-    def select_case(
-        self, fact: OpFact, bound: dict[str, Value], settings: dict[str, Value] | None = None
-    ) -> tuple[Case, bool]:
-        case, certain = super().select_case(fact, bound, settings)
-        conditions = [each.when for each in fact.cases]
-        number = conditions.index(case.when) if certain and case.when in conditions else None
-        self.observer.selected = (fact, case, number)
-        return case, certain
-
-
-class ObservedAutograd(EvidenceAutograd):
-    """What NameObserver adds to autograd."""
-
-    observer: NameObserver
-
-    def record(
-        self, op: str, case: Case, bound: dict[str, Value], node: Syntax, certain: bool = True
-    ) -> Value:
-        self.observer.see_call(node, case, bound)
-        return super().record(op, case, bound, node, certain)
-
-    def make_result(self, op: str, *given: Any) -> Value:
-        result = super().make_result(op, *given)
-        if isinstance(result, Tensor):
-            self.observer.makers.setdefault(result, op)
-            operands: list[tuple[str, Tensor]] = given[2]
-            certain: bool = given[-1]
-            if certain and self.observer.begins_unwritten(op, result, operands):
-                self.observer.counted.add(result.counter)
-        return result
-
-    def keep_saved(self, grad_node: Node, *given: Any) -> None:
-        before = len(grad_node.saved)
-        super().keep_saved(grad_node, *given)
-        for saved in grad_node.saved[before:]:
-            copied = grad_node.op in COPIES_STRIDED and not saved.tensor.dense
-            if saved.certain and not copied and not self.observer.recomputed:
-                self.observer.keepers.setdefault(saved.storage, []).append(grad_node)
-
-    def augment_item(self, node: ast.AugAssign, owner: Tensor, index: Value, operand: Value) -> None:
-        """`y[0] += 1` writes twice: once through the view that it reads, and once when that view is put back."""
-        before = len(owner.storage.writes)
-        super().augment_item(node, owner, index, operand)
-        writes = owner.storage.writes
-        if len(writes) > before and writes[-1].op != "index_put_":
-            owner.counter.version += 1
-
-
-class ObservedModules(EvidenceModules):
-    """What NameObserver adds to modules and optimizers."""
-
-    observer: NameObserver
-
-    def checkpoint(self, *given: Any) -> Value:
-        self.observer.recomputed += 1
-        try:
-            return super().checkpoint(*given)
-        finally:
-            self.observer.recomputed -= 1
-
-    def escape(self, args: list[Value], kwargs: dict[str, Value]) -> None:
-        super().escape(args, kwargs)
-        for value in (*args, *kwargs.values()):
-            for tensor in tensors_in(value):
-                self.observer.handed_out[tensor.storage] = "unknown code was given it"
-
-
-class ObservedLibraries(EvidenceLibraries):
-    """What NameObserver adds to libraries."""
-
-    observer: NameObserver
-
-    def new_leaf(self, *given: Any) -> Tensor:
-        leaf: Tensor = super().new_leaf(*given)
-        self.observer.counted.add(leaf.counter)
-        return leaf
-
-    def apply_custom_function(self, *given: Any) -> Value:
-        self.observer.blind += 1
-        try:
-            result = super().apply_custom_function(*given)
-        finally:
-            self.observer.blind -= 1
-        for tensor in tensors_in(result):
-            self.observer.counted.discard(tensor.counter)
-            if tensor.node is not None:
-                self.observer.functions.add(tensor.node)
-        return result
-
-    def transform(self, *given: Any) -> Value:
-        transformed = super().transform(*given)
-        if not isinstance(transformed, Native):
-            return transformed
-        inner = transformed.call
-
-        def call(*arguments: Any) -> Value:
-            self.observer.blind += 1
-            try:
-                return inner(*arguments)
-            finally:
-                self.observer.blind -= 1
-
-        return Native(transformed.name, call)
-
-
-class ObservedMachine(Machine):
-    """A machine whose floors tell what they see of names."""
-
-    loops_class = ObservedLoops
-    language_class = ObservedLanguage
-    objects_class = ObservedObjects
-    facts_class = ObservedFacts
-    autograd_class = ObservedAutograd
-    nn_class = ObservedModules
-    libraries_class = ObservedLibraries
-
-    def __init__(self, program: Program, module: PythonModule, script: list[bool], budget: int) -> None:
-        super().__init__(program, module, script, budget)
-        self.observer = NameObserver(self)
-        assert isinstance(self.loops, ObservedLoops)
-        self.loops.observer = self.observer
-        assert isinstance(self.language, ObservedLanguage)
-        self.language.observer = self.observer
-        assert isinstance(self.objects, ObservedObjects)
-        self.objects.observer = self.observer
-        assert isinstance(self.facts, ObservedFacts)
-        self.facts.observer = self.observer
-        assert isinstance(self.autograd, ObservedAutograd)
-        self.autograd.observer = self.observer
-        assert isinstance(self.nn, ObservedModules)
-        self.nn.observer = self.observer
-        assert isinstance(self.libraries, ObservedLibraries)
-        self.libraries.observer = self.observer
 
 
 def handed_on(loop: ast.AST) -> frozenset[str]:

@@ -8,6 +8,7 @@ from typing import Any
 from gradsight.interp.python.language_floor import LanguageFloor
 from gradsight.interp.shared_names import EnclosedNames
 from gradsight.model.tensors import Tensor
+from gradsight.model.trace import NameSeen
 from gradsight.model.values import Names, Seq, Value
 
 
@@ -28,6 +29,8 @@ class Assignment(LanguageFloor):
             self.objects.set_item(owner, self.evaluate_index(target.slice), value, target)
         elif isinstance(target, ast.Starred):
             self.assign(target.value, value)
+        if self.path.is_watched and isinstance(target, (ast.Name, ast.Attribute)):
+            self.path.tell(NameSeen(target, value, True))
 
     def bind(self, name: str, value: Value) -> None:
         """Bind a name in the running frame."""

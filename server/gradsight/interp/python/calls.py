@@ -18,8 +18,7 @@ from gradsight.interp.python.open_keywords import OpenKeywords
 from gradsight.interp.python.statements import Returned
 from gradsight.model.library_objects import DataField, DecoratorMade, GeneratorContext
 from gradsight.model.sites import Frame, Site
-from gradsight.model.tensors import Tensor
-from gradsight.model.trace import CallReturned
+from gradsight.model.trace import ArgumentsBound, CallReturned
 from gradsight.model.values import (
     MISSING,
     Bound,
@@ -306,6 +305,8 @@ class Calls(Expressions):
                 names[name] = self.entry.missing_argument(function, parameter)
         if signature.kwarg is not None:
             names[signature.kwarg.arg] = Mapping(given, not isinstance(kwargs, OpenKeywords))
+        if self.path.is_watched:
+            self.path.tell(ArgumentsBound(function, names))
         return names
 
     def perhaps_given(self, kwargs: dict[str, Value], name: str) -> Value:
@@ -595,6 +596,3 @@ def cache_of(function: Function) -> ast.AST:
     """The decorator that gives a function its cache."""
     decorators = getattr(function.node, "decorator_list", [])
     return next((one for one in decorators if "cache" in ast.unparse(one)), function.node)
-
-
-__all__ = ["Calls", "Tensor"]

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, TypeGuard
 
 from gradsight.interp.python.iteration import Iteration
-from gradsight.model.tensors import Tensor
+from gradsight.model.tensors import IGNORANT, Node, Tensor
 from gradsight.model.trace import ContainerMade, ItemRead, Iterated, Stored
 from gradsight.model.values import (
     MISSING,
@@ -42,6 +42,18 @@ class Containers(Iteration):
         value = self.item_at(owner, index, node)
         self.path.tell(ItemRead(owner, index, value, node))
         return value
+
+    def any_item(self, owner: Seq, index: Value, item: Value, node: ast.AST) -> Value:
+        """Where somebody looks, one item of a list stands for another only if all of them are alike."""
+        if type(item) is not Tensor or (owner.exact and is_constant(index)):
+            return item
+        tensors = [each for each in owner.items if type(each) is Tensor]
+        alike = {(tensor.node is None, tensor.needs_grad() is True) for tensor in tensors}
+        if owner.exact and len(tensors) == len(owner.items) and len(alike) == 1:
+            return item
+        some = Tensor(item.site, requires_grad=IGNORANT, dtype=item.dtype)
+        some.node = Node("item", self.path.site(node), [], IGNORANT, self.path.tick)
+        return some
 
     def item_at(self, owner: Seq, index: Value, node: ast.AST) -> Value:
         items = owner.items

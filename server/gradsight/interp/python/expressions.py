@@ -12,7 +12,7 @@ from gradsight.interp.python.comparisons import Comparisons
 from gradsight.interp.python.loops import MANY
 from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.tensors import Cut, Tensor
-from gradsight.model.trace import ContainerMade, Read
+from gradsight.model.trace import ContainerMade, NameSeen, Read
 from gradsight.model.values import (
     MISSING,
     AbsentGrad,
@@ -81,8 +81,8 @@ class Expressions(Comparisons):
     def expression_table(self) -> dict[type, Callable[[Any], Value]]:
         table: dict[type, Any] = {
             ast.Constant: self.constant,
-            ast.Name: self.load_name,
-            ast.Attribute: self.attribute,
+            ast.Name: self.load_name if not self.path.is_watched else self.show_name,
+            ast.Attribute: self.attribute if not self.path.is_watched else self.show_attribute,
             ast.Call: self.evaluate_call,
             ast.BinOp: self.binary,
             ast.UnaryOp: self.unary,
@@ -156,6 +156,16 @@ class Expressions(Comparisons):
 
     def attribute(self, node: ast.Attribute) -> Value:
         return self.objects.get_attribute(self.owner_of(node), node.attr, node)
+
+    def show_name(self, node: ast.Name) -> Value:
+        value = self.load_name(node)
+        self.path.tell(NameSeen(node, value))
+        return value
+
+    def show_attribute(self, node: ast.Attribute) -> Value:
+        value = self.attribute(node)
+        self.path.tell(NameSeen(node, value))
+        return value
 
     def owner_of(self, node: ast.Attribute) -> Value:
         """What an attribute is taken from.  To ask a function for its description is not to ask what it does."""

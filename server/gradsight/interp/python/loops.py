@@ -21,6 +21,7 @@ from gradsight.interp.python.loop_sampling import (
     leaves_block,
 )
 from gradsight.model.tensors import Tensor
+from gradsight.model.trace import LoopEnded
 from gradsight.model.values import Instance, Layer, Missing, Number, Seq, Value
 
 __all__ = ["BREAK", "CONTINUE", "MANY", "ROUNDS_OF_A_LOOP", "Flow", "LoopRun", "Loops", "leaves_block"]
@@ -183,7 +184,8 @@ class Loops(LoopSampling):
         return None
 
     def loop_ended(self, run: LoopRun) -> None:
-        """Hook: a loop is over."""
+        if self.path.is_watched:
+            self.path.tell(LoopEnded(run))
 
 
 class Rows:

@@ -227,7 +227,8 @@ class Objects(FunctionObjects):
         if isinstance(owner, Tensor):
             return self.autograd.tensor_item(owner, index, node)
         if isinstance(owner, Seq):
-            return self.sequence_item(owner, index, node)
+            item = self.sequence_item(owner, index, node)
+            return self.any_item(owner, index, item, node) if self.path.is_watched else item
         if isinstance(owner, Mapping):
             return self.mapping_item(owner, index)
         if isinstance(owner, Layer):

@@ -15,7 +15,7 @@ from gradsight.interp.python.loops import BREAK, CONTINUE, Flow, LoopRun, leaves
 from gradsight.interp.syntax import remembered
 from gradsight.model.library_objects import RaisedObject
 from gradsight.model.tensors import Tensor
-from gradsight.model.trace import Assigned, Assigning, ResultDropped
+from gradsight.model.trace import Assigned, Assigning, NameSeen, ResultDropped
 from gradsight.model.values import (
     MISSING,
     Array,
@@ -180,6 +180,8 @@ class Statements(Assignment):
             current = self.objects.get_attribute(owner, target.attr, target)
             result = self.autograd.augment(node, current, operand)
             self.objects.set_attribute(owner, target.attr, result, target, augmented=True)
+            if self.path.is_watched:
+                self.path.tell(NameSeen(target, result, True))
             self.loops.note_count(owner, target.attr, current, result)
         elif isinstance(target, ast.Subscript):
             owner = self.evaluate(target.value)

@@ -22,6 +22,7 @@ from gradsight.interp.tensors.layouts import (
 )
 from gradsight.interp.tensors.regions import index_meant, region_of
 from gradsight.interp.tensors.shapes import infer_shape
+from gradsight.interp.tensors.structures import FIELDS, count_of_parts, nested
 from gradsight.interp.tensors.transform_levels import follow
 from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.sites import Site, Syntax
@@ -43,9 +44,12 @@ from gradsight.model.trace import (
     CutByMode,
     InferenceSaved,
     Iterated,
+    OperandsSaved,
     OutdatedViewUsed,
     OutRefused,
     Read,
+    Recording,
+    ResultsMade,
     Used,
 )
 from gradsight.model.values import (
@@ -74,6 +78,8 @@ class Recorder(AutogradFloor):
         self, op: str, case: Case, bound: dict[str, Value], node: Syntax, certain: bool = True
     ) -> Value:
         """Do what the case says with the bound arguments."""
+        if self.path.is_watched:
+            self.path.tell(Recording(case, bound, node))
         self.path.tick += 1
         site = self.path.site(node)
         operands, ignorant, cuts = self.operands_of(bound, node)
@@ -107,6 +113,8 @@ class Recorder(AutogradFloor):
             self.make_result(op, output, bound, operands, recording, cuts, site, wants, certain)
             for output in (case.outputs or (PLAIN,))
         ]
+        if self.path.is_watched:
+            self.path.tell(ResultsMade(op, results, operands, certain))
         self.attach_node(op, case, bound, operands, flags, results, recording, site, certain)
         if self.path.transforms:
             follow(results, operands)
@@ -429,6 +437,7 @@ class Recorder(AutogradFloor):
         results: list[Tensor],
         certain: bool,
     ) -> None:
+        before = len(grad_node.saved)
         for save in case.saves:
             sure = certain and save.when == "always"
             if save.needs and save.needs[0].endswith(":others"):
@@ -453,6 +462,8 @@ class Recorder(AutogradFloor):
                 grad_node.saved.append(
                     Saved(tensor, save.what, sure and kept_itself and self.saves_are_certain, save.noticed)
                 )
+        if self.path.is_watched:
+            self.path.tell(OperandsSaved(grad_node, grad_node.saved[before:]))
 
     def keep_factors(self, grad_node: Node, save: Save, bound: dict[str, Value], sure: bool) -> None:
         """Each of several factors is kept if another one requires grad."""
@@ -491,7 +502,7 @@ class Recorder(AutogradFloor):
 
     def sequence_result(self, op: str, first: Value, bound: dict[str, Value]) -> Value:
         """A tuple of results of unknown length, all like the first."""
-        count = self.count_of_parts(op, bound)
+        count = count_of_parts(op, bound)
         if not isinstance(first, Tensor):
             return Seq("tuple", [first], False)
         parts = [first]
@@ -513,29 +524,6 @@ class Recorder(AutogradFloor):
             parts.append(part)
         first.region = PartOf(0)
         return Seq("tuple", list(parts), count is not None)
-
-    def count_of_parts(self, op: str, bound: dict[str, Value]) -> int | None:
-        """How many tensors chunk, split and unbind give, where it can be told."""
-        values = list(bound.values())
-        tensor = values[0] if values else None
-        shape = tensor.shape if isinstance(tensor, Tensor) else None
-        dim = bound.get("dim", bound.get("axis", 0))
-        size = None
-        if shape is not None and isinstance(dim, int) and -len(shape) <= dim < len(shape):
-            size = shape[dim] if isinstance(shape[dim], int) else None
-        if op == "chunk":
-            chunks = bound.get("chunks")
-            return int(chunks) if isinstance(chunks, int) and chunks <= 64 else None
-        if op in ("split", "split_with_sizes", "tensor_split"):
-            sizes = bound.get("split_size_or_sections", bound.get("split_size", bound.get("split_sizes")))
-            if isinstance(sizes, Seq) and sizes.exact:
-                return len(sizes.items)
-            if isinstance(sizes, int) and sizes > 0 and size is not None:
-                return min(64, int(-(-size // sizes)))
-            return None
-        if op == "unbind":
-            return int(size) if size is not None and size <= 64 else None
-        return None
 
 
 def in_place(name: str, case: Case) -> bool:
@@ -567,25 +555,6 @@ def holds_of(case: Case, flags: dict[str, RequiresGrad], certain: bool) -> str:
     return case.holds_saved
 
 
-def nested(structure: str, results: list[Value]) -> Seq:
-    """The nested tuple that a case describes by indices into its outputs."""
-    stack: list[list[Any]] = [[]]
-    for token in structure.replace("(", " ( ").replace(")", " ) ").replace(",", " ").split():
-        if token == "(":
-            stack.append([])
-        elif token == ")":
-            inner = stack.pop()
-            stack[-1].append(Seq("tuple", inner))
-        elif token.isdigit() and int(token) < len(results):
-            stack[-1].append(results[int(token)])
-    return Seq("tuple", stack[0])
-
-
-FIELDS = {
-    "svd": ("U", "S", "Vh"), "eigh": ("eigenvalues", "eigenvectors"), "eig": ("eigenvalues", "eigenvectors"),
-    "slogdet": ("sign", "logabsdet"), "qr": ("Q", "R"), "lstsq": ("solution", "residuals", "rank", "singular_values"),
-}  # fmt: skip
-"""Names of the parts of a result; a pair is `values` and `indices` unless told otherwise."""
 PASSED_ON = "base seen_rebases one_of_many overlapping cuts source dense born_version follows".split()
 """What the other parts of a sequence have of the first."""
 CUT_KINDS = {"detach": "detach", "detach_": "detach", "data": "data"}

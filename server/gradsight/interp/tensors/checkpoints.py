@@ -35,7 +35,8 @@ class Checkpoints(Training):
                 "early_stop",
             )
         }
-        result = self.language.call(function, inputs, named, node)
+        with self.path.inside("checkpoint"):
+            result = self.language.call(function, inputs, named, node)
         if reentrant is True and flags and all(flag is False for flag in flags):
             learns = any(tensor.needs_grad() is not False for tensor in tensors_in(result))
             if learns:

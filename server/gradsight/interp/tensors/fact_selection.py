@@ -8,6 +8,7 @@ from typing import Any
 from gradsight.interp.tensors.facts_floor import FactsFloor
 from gradsight.model.sites import Syntax
 from gradsight.model.tensors import Shape, Tensor
+from gradsight.model.trace import CaseSelected
 from gradsight.model.values import MISSING, Array, Number, Seq, Slice, Unknown, Value, is_constant
 from gradsight.ops.fact import Case, Condition, OpFact, Output
 
@@ -46,10 +47,16 @@ class CaseSelection(FactsFloor):
     def select_case(
         self, fact: OpFact, bound: dict[str, Value], settings: dict[str, Value] | None = None
     ) -> tuple[Case, bool]:
-        """The first case whose conditions hold; uncertain if a condition before it cannot be told.
+        """The first case whose conditions hold; uncertain if a condition before it cannot be told."""
+        case, certain = self.first_case(fact, bound, settings)
+        if self.path.is_watched:
+            self.path.tell(CaseSelected(fact, case, certain))
+        return case, certain
 
-        A case for a number of dimensions that is not known is passed over, and what it does not keep is not sure to be kept.
-        """
+    def first_case(
+        self, fact: OpFact, bound: dict[str, Value], settings: dict[str, Value] | None
+    ) -> tuple[Case, bool]:
+        """A case for a number of dimensions that is not known is passed over, and what it does not keep is not sure to be kept."""
         certain = True
         passed: list[Case] = []
         for case in fact.cases:

@@ -100,9 +100,13 @@ class Indexing(TensorAttributes):
         if not isinstance(view, Tensor):
             return
         shared = view.storage is owner.storage
+        before = len(owner.storage.writes)
         result = self.augment(node, view, operand)
         if not shared or result is not view:
             self.write_item(owner, index, result, node)
+        elif len(owner.storage.writes) > before:
+            # Python puts the view back where it was read from, and torch counts that as a second write.
+            owner.counter.version += 1
 
     def unknown_arithmetic(self, name: str, left: Value, right: Value, node: Syntax) -> Value:
         """Arithmetic with an unknown that is taken for a tensor."""

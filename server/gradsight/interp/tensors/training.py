@@ -16,6 +16,7 @@ from gradsight.model.trace import (
     Backward,
     BackwardRun,
     GaveUp,
+    HandedOut,
     NonLeafOptimized,
     Scaled,
     ScalerStepping,
@@ -332,6 +333,8 @@ class Training(Modes):
             elif isinstance(value, (Bound, Method)):
                 todo.append(value.receiver)
         self.note_escape([*args, *kwargs.values()])
+        if self.path.is_watched:
+            self.path.tell(HandedOut([*args, *kwargs.values()]))
 
     def note_escape(self, given: list[Value]) -> None:
         reached: set[int] = set()

@@ -50,6 +50,20 @@ from gradsight.model.trace.language import (
     NameRead,
     Stored,
 )
+from gradsight.model.trace.looks import (
+    ArgumentsBound,
+    CaseSelected,
+    CustomReturned,
+    Entered,
+    HandedOut,
+    LeafMade,
+    Left,
+    LoopEnded,
+    NameSeen,
+    OperandsSaved,
+    Recording,
+    ResultsMade,
+)
 from gradsight.model.trace.refusals import (
     BeforeInit,
     FlagRefused,
@@ -103,6 +117,8 @@ Fact = (
     | StateLoading | StateLoaded | Assigning | Assigned | ContainerMade | Stored | ItemStoring | ItemRead | Iterated
     | ClassTensorRead | NameRead | CallReturned | GaveUp | ForwardReturned | ForwardCalled | InputShown | ScalerStepping
     | MethodReturned | FlagRefused | GradientRefused
+    | NameSeen | ArgumentsBound | CaseSelected | Recording | ResultsMade | OperandsSaved | LoopEnded | HandedOut | LeafMade
+    | Entered | Left | CustomReturned
 )  # fmt: skip
 
 Handler = Callable[[Any], None]
@@ -121,6 +137,7 @@ class Listener(Protocol):
 __all__ = [
     "AbsentGradUsed",
     "Applied",
+    "ArgumentsBound",
     "Assigned",
     "Assigning",
     "AttributeInvented",
@@ -130,6 +147,7 @@ __all__ = [
     "BackwardRun",
     "BeforeInit",
     "CallReturned",
+    "CaseSelected",
     "CheckpointedWithoutGrad",
     "ChildrenChanged",
     "ChildrenChanging",
@@ -140,9 +158,11 @@ __all__ = [
     "ContainerMade",
     "Copied",
     "CustomApplied",
+    "CustomReturned",
     "CutByMode",
     "DataAssigned",
     "Declared",
+    "Entered",
     "Fact",
     "FlagRefused",
     "ForwardCalled",
@@ -154,6 +174,7 @@ __all__ = [
     "GradRequested",
     "GradientRefused",
     "GraphFound",
+    "HandedOut",
     "Handler",
     "Hooked",
     "Identified",
@@ -164,18 +185,25 @@ __all__ = [
     "Iterated",
     "IteratorExhausted",
     "LayerMade",
+    "LeafMade",
+    "Left",
     "Listener",
+    "LoopEnded",
     "MethodReturned",
     "NameRead",
+    "NameSeen",
     "NoGraph",
     "NonLeafCopied",
     "NonLeafOptimized",
     "NotScalar",
     "NumpyRefused",
+    "OperandsSaved",
     "OutRefused",
     "OutdatedViewUsed",
     "Read",
+    "Recording",
     "ResultDropped",
+    "ResultsMade",
     "SavedChanged",
     "SavedOverwritten",
     "Scaled",

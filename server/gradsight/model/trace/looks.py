@@ -1,0 +1,112 @@
+"""What is seen of names and operators: told on paths that are watched, and on no others, as each step has such a fact."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping as Given
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from gradsight.model.tensors import Node, Saved, Tensor
+from gradsight.model.values import Function, Value
+
+Place = Literal["custom function", "transform", "checkpoint"]
+"""Where tensors are not what they seem: inside a Function's own forward or a transformed function; or, in a checkpoint,
+where what operators save is thrown away and computed again by backward."""
+
+
+@dataclass(frozen=True, slots=True)
+class NameSeen:
+    """A name or an attribute was read, or something was assigned to it."""
+
+    syntax: ast.AST
+    value: Value
+    is_assigned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentsBound:
+    """A function of the program is about to run with these values for its parameters."""
+
+    announced: ClassVar = True
+    function: Function
+    names: dict[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseSelected:
+    """The case of an operator's fact that a call meets was chosen, for certain or as the likeliest."""
+
+    fact: Any
+    case: Any
+    is_certain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """An operator is about to do what a case says with these arguments."""
+
+    announced: ClassVar = True
+    case: Any
+    arguments: Given[str, Value]
+    node: ast.AST
+
+
+@dataclass(frozen=True, slots=True)
+class ResultsMade:
+    """An operator gave its results, which are not yet joined to the graph."""
+
+    op: str
+    results: list[Value]
+    operands: list[tuple[str, Tensor]]
+    is_certain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OperandsSaved:
+    """A node of the graph saved these for backward."""
+
+    node: Node
+    saved: list[Saved]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopEnded:
+    """A loop is over: its last iteration was executed, or the path leaves it."""
+
+    run: Any
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOut:
+    """Code that is not known was given these values."""
+
+    values: list[Value]
+
+
+@dataclass(frozen=True, slots=True)
+class LeafMade:
+    """A function of torch made a tensor out of no other."""
+
+    tensor: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """What is executed from now on happens inside such a place."""
+
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The place that was entered last was left."""
+
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class CustomReturned:
+    """`apply` of a custom autograd function returned this."""
+
+    result: Value
