@@ -75,6 +75,12 @@ COLLECTIONS = (
         FIXTURES / "gradients" / "references",
         FIXTURES / "gradients" / "labels.json",
     ),
+    Collection(
+        "memory",
+        FIXTURES / "memory",
+        FIXTURES / "memory" / "references",
+        FIXTURES / "memory" / "labels.json",
+    ),
 )
 
 

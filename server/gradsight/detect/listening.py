@@ -9,6 +9,8 @@ from typing import Any
 
 from gradsight.detect.attribute_typos import AttributeTypos
 from gradsight.detect.cancelled_gradients import CancelledGradients
+from gradsight.detect.changed_data import ChangedData
+from gradsight.detect.changed_inputs import ChangedInputs
 from gradsight.detect.claims import Claims
 from gradsight.detect.custom_functions import CustomFunctionFaults
 from gradsight.detect.cut_terms import CutTerms
@@ -25,12 +27,14 @@ from gradsight.detect.graph_leaks import GraphLeaks
 from gradsight.detect.idle_optimizers import IdleOptimizers
 from gradsight.detect.ignored_parameters import IgnoredParameters
 from gradsight.detect.ignored_results import IgnoredResults
+from gradsight.detect.kept_features import KeptFeatures
 from gradsight.detect.layers_in_forward import LayersInForward
 from gradsight.detect.misplaced_clipping import MisplacedClipping
 from gradsight.detect.misused_leaves import MisusedLeaves
 from gradsight.detect.module_aliases import ModuleAliases
 from gradsight.detect.moving_targets import MovingTargets
 from gradsight.detect.path import Path
+from gradsight.detect.place_aliases import PlaceAliases
 from gradsight.detect.reads_after_write import ReadsAfterWrite
 from gradsight.detect.recorded_writes import RecordedWrites
 from gradsight.detect.refused_gradients import RefusedGradients
@@ -89,7 +93,11 @@ class Detectors:
             CancelledGradients(path, claims),
             SharedMemory(path, claims),
             SecondNames(path, claims),
+            ChangedInputs(path, claims),
+            ChangedData(path, claims),
+            PlaceAliases(path, claims),
             SnapshotAliases(path, claims, reads),
+            KeptFeatures(path, claims),
             ModuleAliases(path, claims),
             GraphLeaks(path, claims),
             MovingTargets(path, claims),

@@ -64,6 +64,19 @@ class ReadsAfterWrite:
 
     def on_used(self, fact: Used) -> None:
         self.compare_with_source(fact.arguments, fact.node)
+        for value in fact.arguments.values():
+            if type(value) is Tensor and value.base is not None and not value.snapshot and value.label:
+                if value.storage.epoch != value.born_epoch:
+                    self.read_overwritten_part(value, fact.node)
+
+    def read_overwritten_part(self, view: Tensor, node: ast.AST) -> None:
+        """A named part whose place in the memory is not known, read after the very same part was written."""
+        writes = [
+            write
+            for write in view.storage.writes
+            if write.epoch > view.born_epoch and write.writer is not view and is_same_part(write, view)
+        ]
+        self.snapshot_read(view, writes, "slice", self.path.site(node))
 
     def compare_with_source(self, bound: Given[str, Any], node: ast.AST) -> None:
         """A kept alias without a name of its own, held against its source: the two can only be equal."""
@@ -330,6 +343,20 @@ class ReadsAfterWrite:
             alias=tensor.label,
             written=self.path.text_of_target(write.site),
         )
+
+
+def is_same_part(write: Write, view: Tensor) -> bool:
+    """Whether a write names the very part that a view was made of: `x[..., :half] = …` and `first = x[..., :half]`."""
+    made, written = view.site.node, write.site.node
+    target = written.targets[0] if isinstance(written, ast.Assign) else written
+    return (
+        isinstance(made, ast.Subscript)
+        and isinstance(target, ast.Subscript)
+        and view.site.frame is write.site.frame
+        and isinstance(made.slice, (ast.Slice, ast.Tuple))
+        and ast.dump(made.value) == ast.dump(target.value).replace("Store()", "Load()")
+        and ast.dump(made.slice) == ast.dump(target.slice)
+    )
 
 
 def shows_blank(view: Tensor) -> bool:

@@ -190,6 +190,13 @@ def is_blank(tensor: Tensor) -> bool:
     return not tensor.storage.writes and name.removeprefix("new_").removesuffix("_like") in ("zeros", "empty")
 
 
+def began_blank(tensor: Tensor) -> bool:
+    """Whether a tensor was made to be filled, however much was put into it since."""
+    call = tensor.root().site.node
+    name = getattr(call.func, "attr", "") if isinstance(call, ast.Call) else ""
+    return name.removeprefix("new_").removesuffix("_like") in ("zeros", "empty")
+
+
 def returns_argument(name: str, statement: ast.AST, frame: Frame) -> bool:
     """Whether a statement returns, as it is, what the function was given under this name."""
     if not isinstance(statement, ast.Return) or frame.function is None:

@@ -46,6 +46,88 @@ out = activation(layer(torch.ones(1, 1)))  # warning: GS107
 assert seen["before"].item() == 0.0
 ```
 
+A layer that works in place at the head of a residual branch changes the other branch too.
+
+```python
+import torch
+from torch import nn
+
+body = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(2, 2))
+stem = nn.Linear(1, 2, bias=False)
+nn.init.constant_(stem.weight, -1.0)
+x = stem(torch.ones(1, 1))
+skipped = x.detach().clone()
+out = x + body(x)  # warning: GS107
+assert skipped.min() < 0 and x.min() == 0
+```
+
+So does a layer after a value was put into a list.
+
+```python
+import torch
+from torch import nn
+
+layer, activation = nn.Linear(1, 1, bias=False), nn.ReLU(inplace=True)
+nn.init.constant_(layer.weight, -1.0)
+features = []
+h = layer(torch.ones(1, 1))
+features.append(h)
+h = activation(h)  # warning: GS107
+assert features[0].item() == 0.0  # -1 was meant
+```
+
+An entry of a dict has two names then, and both are used.
+
+```python
+import torch
+from torch import nn
+
+encoder, decoder = nn.Linear(4, 2), nn.Linear(2, 4)
+batch = torch.ones(3, 4)
+stats = {"mean": encoder(batch)}
+z = stats["mean"]
+z += torch.ones(3, 2)  # warning: GS107
+loss = nn.functional.mse_loss(decoder(z), batch) + stats["mean"].square().mean()
+assert torch.equal(z, stats["mean"])
+```
+
+Data that is normalised in place where it is fetched is normalised once more in every epoch.
+
+```python
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class Points(Dataset):
+    def __init__(self):
+        self.data = torch.ones(4, 2)
+
+    def __len__(self):
+        return len(self.data)
+
+    def __getitem__(self, index):
+        point = self.data[index]
+        point /= 2.0  # warning: GS107
+        return point
+
+
+loader = DataLoader(Points(), batch_size=4)
+means = [batch.mean().item() for epoch in range(2) for batch in loader]
+assert means == [0.5, 0.25]
+```
+
+Slices are views: here the second line reads what the first has written.
+
+```python
+import torch
+
+x = torch.tensor([1.0, 1.0])
+first, second = x[..., :1], x[..., 1:]
+x[..., :1] = first - second  # warning: GS107
+x[..., 1:] = second + 2 * first
+assert x.tolist() == [0.0, 1.0]  # 0, 3 was meant
+```
+
 ## Use instead
 
 Clone the value that has to stay as it is.
@@ -94,6 +176,17 @@ history = torch.stack(states)
 assert history[:, 0].tolist() == [1.0, 2.0, 3.0]
 ```
 
+To fetch a state and to advance it in place is an idiom too, as long as only one of the two names is used afterwards.
+
+```python
+import torch
+
+state = {"average": torch.ones(3)}
+average = state["average"]
+average *= 0.9
+assert state["average"].sum() < 3
+```
+
 Writing through a view in order to change its base is a common idiom.
 
 ```python
@@ -108,6 +201,9 @@ assert grid.sum() == 4
 ## Fix safety
 
 Storing a clone, and writing to a new tensor, are unsafe: values that are read later change, and other code may rely on the shared memory.
+
+See [tensor views](https://docs.pytorch.org/docs/stable/tensor_view.html) and a
+[report of a hook that kept an overwritten input](https://github.com/pytorch/pytorch/issues/95617).
 """
 
 from __future__ import annotations
@@ -138,6 +234,12 @@ def _message(event: Event) -> str:
         return f"{alias} and {name} are one tensor: this write changes both, and {name} is read later"
     if how == "argument":
         return f"this write also changes the caller's {name}, which is read after the call: clone it first"
+    if how == "layer":
+        return f"this call overwrites {name} in place, and {name} is used again after it: clone it first"
+    if how == "kept":
+        return "this layer works in place on a value that was stored before: the stored entry changes too"
+    if how == "stored":
+        return f"this changes {alias or 'the stored data'} itself, once more every time it is fetched: clone it first"
     if how == "source":
         return f"{alias} shares memory with {name}: this write changes both, and {name} is read later"
     if how == "state":

@@ -1,0 +1,155 @@
+"""Data that is changed in place where it is fetched: what a dataset or a list of batches holds drifts from epoch to epoch.
+
+`x = self.data[index]` and `x = batch.to(device)` (where nothing is to be moved) copy nothing, so that `x -= mean`
+normalises what is stored, once more every time it is fetched.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from gradsight.detect.changed_inputs import SETTING
+from gradsight.detect.claims import Claims
+from gradsight.detect.path import Path
+from gradsight.detect.second_names import BY_HAND, RESCALING, names_written
+from gradsight.interp.syntax import BODIES, is_inside
+from gradsight.model.events import Step
+from gradsight.model.sites import Frame, Site
+from gradsight.model.tensors import Storage, Tensor, Write
+from gradsight.model.trace import Used, Wrote
+from gradsight.model.values import Instance, tensors_in
+
+LOOPS = (ast.For, ast.While, ast.AsyncFor)
+FETCHING = "__getitem__"
+
+
+class ChangedData:
+    """Writes to stored data on its way to a model."""
+
+    def __init__(self, path: Path, claims: Claims) -> None:
+        self.path = path
+        self.claims = claims
+        self.normalised: dict[Storage, Write] = {}
+        """Memory that one statement has rescaled before, in an earlier round of its loop."""
+
+    def on_wrote(self, fact: Wrote) -> None:
+        if fact.write.mode not in BY_HAND or fact.op in SETTING or not names_written(fact.site.node):
+            return
+        owner = self.fetching_dataset(fact.site)
+        if owner is not None:
+            self.check_dataset(owner, fact)
+        elif fact.op in RESCALING and fact.region is None and fact.site.loops:
+            self.note_normalised(fact)
+
+    # -- datasets ----------------------------------------------------------------------------------------------------
+
+    def fetching_dataset(self, site: Site) -> Instance | None:
+        """The dataset whose item is being fetched."""
+        for place in (site, *site.callers()):
+            frame = place.frame
+            if frame.function is not None and frame.function.name == FETCHING:
+                owner = frame.receiver
+                return owner if isinstance(owner, Instance) and owner.cls.find("__len__")[0] else None
+        return None
+
+    def check_dataset(self, owner: Instance, fact: Wrote) -> None:
+        held = next(
+            (
+                name
+                for name, value in owner.attributes.items()
+                if any(tensor.storage is fact.tensor.storage for tensor in tensors_in(value))
+            ),
+            "",
+        )
+        if held and not fact.tensor.is_parameter:
+            self.report(fact.write, f"self.{held}", [], "every epoch fetches it again, changed once more")
+
+    # -- loops -------------------------------------------------------------------------------------------------------
+
+    def note_normalised(self, fact: Wrote) -> None:
+        """A statement that rescales by constants what it has rescaled in an earlier round, fetched again meanwhile."""
+        storage, site = fact.tensor.storage, fact.site
+        if fact.others or fact.tensor.is_parameter or fact.tensor.node is not None:
+            self.normalised.pop(storage, None)
+            return
+        if any(not is_plain_rescaling(write) for write in storage.writes):
+            return
+        earlier = next((write for write in storage.writes if write.site.key == site.key), None)
+        if earlier is None or earlier is fact.write or earlier.site.loops == site.loops:
+            return
+        name = next(iter(names_written(site.node)))
+        if is_fetched_in_loop(name, site):
+            self.normalised[storage] = fact.write
+
+    def on_used(self, fact: Used) -> None:
+        """Data that goes through a model: some other argument learns."""
+        if not self.normalised or not self.path.grad_mode:
+            return
+        tensors = [value for value in fact.arguments.values() if type(value) is Tensor]
+        if any(tensor.is_parameter and tensor.requires_grad is True for tensor in tensors):
+            for tensor in tensors:
+                write = self.normalised.pop(tensor.storage, None)
+                if write is not None:
+                    self.report(write, "", [], "the model is given it here, changed once more", fact.node)
+
+    def report(
+        self, write: Write, held: str, steps: list[Step], words: str, node: ast.AST | None = None
+    ) -> None:
+        read = [Step("read", self.path.site(node), words)] if node is not None else []
+        self.claims.add(
+            "alias-read-after-write",
+            write.site,
+            [*steps, *read, *self.path.call_steps(write.site)],
+            how="stored",
+            write=write.op,
+            target=held or self.path.text_of_target(write.site),
+            alias=held,
+            written=self.path.text_of_target(write.site),
+        )
+
+
+def is_plain_rescaling(write: Write) -> bool:
+    return (
+        write.op in RESCALING
+        and write.mode in BY_HAND
+        and isinstance(write.site.node, (ast.AugAssign, ast.Call))
+    )
+
+
+def is_fetched_in_loop(name: str, site: Site) -> bool:
+    """Whether a loop around a place gives the name its value, so that it is not carried over by the name itself."""
+    return any(
+        any(
+            isinstance(inner, ast.Name) and inner.id == name and isinstance(inner.ctx, ast.Store)
+            and not (isinstance(site.node, ast.AugAssign) and inner is site.node.target)
+            and not is_augmented(inner, loop)
+            for inner in ast.walk(loop)
+        )
+        for loop in loops_around(site.node, site.frame)
+    )  # fmt: skip
+
+
+def is_augmented(name: ast.Name, loop: ast.AST) -> bool:
+    return any(isinstance(inner, ast.AugAssign) and inner.target is name for inner in ast.walk(loop))
+
+
+def loops_around(node: ast.AST, frame: Frame) -> list[ast.AST]:
+    """The loops of the running function, or of the unit, that a node lies in."""
+    body = frame.function.node.body if frame.function is not None else frame.unit.tree
+    found: list[ast.AST] = []
+    while isinstance(body, list):
+        statement = next((one for one in body if is_inside(node, one)), None)
+        if statement is None:
+            break
+        if isinstance(statement, LOOPS):
+            found.append(statement)
+        body = next(
+            (
+                inner
+                for name in BODIES
+                if isinstance(inner := getattr(statement, name, None), list)
+                and any(is_inside(node, one) for one in inner)
+            ),
+            None,
+        )
+    return found
