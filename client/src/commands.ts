@@ -37,12 +37,12 @@ interface ProbeAnswer {
   readonly summary: string;
   /** A page about the run: how it was run, each finding with its verdict, what the program printed. */
   readonly details?: string;
+  /** The same for the log. */
+  readonly log?: string;
   /** Whether shapes and gradients were seen that hints could show. */
   readonly observed?: boolean;
   /** How to ask for the graph of a fault that was seen, if it has one to show. */
   readonly graph?: unknown[] | null;
-  /** The end of what the program printed. */
-  readonly output?: string;
 }
 
 /** The server's commands that run the user's code, and what is said while they run. */
@@ -121,8 +121,8 @@ export class Commands implements Disposable {
   private async probe(command: string, args: unknown[]): Promise<void> {
     const answer = await this.runInSight<ProbeAnswer>(command, args);
     if (!answer) return;
-    const { graph, details, output } = answer;
-    this.log.info(details ?? `${answer.summary}${output ? `\nthe program printed:\n${output}` : ""}`);
+    const { graph, details } = answer;
+    this.log.info(answer.log ?? answer.summary);
     const buttons = [...(graph ? ["Show Graph"] : []), details ? "Show Details" : "Show Logs"];
     void window.showInformationMessage(answer.summary, ...buttons).then((button) => {
       if (button === "Show Graph" && graph) return this.showGraph(graph);

@@ -29,8 +29,8 @@ beforeEach(async () => {
   editor.settings.set("gradsight.interpreter", writePython(join(emptyFolder(), "python"), "python 3.12"));
   servers.answers = {
     "gradsight.environment": { python: "/p", version: "3.12", torch: "2.13.0" },
-    "gradsight.probeFile": { summary: "confirmed", graph: [FILE, 4, "GS101"], output: "printed" },
-    "gradsight.proveFinding": { summary: "proved", graph: null, output: "" },
+    "gradsight.probeFile": { summary: "confirmed", graph: [FILE, 4, "GS101"], log: "printed" },
+    "gradsight.proveFinding": { summary: "proved", graph: null },
   };
   await activate(context);
   editor.open(FILE, 11);
@@ -318,11 +318,11 @@ test("a rule that is ignored everywhere is written into the settings once", asyn
 });
 
 test("the details of a run are a page and stand in the log", async () => {
-  servers.answers["gradsight.probeFile"] = { summary: "2 confirmed", details: "# Last run" };
+  servers.answers["gradsight.probeFile"] = { summary: "2 confirmed", details: "# Last run", log: "line 3" };
   editor.answer = "Show Details";
   await editor.run("gradsight.probe.file");
   await new Promise((resolve) => setImmediate(resolve));
-  assert.ok(editor.logged.some((line) => line.includes("# Last run")));
+  assert.ok(editor.logged.some((line) => line.includes("line 3")));
   assert.equal(editor.providers.get("gradsight")?.provideTextDocumentContent(), "# Last run");
 });
 

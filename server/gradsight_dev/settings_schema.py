@@ -147,8 +147,8 @@ CLIENT_SIDE = {
     "trace.server": {"type": "string", "default": "off"},
 }
 GROUPS = {
-    "General": ("enable", "run", "debounce", "scope", "exclude", "perFileIgnores", "maxMegabytes", "models", "path", "trace.server"),
-    "Rules": ("select", "ignore", "severity", "hints"),
+    "General": ("enable", "run", "debounce", "scope", "exclude", "maxMegabytes", "models", "path", "trace.server"),
+    "Rules": ("select", "ignore", "perFileIgnores", "severity", "hints"),
     "Editor": ("inlayHints", "codeLens"),
     "Running code": (
         "interpreter", "probe.timeout", "probe.memory", "probe.steps", "probe.args", "probe.env", "probe.launcher",

@@ -280,7 +280,14 @@ def test_the_graph_marks_what_was_kept_what_overwrote_it_and_what_needs_it(probe
     assert roles["written"]["text"] == "y *= 3"
     assert (roles["needed"]["name"], roles["needed"]["line"]) == ("backward", 6)
     assert (roles["leaf"]["name"], roles["leaf"]["line"]) == ("x [3]", 0)
-    assert {"from": roles["written"]["id"], "to": roles["saved"]["id"], "kind": "write"} in graph["edges"]
+    (write,) = [edge for edge in graph["edges"] if edge["kind"] == "write"]
+    assert (write["from"], write["to"]) == (roles["written"]["id"], roles["saved"]["id"])
+    # Every box has its place in the picture, and the arrow of the write points up to what it changed.
+    assert roles["saved"]["lines"] == ["saved for backward", "exp", "4: y = x.exp()"]
+    assert all(
+        0 <= node["x"] <= graph["width"] and 0 <= node["y"] <= graph["height"] for node in graph["nodes"]
+    )
+    assert write["points"][0][1] > write["points"][-1][1]
     assert all(node["uri"] in ("", uri) for node in graph["nodes"])
 
 

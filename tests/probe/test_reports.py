@@ -107,7 +107,7 @@ def test_readable_report_shows_three_spans_why_and_help() -> None:
         "  = help: write to a new tensor (`x = x * 2` instead of `x *= 2`), or clone the tensor before it is changed\n"
         "  inplace-on-saved: gradsight explain GS101\n"
         "\n"
-        "the program raised  (torch 2.13.0, Python 3.11.7, 0.5 s)\n"
+        "the program raised RuntimeError, 1 fault found (torch 2.13.0, Python 3.11.7, 0.5 s)\n"
     )
 
 

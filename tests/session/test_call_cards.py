@@ -169,3 +169,21 @@ def test_a_module_called_for_training_and_evaluation_tells_of_both_callers() -> 
     assert "called from line 16: not a leaf, requires grad" in card
     assert "called from line 18 (without grad mode): a leaf, does not require grad" in card
     assert "not certain" not in card
+
+
+def test_of_calls_that_meet_further_in_those_are_named_that_differ() -> None:
+    text = (
+        "import torch\nfrom torch import nn\n"
+        "class Block(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.linear = nn.Linear(2, 2)\n    def forward(self, x):\n        h = self.linear(x)\n"
+        "        return h.tanh()\n"
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.block = Block()\n"
+        "    def forward(self, x):\n        return self.block(x)\n"
+        "def train():\n    net = Net()\n    net(torch.ones(1, 2)).sum().backward()\n    with torch.no_grad():\n"
+        "        net(torch.ones(1, 2))\n"
+        "train()\n"
+    )
+    card = hover(text, 8, 8)
+    assert "called from line 18: not a leaf, requires grad" in card
+    assert "called from line 20 (without grad mode): a leaf, does not require grad" in card
+    assert "not certain" not in card

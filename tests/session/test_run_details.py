@@ -8,7 +8,7 @@ import pytest
 
 from gradsight.model.finding import Finding
 from gradsight.model.source import Span
-from gradsight.session.run_details import page, sentence
+from gradsight.session.run_details import Ran, log_entry, page, sentence
 
 
 def found(code: str, line: int, verdict: str | None) -> Finding:
@@ -52,11 +52,39 @@ def test_a_fault_that_nobody_predicted_is_counted() -> None:
     assert sentence(run(outcome="timeout"), [], []) == "no fault seen · the time limit was reached"
 
 
-def test_the_page_names_the_interpreter_each_verdict_and_the_output() -> None:
+def test_the_page_names_the_command_each_verdict_and_the_output() -> None:
     finding = found("GS101", 3, "not-reached")
-    text = page(run(row=7), [finding], "GradSight: 1 not reached", "/p/python", "loss 0.1\n")
+    ran = Ran("/p/python", "a b.py", ("--epochs", "3"), "/p", ("nice", "-n", "10"))
+    text = page(run(row=7), [finding], "GradSight: 1 not reached", ran, "loss 0.1\n")
+    assert "- command: `nice -n 10 /p/python 'a b.py' --epochs 3`\n- folder: `/p`" in text
     assert "- interpreter: `/p/python`" in text
     assert "- time: 1.2 s" in text
     assert "stopped at line 7: RuntimeError: modified" in text
-    assert "| 3 | GS101 a-rule | not reached | the run did not get there |" in text
+    assert "| line 3 | GS101 a-rule | not reached | the run did not get there |" in text
     assert "```text\nloss 0.1\n```" in text
+    assert "The program that was run" not in text
+
+
+def test_the_log_has_one_line_for_each_finding() -> None:
+    findings = [found("GS101", 3, "confirmed"), found("GS601", 9, None)]
+    text = log_entry(run(row=7), findings, "GradSight: 1 confirmed", Ran("python", "a.py"), "loss 0.1\n")
+    assert text.startswith("1 confirmed\n  command: python a.py\n  interpreter: python\n")
+    assert "  line 3: GS101 confirmed (torch did what was predicted)\n" in text
+    assert "  line 9: GS601 cannot be judged by running (a run like this shows no difference)\n" in text
+    assert text.endswith("  the program printed:\n    loss 0.1")
+
+
+def test_lines_of_a_notebook_are_named_by_their_cell_and_lead_there() -> None:
+    finding = found("GS101", 3, "confirmed")
+    text = page(
+        run(row=7), [finding], "GradSight: GS101 confirmed", Ran("python", "book.ipynb"), "",
+        lambda _path, line: f"cell {line // 2}, line 1", lambda path, line: f"file:///{path}#L{line}",
+    )  # fmt: skip
+    assert "| [cell 1, line 1](file:///a.py#L3) | GS101" in text
+    assert "stopped at cell 3, line 1" in text
+
+
+def test_the_page_of_a_proof_shows_the_program_that_was_made_for_it() -> None:
+    text = page(run(), [], "", Ran("python", "a minimal program around GS101", program="import torch\n"), "")
+    assert "- ran: a minimal program around GS101\n" in text
+    assert text.endswith("## The program that was run\n\n```python\nimport torch\n```\n")

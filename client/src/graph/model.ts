@@ -1,4 +1,4 @@
-// The graph as the server sends it and as the view draws it.
+// The graph as the server sends it, every box and arrow in its place, and as the view draws it.
 
 /** What a node has to do with the fault; most have nothing to do with it. */
 export type Role = "plain" | "leaf" | "saved" | "written" | "needed" | "cut";
@@ -15,6 +15,15 @@ export interface GraphNode {
   readonly role: Role;
   /** One sentence about its part in the fault; empty for bystanders. */
   readonly message: string;
+  /** How the line is spoken of: `7`, in a notebook `cell 3, line 2`. */
+  readonly place: string;
+  /** The text of its box, shortened to fit. */
+  readonly lines: readonly string[];
+  /** The top left corner of its box. */
+  readonly x: number;
+  readonly y: number;
+  readonly width: number;
+  readonly height: number;
 }
 
 export interface GraphEdge {
@@ -22,6 +31,7 @@ export interface GraphEdge {
   readonly to: string;
   /** `flow`: values go along it.  `write`: this write changed what that operator had saved. */
   readonly kind: "flow" | "write";
+  readonly points: readonly (readonly [number, number])[];
 }
 
 export interface Graph {
@@ -30,6 +40,11 @@ export interface Graph {
   readonly edges: readonly GraphEdge[];
   /** How many operators the whole graph has; more than are drawn if it was cut to the surroundings of the fault. */
   readonly total: number;
+  readonly width: number;
+  readonly height: number;
+  /** The height of a line of text in a box, and how far the text is from its border. */
+  readonly lineHeight: number;
+  readonly padding: number;
 }
 
 /** What the view tells the editor. */

@@ -1,7 +1,7 @@
 // Runs inside the panel: draws the graph, and lets the mouse and the keyboard walk through it.
 
-import { type Box, type Layout, layOut, neighbour, type Path, TEXT } from "./layout";
-import type { Graph, Message } from "./model";
+import type { Graph, GraphEdge, GraphNode, Message } from "./model";
+import { neighbour } from "./walking";
 
 declare function acquireVsCodeApi(): { postMessage(message: Message): void };
 
@@ -9,9 +9,10 @@ const SVG = "http://www.w3.org/2000/svg";
 const DIRECTIONS = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: "right" } as const;
 const editor = acquireVsCodeApi();
 const stage = byId("graph");
-let layout: Layout = { boxes: [], paths: [], width: 0, height: 0 };
+const NOTHING = { title: "", nodes: [], edges: [], total: 0, width: 0, height: 0, lineHeight: 0, padding: 0 };
+let graph: Graph = NOTHING;
 let scale = 1;
-const READABLE = 0.6;
+const READABLE = 0.7;
 
 window.addEventListener("message", (event: MessageEvent<Graph>) => show(event.data));
 window.addEventListener("resize", fit);
@@ -21,29 +22,28 @@ byId("fit").addEventListener("click", fit);
 stage.addEventListener("keydown", (event) => walk(event));
 editor.postMessage({ kind: "ready" });
 
-function show(graph: Graph): void {
-  layout = layOut(graph);
+function show(sent: Graph): void {
+  graph = sent;
   byId("title").textContent = graph.title;
   const hidden = graph.total - graph.nodes.filter(({ role }) => role !== "written").length;
   byId("size").textContent =
-    hidden > 0 ? `The operators around the fault; ${hidden} more are not drawn.` : "";
-  const svg = element("svg", { viewBox: `0 0 ${layout.width} ${layout.height}`, role: "group" });
+    hidden > 0 ? `The operators around the fault; ${hidden} more are not shown.` : "";
+  const svg = element("svg", { viewBox: `0 0 ${graph.width} ${graph.height}`, role: "group" });
   svg.append(arrowHead("flow"), arrowHead("write"));
-  for (const path of layout.paths) svg.append(edge(path));
-  for (const box of layout.boxes) svg.append(node(box));
+  for (const each of graph.edges) svg.append(edge(each));
+  for (const each of graph.nodes) svg.append(node(each));
   stage.replaceChildren(svg);
-  const first =
-    layout.boxes.find(({ node: { role } }) => role === "written" || role === "cut") ?? layout.boxes[0];
+  const first = graph.nodes.find(({ role }) => role === "written" || role === "cut") ?? graph.nodes[0];
   fit();
   if (first === undefined) return;
   shapeOf(first)?.setAttribute("tabindex", "0");
-  if (stage.scrollHeight > stage.clientHeight)
-    shapeOf(first)?.scrollIntoView({ block: "center", inline: "nearest" });
+  shapeOf(first)?.scrollIntoView({ block: "center", inline: "center" });
 }
 
-function node(box: Box): SVGElement {
-  const { id, role, name, line, message } = box.node;
-  const label = [name, line > 0 ? `line ${line}` : "", message].filter((part) => part !== "").join(", ");
+function node(box: GraphNode): SVGElement {
+  const { id, role, name, line, message, place, text, lines } = box;
+  const where = place.startsWith("cell") ? place : `line ${place}`;
+  const label = [name, line > 0 ? where : "", message].filter((part) => part !== "").join(", ");
   const group = element("g", {
     class: `node ${role}`,
     role: "button",
@@ -53,33 +53,26 @@ function node(box: Box): SVGElement {
     transform: `translate(${box.x} ${box.y})`,
   });
   const hint = element("title", {});
-  hint.textContent = [name, line > 0 ? `${line}: ${box.node.text}` : "", message]
+  hint.textContent = [name, line > 0 ? `${place}: ${text}` : "", message]
     .filter((part) => part !== "")
     .join("\n");
   group.append(hint, element("rect", { width: box.width, height: box.height, rx: 4 }));
-  const operator = box.lines.indexOf(name);
-  box.lines.forEach((text, index) => {
+  // The operator stands first, or below its part in the fault.
+  const operator = role === "plain" ? 0 : 1;
+  lines.forEach((words, index) => {
     const kind = index < operator ? "role" : index === operator ? "name" : "source";
-    const line = element("text", {
-      class: kind,
-      x: TEXT.padding,
-      y: TEXT.padding + TEXT.line * (index + 0.72),
-    });
-    line.textContent = text;
-    group.append(line);
+    const y = graph.padding + graph.lineHeight * (index + 0.72);
+    const row = element("text", { class: kind, x: graph.padding, y });
+    row.textContent = words;
+    group.append(row);
   });
   group.addEventListener("click", () => open(box));
   return group;
 }
 
-function edge({ edge: { kind }, points }: Path): SVGElement {
-  const [first, ...others] = points;
-  const way = others.map(({ x, y }) => `L${x} ${y}`).join(" ");
-  return element("path", {
-    class: `edge ${kind}`,
-    d: `M${first?.x} ${first?.y} ${way}`,
-    "marker-end": `url(#${kind})`,
-  });
+function edge({ kind, points }: GraphEdge): SVGElement {
+  const way = points.map(([x, y]) => `${x},${y}`).join(" ");
+  return element("polyline", { class: `edge ${kind}`, points: way, "marker-end": `url(#${kind})` });
 }
 
 function arrowHead(kind: string): SVGElement {
@@ -99,20 +92,20 @@ function arrowHead(kind: string): SVGElement {
 
 /** One tab stop for the whole graph; arrows move it. */
 function walk(event: KeyboardEvent): void {
-  const here = layout.boxes.find((box) => shapeOf(box) === document.activeElement);
+  const here = graph.nodes.find((box) => shapeOf(box) === document.activeElement);
   if (event.key === "+" || event.key === "=") zoom(scale * 1.25);
   else if (event.key === "-") zoom(scale / 1.25);
   else if (event.key === "0") fit();
   else if (here === undefined) return;
   else if (event.key === "Enter" || event.key === " ") open(here);
   else if (event.key in DIRECTIONS) {
-    const next = neighbour(layout.boxes, here, DIRECTIONS[event.key as keyof typeof DIRECTIONS]);
+    const next = neighbour(graph.nodes, here, DIRECTIONS[event.key as keyof typeof DIRECTIONS]);
     if (next !== undefined) focus(here, next);
   } else return;
   event.preventDefault();
 }
 
-function focus(from: Box, to: Box): void {
+function focus(from: GraphNode, to: GraphNode): void {
   shapeOf(from)?.setAttribute("tabindex", "-1");
   const shape = shapeOf(to);
   shape?.setAttribute("tabindex", "0");
@@ -120,26 +113,26 @@ function focus(from: Box, to: Box): void {
   shape?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
-function open(box: Box): void {
-  editor.postMessage({ kind: "open", id: box.node.id });
+function open(box: GraphNode): void {
+  editor.postMessage({ kind: "open", id: box.id });
 }
 
 function fit(): void {
-  const wide = stage.clientWidth / Math.max(1, layout.width);
-  const high = stage.clientHeight / Math.max(1, layout.height);
-  // A graph that would be too small to read is fitted to the width alone.
-  zoom(Math.min(1, wide, Math.max(high, READABLE)));
+  const wide = stage.clientWidth / Math.max(1, graph.width);
+  const high = stage.clientHeight / Math.max(1, graph.height);
+  // A graph that would be too small to read stays readable, and the fault is put in the middle.
+  zoom(Math.max(READABLE, Math.min(1, wide, high)));
 }
 
 function zoom(wanted: number): void {
   scale = Math.min(3, Math.max(0.3, wanted));
   const svg = stage.querySelector("svg");
-  svg?.setAttribute("width", String(layout.width * scale));
-  svg?.setAttribute("height", String(layout.height * scale));
+  svg?.setAttribute("width", String(graph.width * scale));
+  svg?.setAttribute("height", String(graph.height * scale));
 }
 
-function shapeOf(box: Box): SVGElement | null {
-  return stage.querySelector(`[data-id="${CSS.escape(box.node.id)}"]`);
+function shapeOf(box: GraphNode): SVGElement | null {
+  return stage.querySelector(`[data-id="${CSS.escape(box.id)}"]`);
 }
 
 function element(name: string, attributes: Record<string, string | number>): SVGElement {

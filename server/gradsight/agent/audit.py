@@ -227,7 +227,7 @@ def fault_of(clash: Clash, needed: Stack, torch_message: str, named: Named | Non
     joint = " and" if what.startswith("`") else ", which"
     if first.imprint is not None:
         writer, verb = f"a write through the array of {writer}", "overwrites"
-    message = f"{writer} {verb} {what}{where}{joint} the backward on line {_row(needed)} still needs{end}"
+    message = f"{writer} {verb} {what}{where}{joint} the `backward()` on line {_row(needed)} needs{end}"
     steps: list[FaultStep] = []
     if clash.maker is not None:
         steps += step_named(
@@ -335,7 +335,7 @@ def graph_around(
     broken: Node | None,
     log: OpLog,
     named: Named,
-    limit: int = 60,
+    limit: int = 32,
 ) -> dict[str, Any]:
     """The neighbourhood of the broken node, as plain data for drawing, with the names of the leaves."""
     order = {node: index for index, node in enumerate(nodes)}

@@ -10,6 +10,7 @@ import functools
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any, Literal, TypeVar, cast
 
 from gradsight.agent.sites import FrameKey, SourceRange, Stack, library_behind, library_name, place_of
@@ -193,12 +194,12 @@ def calls_of(stack: Stack) -> tuple[FaultStep, ...]:
     callers = [
         outer for inner, outer in zip(stack, stack[1:]) if inner.code.co_name not in _PARTS_OF_A_STATEMENT
     ]
-    return tuple(
-        FaultStep("call", f"called from {_caller(key.code.co_name)}", place_of(key)) for key in callers[:2]
-    )
+    return tuple(FaultStep("call", f"called from {_caller(key.code)}", place_of(key)) for key in callers[:2])
 
 
-def _caller(name: str) -> str:
+def _caller(code: CodeType) -> str:
+    # Python 3.10 knows the name alone, and later ones the class too.
+    name = str(getattr(code, "co_qualname", code.co_name)).rpartition("<locals>.")[2]
     return "the top level" if name == "<module>" else f"`{name}`"
 
 

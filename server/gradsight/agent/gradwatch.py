@@ -167,16 +167,12 @@ class GradWatch:
 
     def _report(self, hold: Hold, write: LoggedWrite, reader: Stack) -> None:
         place = place_of(hold.stack[0])
-        by = (
-            "the next backward"
-            if write.node.endswith("AccumulateGrad")
-            else f"`{operator_label(write.name)}`"
-        )
+        by = "`backward()`" if write.node.endswith("AccumulateGrad") else f"`{operator_label(write.name)}`"
         source = _grad_expression(place) or "`.grad`"
-        message = f"{source} is taken without a copy and overwritten later by {by}"
-        steps = step_at("written", f"overwritten here by {by}", write.stack)
+        message = f"this is {source} itself: {by} changes it before it is read, so clone it"
+        steps = step_at("written", f"{by} changes it here", write.stack)
         if reader:
-            steps += step_at("read", "read here with the new value", reader)
+            steps += step_at("read", "read here, with the new value", reader)
         self.ledger.add(
             Fault(
                 "grad-alias-overwritten",

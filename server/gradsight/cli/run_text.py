@@ -20,7 +20,7 @@ LONGEST_REMARK = 300
 OUTCOMES = {
     "clean": "no fault seen",
     "raised": "the program raised",
-    "timeout": "the time was over",
+    "timeout": "stopped at the time limit",
     "died": "the process died",
     "could-not-run": "could not run",
 }
@@ -140,12 +140,18 @@ def _parameters(document: Document) -> Iterator[list[Run]]:
 def _summary(document: Document) -> list[Run]:
     faults = len(document["faults"])
     outcome = document["outcome"]
-    words = OUTCOMES.get(outcome, f"{faults} fault{'s' if faults != 1 else ''}")
+    words = OUTCOMES.get(outcome, _counted(faults))
+    if outcome == "raised" and document["error"] is not None:
+        words = f"{words} {document['error']['type']}" + (f", {_counted(faults)} found" if faults else "")
     tail = [f"torch {document['torch']}"] if document["torch"] else []
     tail += [f"Python {document['python']}"] if document["python"] else []
     tail += [f"{document['seconds']:.1f} s"] if document["seconds"] is not None else []
     style = "good" if outcome == "clean" else "error"
-    return [(words, style), (f"  ({', '.join(tail)})" if tail else "", "")]
+    return [(words, style), (f" ({', '.join(tail)})" if tail else "", "")]
+
+
+def _counted(faults: int) -> str:
+    return f"{faults} fault{'s' if faults != 1 else ''}"
 
 
 def _shortened(message: str) -> str:

@@ -53,7 +53,9 @@ async def code_actions(
     is_lazy = ls.client.resolves_edits
     context, document = params.context, spot.document
     wanted = _wanted(context.only)
+    # Our own editor keeps source actions out of this menu: there a command stands for them.
     is_fix_all_offered = "fixAll" in wanted and spot.cell is None and context.only is None and is_lazy
+    is_fix_all_offered = is_fix_all_offered and not ls.client.shows_pages
     if spot.cell is not None or context.only is None:
         # In a cell a source action would run once for each cell, over the whole notebook.
         wanted.discard("fixAll")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gradsight.session.proving import Run, Subject
 
 REFUSED = -32803
-UNTRUSTED = "this workspace is not trusted, and a probe runs its code"
+UNTRUSTED = "this workspace is not trusted, and this would run its code"
 
 
 class Refused(JsonRpcException):
@@ -38,7 +38,7 @@ def trusted_spot(ls: GradSightServer, uri: str) -> Spot:
     """What is to be probed; refuses with a sentence when it cannot be."""
     spot = spot_of(ls.session, uri)
     if spot is None:
-        raise Refused("there is no Python here to probe: open the file, or choose a cell with code")
+        raise Refused("there is no Python here to run: open the file, or choose a cell with code")
     if not spot.document.options.probe.allowed:
         raise Refused(UNTRUSTED)
     return spot

@@ -66,7 +66,8 @@ async def probe_function(ls: GradSightServer, uri: str, line: int = 0) -> Answer
     spot = trusted_spot(ls, uri)
     first, last = function_at(spot.document, line + 1 + spot.offset)
     findings = _passing(await findings_of(ls, spot), first, last)
-    answer = await _judged(ls, spot, findings, f"Running lines {first} to {last}")
+    name = spot.document.line_name
+    answer = await _judged(ls, spot, findings, f"Running the function at {name(first)}")
     # A file that never calls the function says nothing about it: then inputs are made up.
     source, book = spot.document.source, ls.session.evidence
     missed = [each for each in findings if book.verdict_on(source, each) == "not-reached"]
@@ -74,7 +75,7 @@ async def probe_function(ls: GradSightServer, uri: str, line: int = 0) -> Answer
         return answer
     for finding in missed[:MOST_PROOFS]:
         proof = await _prove(ls, spot, finding, f"Proving {finding.code}")
-    return _answer(ls, findings, proof.outcome, request_of(ls, spot.document).python)
+    return _answer(ls, findings, proof.outcome, _ran(ls, spot.document, proof))
 
 
 async def probe_cell(ls: GradSightServer, uri: str, line: int = 0) -> Answer:
@@ -83,7 +84,8 @@ async def probe_cell(ls: GradSightServer, uri: str, line: int = 0) -> Answer:
     first, last = cell_at(spot, line + 1 + spot.offset)
     findings = _passing(await findings_of(ls, spot), first, last)
     text = "\n".join(spot.document.source.text.split("\n")[:last]) + "\n"
-    return await _judged(ls, spot, findings, f"Running lines {first} to {last}", text)
+    title = f"Running the file to the end of {spot.document.line_name(last)}"
+    return await _judged(ls, spot, findings, title, text)
 
 
 def _passing(findings: list[Finding], first: int, last: int) -> list[Finding]:
@@ -103,7 +105,7 @@ async def prove_finding(ls: GradSightServer, uri: str, line: int = 0, code: str 
     spot = trusted_spot(ls, uri)
     finding = await finding_at(ls, spot, line, code)
     proof = await _prove(ls, spot, finding, f"Proving {finding.code}")
-    answer = _answer(ls, [finding], proof.outcome, request_of(ls, spot.document).python)
+    answer = _answer(ls, [finding], proof.outcome, _ran(ls, spot.document, proof))
     if proof.verdict == "confirmed" and _was_quick(proof.outcome):
         await verifying.try_fixes(ls, spot.document, finding, proof.attempt.text)
         answer["summary"] += verifying.sentence_about(ls, spot.document, finding)
@@ -164,6 +166,7 @@ async def cancel_probe(ls: GradSightServer) -> Answer:
 
 async def graph(ls: GradSightServer, uri: str, line: int = 0, code: str = "") -> Answer:
     """The autograd graph around the finding at a line, as recorded by a run."""
+    from gradsight.lsp.graph_answer import drawn
     from gradsight.probe.document import document_of
     from gradsight.session.graphs import draw
     from gradsight.session.verdicts import fault_finding, same_fault
@@ -178,17 +181,9 @@ async def graph(ls: GradSightServer, uri: str, line: int = 0, code: str = "") ->
     if fault is None or not report.get("graph"):
         return {"problem": f"No graph to draw: {_summary(ls, [finding], outcome, python)}"}
     raw = document_of(outcome)["faults"][faults.index(fault)]
-    drawing = draw(report["graph"], fault, str(raw["evidence"].get("operator", "")), line_reader(ls))
-    return {
-        "title": drawing.title,
-        "total": drawing.total,
-        "nodes": [
-            {**_link(ls, node.path, node.line), "id": node.id, "name": node.name, "text": node.text.strip(),
-             "role": node.role, "message": node.message}
-            for node in drawing.nodes.values()
-        ],
-        "edges": [{"from": start, "to": end, "kind": kind} for start, end, kind in drawing.edges],
-    }  # fmt: skip
+    operator = str(raw["evidence"].get("operator", ""))
+    drawing = draw(report["graph"], fault, operator, line_reader(ls), line_namer(ls))
+    return drawn(drawing, lambda path, line: _link(ls, path, line))
 
 
 def cancel_progress(ls: GradSightServer, params: types.WorkDoneProgressCancelParams) -> None:
@@ -229,7 +224,7 @@ async def _judged(
         torch, facts = str(report.get("torch") or ""), report.get("facts") or ()
         ls.session.evidence.observed.record(source.path, source.text, facts, torch)
     _publish(ls, spot.document, judged_by(outcome, findings, source))
-    return _answer(ls, findings, outcome, request.python)
+    return _answer(ls, findings, outcome, _ran(ls, spot.document))
 
 
 def _was_quick(outcome: Outcome) -> bool:
@@ -246,12 +241,27 @@ def _publish(ls: GradSightServer, document: Document, judged: list[ProbeEvidence
         ls.refresh()
 
 
-def _answer(ls: GradSightServer, findings: list[Finding], outcome: Outcome, python: str) -> Answer:
+def _ran(ls: GradSightServer, document: Document, proof: ProofOutcome | None = None) -> run_details.Ran:
+    """How a document was run; a proof ran a program of its own."""
+    request = request_of(ls, document)
+    if proof is not None:
+        what = f"a minimal program around {proof.finding.code}, made from {_name(document)}"
+        return run_details.Ran(request.python, what, program=proof.attempt.snippet)
+    what = request.script or _name(document)
+    return run_details.Ran(request.python, what, request.arguments, request.directory or "", request.launcher)
+
+
+def _answer(ls: GradSightServer, findings: list[Finding], outcome: Outcome, ran: run_details.Ran) -> Answer:
     from gradsight.probe.document import document_of
 
-    document = document_of(outcome)
+    def link(path: str, line: int) -> str:
+        place = _link(ls, path, line)
+        return f"{place['uri']}#L{place['line']}" if place["uri"].startswith("file:") else ""
+
+    document, shown = document_of(outcome), _shown(ls, findings)
+    summary, output = _summary(ls, findings, outcome, ran.python), str(getattr(outcome, "output", ""))
     return {
-        "summary": _summary(ls, findings, outcome, python),
+        "summary": summary,
         "outcome": document["outcome"],
         "verdicts": [
             {
@@ -259,17 +269,12 @@ def _answer(ls: GradSightServer, findings: list[Finding], outcome: Outcome, pyth
                 "line": each.span.line,
                 "verdict": str(each.data.get("verdict", "not-reached")),
             }
-            for each in _shown(ls, findings)
+            for each in shown
         ],
         "graph": _drawable(ls, findings),
-        "output": getattr(outcome, "output", "")[-4000:],
-        "details": run_details.page(
-            document,
-            _shown(ls, findings),
-            _summary(ls, findings, outcome, python),
-            python,
-            getattr(outcome, "output", ""),
-        ),
+        "output": output[-4000:],
+        "details": run_details.page(document, shown, summary, ran, output, line_namer(ls), link),
+        "log": run_details.log_entry(document, shown, summary, ran, output, line_namer(ls)),
         "observed": bool((getattr(outcome, "report", None) or {}).get("facts")),
     }
 
@@ -306,7 +311,8 @@ def _summary(ls: GradSightServer, findings: list[Finding], outcome: Outcome, pyt
     error = document["error"]
     if document["outcome"] == "could-not-run":
         return f"GradSight: could not run it with {python}: {error['message']}"
-    return f"GradSight: {run_details.sentence(document, findings, _shown(ls, findings))}{f' (torch {torch})' if torch else ''}"
+    said = run_details.sentence(document, findings, _shown(ls, findings), line_namer(ls))
+    return f"GradSight: {said}{f' (torch {torch})' if torch else ''}"
 
 
 def _name(document: Document) -> str:
@@ -325,6 +331,16 @@ def line_reader(ls: GradSightServer) -> Callable[[str, int], str]:
         return rows[line - 1] if 0 < line <= len(rows) else ""
 
     return read
+
+
+def line_namer(ls: GradSightServer) -> Callable[[str, int], str]:
+    """How a line of any file is spoken of: by its cell in a notebook that is open."""
+
+    def name(path: str, line: int) -> str:
+        document = ls.session.open.at_path(path)
+        return document.line_name(line) if document is not None else f"line {line}"
+
+    return name
 
 
 def _link(ls: GradSightServer, path: str, line: int) -> Answer:

@@ -1,6 +1,6 @@
-"""The autograd graph around a fault, told as a drawing: operators, the line each was made on, and the culprits.
+"""The autograd graph around a fault, as a drawing: operators, the line each was made on, and the culprits.
 
-Values flow from the leaves down to `backward()`.  The operator whose kept value was overwritten and the write that did it
+Values flow from the leaves down to `backward()`.  The operator whose saved value was overwritten and the write that did it
 are marked; a write that autograd did not record as an operator of its own becomes a node beside it.
 """
 
@@ -15,6 +15,8 @@ from gradsight.model.finding import Finding, Related
 
 NodeRole = Literal["plain", "leaf", "saved", "written", "needed", "cut"]
 LineText = Callable[[str, int], str]
+LineName = Callable[[str, int], str]
+"""`line 7`, or in a notebook `cell 3, line 2`."""
 
 MODULE_CALL = re.compile(r"\b(self(?:\.\w+|\[\w+\])+)\(")
 """A call of something that a module holds."""
@@ -31,6 +33,14 @@ class DrawnNode:
     text: str = ""
     role: NodeRole = "plain"
     message: str = ""
+    place: str = ""
+    """How the line is spoken of where it is not known by its number alone: `cell 3, line 2`."""
+
+    @property
+    def source(self) -> str:
+        """The line of source with its place; empty where it is not known."""
+        text = self.text.strip()
+        return f"{self.place or self.line}: {text}" if text else ""
 
 
 @dataclass(slots=True)
@@ -43,7 +53,13 @@ class Drawing:
     edges: list[tuple[str, str, str]] = field(default_factory=list)
 
 
-def draw(graph: Mapping[str, Any], fault: Finding, operator: str, line_text: LineText) -> Drawing:
+def draw(
+    graph: Mapping[str, Any],
+    fault: Finding,
+    operator: str,
+    line_text: LineText,
+    line_name: LineName = lambda _path, line: f"line {line}",
+) -> Drawing:
     """The drawing of a recorded graph and of the fault in it."""
     drawing = Drawing(fault.message, int(graph["total"]))
     broken = ""
@@ -62,6 +78,10 @@ def draw(graph: Mapping[str, Any], fault: Finding, operator: str, line_text: Lin
     needed = _step(fault, "needed")
     if needed is not None:
         _add_backward(drawing, needed, line_text)
+    for name, node in drawing.nodes.items():
+        if node.line:
+            place = line_name(node.path, node.line).removeprefix("line ")
+            drawing.nodes[name] = replace(node, place=place)
     return drawing
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from gradsight.model.finding import Finding
@@ -21,12 +23,42 @@ WHY = {
     "undecided": "a run like this shows no difference",
 }
 MOST_OUTPUT = 4000
+Naming = Callable[[str, int], str]
+"""How a line of a file is spoken of: `line 7`, or in a notebook `cell 3, line 2`."""
 
 
-def sentence(document: Mapping[str, Any], asked: Sequence[Finding], judged: Sequence[Finding]) -> str:
+def by_number(_path: str, line: int) -> str:
+    """A line of a file that is no notebook."""
+    return f"line {line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What was run, and how."""
+
+    python: str
+    what: str
+    arguments: tuple[str, ...] = ()
+    directory: str = ""
+    launcher: tuple[str, ...] = ()
+    program: str = ""
+    """The program itself, where it was made for the run; empty where it is the user's file."""
+
+    @property
+    def command(self) -> str:
+        """As a shell would be given it."""
+        return shlex.join([*self.launcher, self.python, self.what, *self.arguments])
+
+
+def sentence(
+    document: Mapping[str, Any],
+    asked: Sequence[Finding],
+    judged: Sequence[Finding],
+    line_name: Naming = by_number,
+) -> str:
     """`2 confirmed · 2 not reached: stopped at line 123 · 2 cannot be judged by running`."""
     verdicts = [verdict_of(each) for each in judged]
-    stop = stopped(document)
+    stop = stopped(document, line_name)
     parts = []
     for verdict, word in WORDS.items():
         count = verdicts.count(verdict)
@@ -49,38 +81,79 @@ def sentence(document: Mapping[str, Any], asked: Sequence[Finding], judged: Sequ
 
 
 def page(
-    document: Mapping[str, Any], judged: Sequence[Finding], summary: str, python: str, output: str
+    document: Mapping[str, Any],
+    judged: Sequence[Finding],
+    summary: str,
+    ran: Ran,
+    output: str,
+    line_name: Naming = by_number,
+    link: Naming = lambda _path, _line: "",
 ) -> str:
-    """The run in Markdown: how it was run, each finding with its verdict, and what the program printed."""
-    lines = ["# Last run", "", sentence_markdown(summary), ""]
-    seconds = document["seconds"]
-    told = [
-        ("interpreter", f"`{python}`"),
-        ("Python", str(document["python"] or "not known")),
-        ("torch", str(document["torch"] or "not known")),
-        ("time", f"{seconds:.1f} s" if seconds is not None else "not known"),
-        ("ended", ended(document)),
-    ]
-    lines += [f"- {name}: {text}" for name, text in told]
+    """The run in Markdown: each finding with its verdict, how it was run, and what the program printed."""
+    lines = ["# Last run", "", sentence_markdown(summary.removeprefix("GradSight: ")), ""]
     if judged:
-        lines += ["", "| line | rule | verdict | why |", "| --- | --- | --- | --- |"]
-        for each in sorted(judged, key=lambda each: each.span.line):
-            verdict = verdict_of(each)
-            why = str(each.data.get("why") or "") or WHY.get(verdict, "")
-            rule = f"{each.code} {each.name}"
-            lines.append(
-                f"| {each.span.line} | {rule} | {WORDS.get(verdict, verdict)} | {as_markdown(why)} |"
-            )
+        lines += ["| where | finding | verdict | why |", "| --- | --- | --- | --- |"]
+        for each, verdict, why in _verdicts(judged):
+            place, address = line_name(each.path, each.span.line), link(each.path, each.span.line)
+            where = f"[{place}]({address})" if address else place
+            lines.append(f"| {where} | {each.code} {each.name} | {verdict} | {as_markdown(why)} |")
+        lines.append("")
+    for name, text in _circumstances(document, ran, line_name):
+        is_code = name in ("command", "folder", "interpreter")
+        shown = f"`{text}`" if is_code else as_markdown(text) if name == "ended" else text
+        lines.append(f"- {name}: {shown}")
+    if output.strip():
+        lines += ["", "## The program printed", "", *_fenced("text", output[-MOST_OUTPUT:])]
+    if ran.program:
+        lines += ["", "## The program that was run", "", *_fenced("python", ran.program)]
+    return "\n".join(lines) + "\n"
+
+
+def log_entry(
+    document: Mapping[str, Any],
+    judged: Sequence[Finding],
+    summary: str,
+    ran: Ran,
+    output: str,
+    line_name: Naming = by_number,
+) -> str:
+    """The same as plain lines, for a log."""
+    lines = [summary.removeprefix("GradSight: ")]
+    lines += [f"  {name}: {text}" for name, text in _circumstances(document, ran, line_name)]
+    lines += [
+        f"  {line_name(each.path, each.span.line)}: {each.code} {verdict} ({why})"
+        for each, verdict, why in _verdicts(judged)
+    ]
     if output.strip():
         lines += [
-            "",
-            "## The program printed",
-            "",
-            "```text",
-            output[-MOST_OUTPUT:].rstrip().replace("```", "` ` `"),
-            "```",
+            "  the program printed:",
+            *(f"    {row}" for row in output[-MOST_OUTPUT:].rstrip().split("\n")),
         ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
+
+
+def _circumstances(document: Mapping[str, Any], ran: Ran, line_name: Naming) -> Iterator[tuple[str, str]]:
+    """How it was run, and how that ended."""
+    seconds = document["seconds"]
+    yield ("ran", ran.what) if ran.program else ("command", ran.command)
+    if ran.directory:
+        yield "folder", ran.directory
+    yield "interpreter", ran.python
+    yield "Python", str(document["python"] or "not known")
+    yield "torch", str(document["torch"] or "not known")
+    yield "time", f"{seconds:.1f} s" if seconds is not None else "not known"
+    yield "ended", ended(document, line_name)
+
+
+def _verdicts(judged: Sequence[Finding]) -> Iterator[tuple[Finding, str, str]]:
+    """Each finding with its verdict and the reason for it, in the order of lines."""
+    for each in sorted(judged, key=lambda each: each.span.line):
+        verdict = verdict_of(each)
+        yield each, WORDS.get(verdict, verdict), str(each.data.get("why") or "") or WHY.get(verdict, "")
+
+
+def _fenced(language: str, text: str) -> list[str]:
+    return [f"```{language}", text.rstrip().replace("```", "` ` `"), "```"]
 
 
 def verdict_of(finding: Finding) -> str:
@@ -89,19 +162,21 @@ def verdict_of(finding: Finding) -> str:
     return verdict if verdict in WORDS else "confirmed" if verdict == "seen" else "undecided"
 
 
-def stopped(document: Mapping[str, Any]) -> str:
+def stopped(document: Mapping[str, Any], line_name: Naming = by_number) -> str:
     """Where the program stopped by itself before its end; empty if it did not."""
-    error = document["error"] or {}
-    row = (error.get("location") or {}).get("row")
-    return f"stopped at line {row}" if row else ""
+    location = (document["error"] or {}).get("location") or {}
+    row, path = location.get("row"), str(location.get("filename") or "")
+    return f"stopped at {line_name(path, row)}" if row else ""
 
 
-def ended(document: Mapping[str, Any]) -> str:
+def ended(document: Mapping[str, Any], line_name: Naming = by_number) -> str:
+    """How the run came to its end."""
     error = document["error"]
     words = {
         "clean": "normally", "faults": "normally, faults were seen", "timeout": "at the time limit", "died": "the process died",
         "could-not-run": "it could not be started",
     }  # fmt: skip
     if error:
-        return f"{stopped(document) or 'stopped'}: {error['type']}: {as_markdown(str(error['message']).split(chr(10))[0][:200])}"
+        what = str(error["message"]).split("\n")[0][:200]
+        return f"{stopped(document, line_name) or 'stopped'}: {error['type']}: {what}"
     return words.get(document["outcome"], str(document["outcome"]))

@@ -45,7 +45,7 @@ def judge(
         )
         if match is not None:
             matched.add(match)
-            proven = replace(finding, related=faults[match].related or finding.related)
+            proven = replace(finding, related=_in_known_words(faults[match], finding) or finding.related)
             judged.append(evidence_of("confirmed", proven, torch, text, said[match]))
         else:
             verdict, why = _unmatched(finding, document, visited, traces)
@@ -56,6 +56,15 @@ def judge(
         if index not in matched and fault.path == path
     ]
     return judged
+
+
+def _in_known_words(fault: Finding, finding: Finding) -> tuple[Related, ...]:
+    """What a run saw, step by step; a step that was predicted keeps its words, so that a proof changes no sentence."""
+    known = {(step.role, step.path, step.span.line): step.message for step in finding.related}
+    return tuple(
+        replace(step, message=known.get((step.role, step.path, step.span.line), step.message))
+        for step in fault.related
+    )
 
 
 def visited_lines(report: Mapping[str, Any]) -> dict[str, set[int]]:

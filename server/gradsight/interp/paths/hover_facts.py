@@ -24,9 +24,11 @@ from gradsight.model.tensors import Maybe, Node, Tensor
 
 Functions = (ast.FunctionDef, ast.AsyncFunctionDef)
 Body = Callable[[Machine], None]
+Chain = tuple[Site, ...]
+"""Calls, the nearest first."""
 BRANCH = "it depends on which branch is taken"
 CALL = "it differs from call to call"
-ROUND = "it differs from round to round of the loop"
+ROUND = "it differs between iterations of the loop"
 LONGEST_NAME = 40
 MOST_CALLERS = 4
 
@@ -61,7 +63,7 @@ class Seen:
     saved: dict[tuple[str, tuple[str, int, int]], Site] | None
     """Who keeps it for backward, at every sighting."""
     writes: dict[tuple[str, int, int], Site]
-    callers: dict[Site | None, set[tuple[bool, bool, bool]]]
+    callers: dict[Chain, set[tuple[bool, bool, bool]]]
     """By the place outside of all functions that led here: leaf or not, requires grad or not, recorded or not."""
 
 
@@ -247,31 +249,38 @@ def _note(seen: Seen, observer: NameObserver, sighting: Sighting, path: int, is_
     for write in storage.writes[: sighting.writes]:
         seen.writes.setdefault(write.site.key, write.site)
     if look.is_leaf is None or look.requires_grad is None:
-        seen.callers.setdefault(None, set())
+        seen.callers.setdefault((), set())
     else:
-        known = seen.callers.setdefault(_caller(sighting), set())
+        known = seen.callers.setdefault(_calls(sighting), set())
         known.add((look.is_leaf, look.requires_grad, sighting.records))
 
 
-def _caller(sighting: Sighting) -> Site | None:
-    """The call through which the function of a name was reached that stands nearest to the outside."""
-    frame, site = sighting.frame, None
+def _calls(sighting: Sighting) -> Chain:
+    """The calls through which the function of a name was reached, the nearest first."""
+    frame, sites = sighting.frame, []
     while frame.call_site is not None:
-        site = frame.call_site
-        frame = site.frame
-    return site
+        sites.append(frame.call_site)
+        frame = frame.call_site.frame
+    return tuple(sites)
 
 
 def _callers(seen: Seen, path: str) -> tuple[SeenFrom, ...]:
-    """What each caller gets to see, where each gets one thing and all of them are known; else nothing."""
-    told: dict[int, set[tuple[bool, bool, bool]]] = {}
-    for site, looks in seen.callers.items():
-        if site is None or site.path != path or site.unit.library:
-            return ()
-        told.setdefault(site.line, set()).update(looks)
-    if not 1 < len(told) <= MOST_CALLERS or any(len(looks) != 1 for looks in told.values()):
+    """What the nearest callers that differ get to see, where each gets one thing and all of them are known; else nothing.
+
+    `forward` of a block may be called from one line alone, of a model that is called for training and for evaluation:
+    then those two calls are the ones that differ.
+    """
+    if not all(seen.callers):
         return ()
-    return tuple(SeenFrom(line, *looks.pop()) for line, looks in sorted(told.items()))
+    for depth in range(max(map(len, seen.callers), default=0)):
+        told: dict[int, set[tuple[bool, bool, bool]]] = {}
+        reached = [(chain[min(depth, len(chain) - 1)], looks) for chain, looks in seen.callers.items()]
+        for site, looks in reached:
+            told.setdefault(site.line, set()).update(looks)
+        is_shown = all(site.path == path and not site.unit.library for site, _ in reached)
+        if is_shown and 1 < len(told) <= MOST_CALLERS and all(len(looks) == 1 for looks in told.values()):
+            return tuple(SeenFrom(line, *looks.pop()) for line, looks in sorted(told.items()))
+    return ()
 
 
 def _look(observer: NameObserver, sighting: Sighting) -> Look:
