@@ -40,6 +40,7 @@ class MisplacedClipping:
     def __init__(self, path: Path, claims: Claims, ledger: GradientLedger) -> None:
         self.path = path
         self.claims = claims
+        self.ledger = ledger
         ledger.watchers.append(self)
         self.by_hand: list[Clip] = []
 
@@ -91,8 +92,12 @@ class MisplacedClipping:
             is_over = not after or after[0].verb == "zero"
             return ("late", before) if is_over and self.has_backward(log[: clip.position]) else ("", None)
         run = after[0] if after and after[0].verb == "backward" else None
-        is_used = any(action.verb == "step" for action in after)
-        return ("early", run) if run is not None and is_used else ("", None)
+        if run is None:
+            return "", None
+        is_used = any(action.verb == "step" for action in after) or any(
+            leaf in clip.tensors and tick > run.tick for leaf, _, tick in self.ledger.updates
+        )
+        return ("early", run) if is_used else ("", None)
 
     def concerns(self, action: Action, clip: Clip) -> bool:
         if action.verb == "backward":

@@ -274,7 +274,9 @@ class TrainingProtocol:
             if record is None or not record.pending or record.state != "filled":
                 continue
             filled = record.filled_at
-            if filled is None or record.decisions != len(self.path.decisions):
+            if filled is None or not all(
+                steps_in_rhythm(one.node) for one in self.path.decisions[record.decisions :]
+            ):
                 continue
             if run not in dict(filled.loops):
                 continue
@@ -348,17 +350,7 @@ class TrainingProtocol:
         """Whether the loop steps only every so many rounds: `if (i + 1) % n == 0: optimizer.step()`."""
         function = site.frame.function
         texts = [loop] if function is None else [loop, function.node]
-        return any(
-            isinstance(inner, ast.If)
-            and any(
-                isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in ast.walk(inner.test)
-            )
-            and any(
-                called_attribute(part) == "step" for statement in inner.body for part in ast.walk(statement)
-            )
-            for text in texts
-            for inner in ast.walk(text)
-        )
+        return any(steps_in_rhythm(inner) for text in texts for inner in ast.walk(text))
 
     def mode_switches(self) -> list[Action]:
         """The calls of `train` and `eval` so far; each action of the path is read once."""
@@ -433,6 +425,15 @@ class TrainingProtocol:
                     [Step("needed", after.site, "the optimizer takes its first step only here")],
                 )
             return
+
+
+def steps_in_rhythm(node: ast.AST) -> bool:
+    """Whether this is a condition under which an optimizer steps every so many rounds."""
+    return (
+        isinstance(node, ast.If)
+        and any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in ast.walk(node.test))
+        and any(called_attribute(part) == "step" for statement in node.body for part in ast.walk(statement))
+    )
 
 
 def knows_mode(module: Any) -> bool:

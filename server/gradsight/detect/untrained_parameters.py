@@ -17,6 +17,7 @@ from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.path import Path
 from gradsight.detect.replaced_parameters import ReplacedParameters
+from gradsight.interp.paths.roles import belongs
 from gradsight.interp.tensors.training import Action
 from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
@@ -175,7 +176,7 @@ class UntrainedParameters:
             lost = [(name, tensor) for name, tensor in owned if tensor in left.parameters]
             if not lost:
                 continue
-            optimizer = self.optimizer_meant(left, {tensor for _, tensor in owned})
+            optimizer = self.optimizer_meant(left, home, {tensor for _, tensor in owned})
             if optimizer is None or optimizer.site is None:
                 continue
             spoken = self.name_of(home, optimizer.site)
@@ -196,7 +197,7 @@ class UntrainedParameters:
             ]
             return
 
-    def optimizer_meant(self, left: LeftOut, owned: set[Tensor]) -> Optimizer | None:
+    def optimizer_meant(self, left: LeftOut, home: Any, owned: set[Tensor]) -> Optimizer | None:
         """The optimizer that should hold what is left out, or None where leaving it out can be meant."""
         stepped = [one for one in self.path.optimizers if one.stepped]
         partly = [one for one in stepped if owned & self.path.ever_held_by(one)]
@@ -204,14 +205,18 @@ class UntrainedParameters:
         idle = [] if is_cut_off else [one for one in stepped if self.has_nothing_to_apply(one)]
         doubled = [
             one
-            for number, one in enumerate(stepped)
-            if any(self.path.ever_held_by(one) == self.path.ever_held_by(other) for other in stepped[:number])
+            for one in self.path.optimizers
+            if any(
+                other is not one and self.path.ever_held_by(one) == self.path.ever_held_by(other)
+                for other in self.path.optimizers
+            )
         ]
         at_step: Optimizer | None = next((one for one in stepped if one is left.step.subject), None)
-        if at_step in (*doubled, *idle):
+        if at_step in idle:
             return at_step
         if doubled:
-            return doubled[-1]
+            # Of two that hold the same, the one that is named after what is left out, or else the later one.
+            return next((one for one in doubled if self.is_named_after(one, home)), doubled[-1])
         if idle:
             return idle[-1]
         if self.kept.issuperset(owned & set(left.parameters)):
@@ -219,10 +224,36 @@ class UntrainedParameters:
         copied = [one for one in stepped if self.copies and self.path.ever_held_by(one) <= self.copies]
         if copied:
             return copied[-1]
-        if partly:
-            return at_step if at_step in partly else partly[0]
-        behind = [one for one in stepped if self.stands_behind(left, self.path.ever_held_by(one))]
-        return behind[0] if behind else None
+        meant = partly or [
+            one
+            for one in stepped
+            if self.stands_behind(left, self.path.ever_held_by(one)) or self.holds_a_twin(left, home, one)
+        ]
+        return at_step if at_step in meant else next(iter(meant), None)
+
+    def is_named_after(self, optimizer: Optimizer, home: Any) -> bool:
+        """Whether the names of an optimizer and a module have a word in common: it breaks a tie."""
+        site: Site | None = optimizer.site
+        if site is None:
+            return False
+        known = dict(site.frame.namespace)
+        if isinstance(site.frame.receiver, Instance):
+            known.update(site.frame.receiver.attributes)
+        own = next((name for name, value in known.items() if value is optimizer), "")
+        return belongs(own, self.name_of(home, site))
+
+    def holds_a_twin(self, left: LeftOut, home: Any, optimizer: Optimizer) -> bool:
+        """Whether the same loss trains another module of the same class, and the optimizer holds that one."""
+        if not isinstance(home, Instance):
+            return False
+        trained = self.path.ever_held_by(optimizer) & left.run.leaves
+        return any(
+            isinstance(other, Instance)
+            and other is not home
+            and other.cls is home.cls
+            and bool(trained.intersection(tensor for _, tensor in self.path.tensors_of(other, "parameter")))
+            for other in self.path.modules_made
+        )
 
     def has_nothing_to_apply(self, optimizer: Optimizer) -> bool:
         """Whether no backward reached a parameter of the optimizer."""

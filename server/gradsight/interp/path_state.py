@@ -206,6 +206,8 @@ class PathState:
         self.table = program.table
         self.module = module
         self.script = script
+        self.wishes: dict[ast.AST, bool] = {}
+        """How conditions are to turn out that the script of choices does not reach."""
         self.passes_by = False
         """Whether this path goes past every `if` of the user's code that it may take or leave."""
         self.decisions: list[Decision] = []
@@ -427,6 +429,9 @@ class PathState:
         else:
             if self.passes_by and isinstance(node, (ast.If, ast.IfExp)):
                 default = default and self.must_take(node)
+            wished = self.wishes.get(node)
+            if wished is not None:
+                default = wished
             choice = self.last_choice.get(id(node), default != negated)
         self.last_choice[id(node)] = choice
         decision = self.deciding[key] = Decision(value, choice, node, choice != negated, self.frame.unit)

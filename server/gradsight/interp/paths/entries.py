@@ -309,6 +309,7 @@ class Explorer:
             machine.context = context
             machine.leaves_out_optional = leaves_out
             machine.passes_by = plan.passes_by and not leaves_out
+            machine.wishes = {} if leaves_out else plan.wishes
             machine.making_budget = given // MAKING_SHARE
             if context != "script":
                 machine.isolated = True

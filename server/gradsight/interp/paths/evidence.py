@@ -498,7 +498,10 @@ class EvidenceModules(Checkpoints):
                     self.escape([receiver, *args], kwargs)
                 else:
                     self.escape(args, kwargs)
-                return self.entry.result_of_module(receiver, args, kwargs, node)
+                result = self.entry.result_of_module(receiver, args, kwargs, node)
+                # `model.configure_optimizers()`: what a module makes may hold its parameters.
+                result.given = (receiver, *self.entry.parameters_given([*args, *kwargs.values()]))
+                return result
         return super().layer_method(receiver, name, args, kwargs, node)
 
     def module_member(self, owner: Module, name: str, node: ast.AST) -> Value:

@@ -36,6 +36,8 @@ class PathPlan(NamedTuple):
 
     choices: list[bool]
     passes_by: bool = False
+    wishes: dict[ast.AST, bool] = {}
+    """How conditions are to turn out that are met after the first choices."""
 
 
 class Turn(NamedTuple):
@@ -56,9 +58,11 @@ class Lead(NamedTuple):
     is_goal: bool
     meets_others: bool
     unit: Unit
+    wishes: dict[ast.AST, bool] = {}
 
     def plan(self) -> PathPlan:
-        return PathPlan([*self.trail[: self.position], not self.trail[self.position]], self.passes_by)
+        choices = [*self.trail[: self.position], not self.trail[self.position]]
+        return PathPlan(choices, self.passes_by, self.wishes)
 
 
 class Itinerary:
@@ -131,6 +135,7 @@ class Itinerary:
                 self.planned.add((turn, plan.passes_by))
                 self.meet(node)
         trail = [decision.choice for decision in decisions]
+        self.goals.extend(self.behind_scripted(plan, decisions, trail))
         detour: list[Lead] = []
         first = 0
         for index in range(len(plan.choices), len(decisions)):
@@ -156,6 +161,23 @@ class Itinerary:
             self.goals[:0] = detour[::-1]
         elif raised:
             self.go_around(trail, plan)
+
+    def behind_scripted(self, plan: PathPlan, decisions: list[Decision], trail: list[bool]) -> Iterable[Lead]:
+        """Goals that a path passed only because of a choice which led it there: the same way, with that choice changed.
+
+        if autotune: ...                passed by, on the way to the loop
+        for batch in batches:
+            if autotune: step()         a goal of its own, that is met in the loop alone
+        """
+        for index, decision in enumerate(decisions[: len(plan.choices)]):
+            for node, outcome in decision.turns[1:]:
+                turn = Turn(node, not outcome, decision.later)
+                if turn in self.taken or (turn, plan.passes_by) in self.planned:
+                    continue
+                if leads_somewhere(node, not outcome):
+                    self.planned.add((turn, plan.passes_by))
+                    after = {one.node: one.outcome for one in reversed(decisions[index + 1 :])}
+                    yield Lead(trail, index, plan.passes_by, turn, True, False, decision.unit, after)
 
     def meet(self, node: ast.AST) -> None:
         if node not in self.met:

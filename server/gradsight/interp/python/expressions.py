@@ -260,6 +260,9 @@ class Expressions(Comparisons):
                 return left.derived((name, right), "arithmetic on unknown values")
         unknown = Unknown("arithmetic on unknown values")
         unknown.cuts = cuts
+        unknown.is_setting = all(
+            value.is_setting if isinstance(value, Unknown) else is_constant(value) for value in (left, right)
+        )
         return unknown
 
     def unknown_sum(self, name: str, left: Value, right: Value, cuts: frozenset[Cut]) -> Number:
@@ -341,6 +344,11 @@ class Expressions(Comparisons):
             return Number(value.cuts)
         if isinstance(value, Array):
             return Array(None, value.cuts)
+        if isinstance(value, Unknown):
+            result = self.autograd.unknown_sign(name, value, node)
+            if result is not None:
+                return result
+            return value.derived((name,), "arithmetic on an unknown value", value.hint)
         unknown = Unknown("arithmetic on an unknown value")
         unknown.cuts = cuts_of(value)
         return unknown

@@ -98,6 +98,8 @@ class AutogradAboveLanguage(Protocol):
 
     def unknown_arithmetic(self, name: str, left: Value, right: Value, node: ast.AST) -> Value: ...
 
+    def unknown_sign(self, name: str, value: Unknown, node: ast.AST) -> Value: ...
+
 
 class ModulesAboveLanguage(Protocol):
     """What the language needs of modules and optimizers."""

@@ -117,6 +117,11 @@ class Indexing(TensorAttributes):
                     return self.tensor_operator(form, tensor, other, node)
         return None
 
+    def unknown_sign(self, name: str, value: Unknown, node: Syntax) -> Value:
+        """`-x` and `~x` of an unknown that is taken for a tensor."""
+        tensor = self.entry.assumed_tensor(value)
+        return self.tensor_operator(f"__{name}__", tensor, MISSING, node) if tensor is not None else None
+
     def tensor_item(self, tensor: Tensor, index: Value, node: Syntax) -> Value:
         """`tensor[index]`: a view for a basic index, a copy for an advanced one."""
         basic = is_basic_index(index)
