@@ -1,0 +1,181 @@
+"""Optimizers that a model makes, networks that belong together, updates by hand, and goals behind the same flag twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.interp.checking import check
+
+MADE_BY_THE_MODEL = """
+class Trainer:
+    def __init__(self, config, model):
+        self.config, self.model, self.optimizer = config, model, None
+
+    def run(self, loader):
+        model = self.model
+        self.optimizer = model.configure_optimizers(self.config)
+        for x, y in loader:
+            {clear}
+            logits, self.loss = model(x, y)
+            self.loss.backward(){said}
+            self.optimizer.step()
+"""
+
+
+def test_what_a_model_makes_and_a_trainer_steps_holds_its_parameters() -> None:
+    check(MADE_BY_THE_MODEL.format(clear="pass", said="  # GS501"))
+
+
+@pytest.mark.parametrize("clear", ["model.zero_grad(set_to_none=True)", "self.optimizer.zero_grad()"])
+def test_a_trainer_that_clears_by_either_is_fine(clear: str) -> None:
+    check(MADE_BY_THE_MODEL.format(clear=clear, said=""))
+
+
+TWINS = """
+from elsewhere import batches
+class Critic(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 1)
+    def forward(self, x):
+        return self.fc(x)
+first, second = Critic(), Critic()
+{more}
+opt = torch.optim.Adam({held}, lr=1e-3){said}
+for x, y in batches:
+    loss = F.mse_loss(first(x), y) + F.mse_loss(second(x), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def test_of_two_networks_that_one_loss_trains_one_is_forgotten() -> None:
+    check(TWINS.format(more="", held="first.parameters()", said="  # GS512"))
+
+
+@pytest.mark.parametrize(
+    ("more", "held"),
+    [
+        ("", "[*first.parameters(), *second.parameters()]"),
+        ("second.load_state_dict(first.state_dict())", "first.parameters()"),
+        ("for p in second.parameters(): p.requires_grad = False", "first.parameters()"),
+        ("second.eval()", "first.parameters()"),
+    ],
+)
+def test_a_twin_that_stays_as_it_is_can_be_meant(more: str, held: str) -> None:
+    check(TWINS.format(more=more, held=held, said=""))
+
+
+def test_of_two_optimizers_with_the_same_parameters_the_one_named_after_the_other_network_is_wrong() -> None:
+    check(
+        """
+        from elsewhere import images
+        generator = nn.Sequential(nn.Linear(8, 16), nn.Tanh())
+        discriminator = nn.Sequential(nn.Linear(16, 1))
+        optimizer_G = torch.optim.Adam(discriminator.parameters())  # GS512
+        optimizer_D = torch.optim.Adam(discriminator.parameters())
+        for real in images:
+            fake = generator(torch.randn(4, 8))
+            optimizer_D.zero_grad()
+            (discriminator(fake.detach()).mean() - discriminator(real).mean()).backward()
+            optimizer_D.step()
+            optimizer_G.zero_grad()
+            (-discriminator(fake).mean()).backward()
+            optimizer_G.step()
+        """
+    )
+
+
+BY_HAND = """
+import argparse
+args = argparse.ArgumentParser().parse_args()
+net = nn.Linear(2, 2)
+for i in range(10):
+    {clear}
+    loss = net(torch.randn(4, 2)).sum()
+    {first}
+    {second}
+    for p in net.parameters():
+        {update}
+"""
+
+
+@pytest.mark.parametrize(
+    "update",
+    ["p.data.add_(p.grad, alpha=-args.lr)", "p.data -= args.lr * p.grad", "p.data += p.grad * -args.lr"],
+)
+def test_an_update_by_hand_with_a_rate_of_the_settings_is_an_update(update: str) -> None:
+    check(BY_HAND.format(clear="pass", first="loss.backward()  # GS501", second="pass", update=update))
+    check(BY_HAND.format(clear="net.zero_grad()", first="loss.backward()", second="pass", update=update))
+
+
+def test_clipping_before_the_backward_of_an_update_by_hand() -> None:
+    clip, run = "torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)", "loss.backward()"
+    update = "p.data.add_(p.grad, alpha=-args.lr)"
+    check(BY_HAND.format(clear="net.zero_grad()", first=f"{clip}  # GS513", second=run, update=update))
+    check(BY_HAND.format(clear="net.zero_grad()", first=run, second=clip, update=update))
+
+
+ACCUMULATING = """
+def train(model, loader, criterion, optimizer, every):
+    for step, (x, y) in enumerate(loader):
+        {early}
+        (criterion(model(x), y) / every).backward()
+        if {condition}:
+            optimizer.step()
+            optimizer.zero_grad()
+"""
+
+
+def test_accumulation_over_an_unknown_number_of_steps_is_lost_by_a_clear_in_each() -> None:
+    check(ACCUMULATING.format(early="optimizer.zero_grad()  # GS502", condition="(step + 1) % every == 0"))
+
+
+def test_accumulation_that_clears_after_the_step_is_fine() -> None:
+    check(ACCUMULATING.format(early="pass", condition="(step + 1) % every == 0"))
+
+
+def test_a_step_that_is_left_out_for_bad_gradients_is_no_accumulation() -> None:
+    check(ACCUMULATING.format(early="optimizer.zero_grad()", condition="every.is_finite()"))
+
+
+TUNED = """
+from settings import args
+from elsewhere import sample
+actor = nn.Linear(3, 1)
+opt = torch.optim.Adam(actor.parameters())
+if args.autotune:
+    log_alpha = torch.zeros(1, requires_grad=True)
+    a_opt = torch.optim.Adam([log_alpha])
+for step in range(args.steps):
+    if step < args.starts:
+        x = torch.rand(3)
+    if step > args.starts:
+        loss = actor(sample()).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        if step % args.frequency == 0:
+            if args.autotune:
+                {clear}
+                (log_alpha.exp() * 2).mean().backward(){said}
+                a_opt.step()
+"""
+
+
+def test_a_goal_behind_a_flag_that_was_decided_long_before_is_reached() -> None:
+    check(TUNED.format(clear="pass", said="  # GS501"))
+    check(TUNED.format(clear="a_opt.zero_grad()", said=""))
+
+
+def test_the_sign_of_an_argument_keeps_its_graph() -> None:
+    check(
+        """
+        class Net(nn.Module):
+            def forward(self, x):
+                y = torch.sigmoid(-x)
+                y += 1  # GS101
+                return y
+        """
+    )
