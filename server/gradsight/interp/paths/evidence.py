@@ -29,6 +29,7 @@ from gradsight.interp.paths.roles import (
     is_settings_name,
     is_wrapper_name,
     key_of,
+    may_clear,
     role_of,
     roles_in,
     writes_through_data,
@@ -65,9 +66,6 @@ ASKED_OF_TENSORS = {"shape", "dtype", "device", "ndim", "T", "mT", "data", "requ
 ONLY_ARRAYS = {"copy", "astype", "tobytes", "fill"}
 """Methods of arrays that no tensor has."""
 OF_TORCH = ("torch.func", "no model of torch", "no fact about")
-CLEARING_WORDS = ("zero", "step", "optim", "clear", "reset")
-NOT_GRADIENTS = ("cache", "hidden", "state", "memory", "head", "classifier", "hook")
-"""What a method whose name clears or resets may mean: then gradients stay."""
 
 
 class Evidence(UnknownGraphs):
@@ -586,13 +584,6 @@ class EvidenceModules(Checkpoints):
             [known.get(id(value)) or value for value in args],
             {name: known.get(id(value)) or value for name, value in kwargs.items()},
         )
-
-
-def may_clear(method: str) -> bool:
-    """Whether a method of an unknown module may clear gradients, or step: only its name tells."""
-    return any(word in method for word in CLEARING_WORDS) and not any(
-        word in method for word in NOT_GRADIENTS
-    )
 
 
 def spoken_callee(node: ast.AST | None) -> str:

@@ -20,6 +20,9 @@ ONLY_MODULES = frozenset({
     "register_forward_hook", "register_forward_pre_hook", "get_submodule", "add_module",
 })  # fmt: skip
 """Methods that nothing but a module has."""
+CLEARING_WORDS = ("zero", "step", "optim", "clear", "reset")
+NOT_GRADIENTS = ("cache", "hidden", "state", "memory", "head", "classifier", "hook")
+"""What a method whose name clears or resets may mean: then gradients stay."""
 SWITCHES = frozenset({"train", "eval"})
 ONLY_SCALERS = frozenset({"unscale_", "get_scale"})
 NAMES: dict[str, str] = {
@@ -291,3 +294,10 @@ def is_settings_name(key: str) -> bool:
 def is_source_name(key: str) -> bool:
     """Names of what data comes from: loaders, datasets, environments, replay buffers."""
     return BY_NAME["source"].search(last_part(key).lower()) is not None
+
+
+def may_clear(method: str) -> bool:
+    """Whether a method of an unknown module may clear gradients, or step: only its name tells."""
+    return any(word in method for word in CLEARING_WORDS) and not any(
+        word in method for word in NOT_GRADIENTS
+    )
