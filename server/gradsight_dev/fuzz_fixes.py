@@ -1,9 +1,10 @@
 """`python -m gradsight_dev.fuzz_fixes`: writes variants of hazards, lets the safe fixes repair them, and asks torch.
 
 A *seed* is a hazard with its reference: a fixture program, or the first block of a rule page and its *Use instead*.  A variant
-spells both in another way that means the same (inside a function, a method, a loop; other names, attributes, dict entries,
-methods for signs).  It is judged if a safe fix changed it: the repaired text must run, and leave the values and gradients of the
-reference in every tensor that both have.
+spells both in another way that means the same: in other words (names, attributes, items, methods for signs), laid out otherwise
+(one-line blocks, semicolons, brackets, backslashes, several targets), in another place (functions, coroutines, blocks), as a
+notebook.  It is judged if a safe fix changed it: the repaired text must run, and leave the values and gradients of the reference
+in every tensor that both have.  A value may also be what it was in the hazard; a gradient only if a finding is left.
 """
 
 from __future__ import annotations
@@ -21,19 +22,27 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 
+from gradsight.analysis import analyze
 from gradsight.fixing import fix_all
+from gradsight.model.fix import Fix
 from gradsight.model.source import Source
 from gradsight.rules import ALL
-from gradsight_dev.fuzz_variants import VARIATIONS, Unfit, varied
+from gradsight.session.notebook_edits import with_module
+from gradsight.session.notebooks import JoinedCells, read_notebook
+from gradsight_dev.fuzz_layouts import LAYOUTS, TEXTS, Unfit, notebook_of
+from gradsight_dev.fuzz_variants import PLACES, VARIATIONS, WORDINGS, parsed, varied
 from gradsight_dev.verify_fixtures import COLLECTIONS, read_labels
 
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 CLAIM = re.compile(r"#\s*(?:error|warning): (GS\d{3})")
+LOUD = ("error", "warning")
+NOTEBOOK = "notebook"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +60,17 @@ class FixTally:
 
     variants: int = 0
     judged: Counter[str] = field(default_factory=Counter)
+    spelled: Counter[str] = field(default_factory=Counter)
+    """How many of those that were changed had each variation."""
     broken: list[str] = field(default_factory=list)
     other: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         codes = ", ".join(f"{code} {count}" for code, count in sorted(self.judged.items()))
+        spelled = ", ".join(f"{name} {count}" for name, count in sorted(self.spelled.items()))
         return (
             f"{self.variants} variants, {sum(self.judged.values())} changed by safe fixes ({codes}): "
-            f"{len(self.broken)} broken, {len(self.other)} with other values or gradients"
+            f"{len(self.broken)} broken, {len(self.other)} with other values or gradients\nspelled: {spelled}"
         )
 
 
@@ -73,6 +85,8 @@ def main(arguments: list[str] | None = None) -> int:
     torch.set_num_threads(1)
     tally = campaign(given.count, given.seed, given.only, given.show, given.seconds)
     print(tally)
+    for text in (*tally.broken, *tally.other):
+        print(text)
     return 1 if tally.broken or tally.other else 0
 
 
@@ -81,26 +95,39 @@ def campaign(
 ) -> FixTally:
     """Judge so many variants, the seeds and their variations in an order that the number decides."""
     rng = random.Random(number)
-    chosen = [seed for seed in seeds() if only in seed.name]
-    plans = [(seed, names) for seed in chosen for names in variations(rng)]
-    rng.shuffle(plans)
+    chosen = [seed for seed in seeds() if only in seed.name and is_repaired(seed.hazard)]
+    by_rule: dict[str, list[tuple[Seed, tuple[str, ...]]]] = {}
+    for seed in chosen:
+        by_rule.setdefault(seed.name[:5], []).extend((seed, names) for names in variations(rng))
+    for plans in by_rule.values():
+        rng.shuffle(plans)
     tally = FixTally()
     started = time.monotonic()
-    for seed, names in plans:
-        if sum(tally.judged.values()) >= count or time.monotonic() - started > seconds:
-            break
-        judge(seed, names, tally, show)
+    # Each rule gets as many turns as the others, until its variants are used up.
+    for round_of_rules in zip_longest(*by_rule.values()):
+        for plan in filter(None, round_of_rules):
+            if sum(tally.judged.values()) >= count or time.monotonic() - started > seconds:
+                return tally
+            judge(*plan, tally, show)
     return tally
 
 
+def is_repaired(hazard: str) -> bool:
+    """Whether a safe fix changes the seed as it is."""
+    return fix_all(Source("variant.py", hazard))[0] != hazard
+
+
 def variations(rng: random.Random) -> Iterator[tuple[str, ...]]:
-    """Each variation alone, and some pairs."""
+    """Each variation alone, and some of every way to put two or three together, as a file or as a notebook."""
     yield ()
-    names = list(VARIATIONS)
-    for name in names:
+    yield (NOTEBOOK,)
+    for name in VARIATIONS:
         yield (name,)
-    for _ in range(8):
-        yield tuple(rng.sample(names, 2))
+    kinds = [list(kind) for kind in (WORDINGS, LAYOUTS, PLACES, TEXTS)]
+    for _ in range(12):
+        first, second, third, last = (rng.choice(kind) for kind in kinds)
+        yield from ((first, second), (second, third), (first, third), (first, second, third), (third, last))
+        yield (rng.choice([first, second, third]), NOTEBOOK)
 
 
 def seeds() -> list[Seed]:
@@ -141,12 +168,14 @@ class WithoutClaims(ast.NodeTransformer):
 
 def judge(seed: Seed, names: tuple[str, ...], tally: FixTally, show: bool) -> None:
     """Vary, repair, run and compare one seed."""
+    spelled = tuple(name for name in names if name != NOTEBOOK)
     try:
-        hazard, reference = varied(seed.hazard, names), varied(seed.reference, names)
+        hazard, reference = varied(seed.hazard, spelled), varied(seed.reference, spelled)
+        book = notebook_of(*parsed(hazard)) if NOTEBOOK in names else ""
     except Unfit:
         return
     tally.variants += 1
-    repaired, applied = fix_all(Source("variant.py", hazard))
+    repaired, applied = repaired_cells(book) if book else fix_all(Source("variant.py", hazard))
     if not applied or repaired == hazard:
         return
     wanted, got = run(reference), run(repaired)
@@ -157,14 +186,29 @@ def judge(seed: Seed, names: tuple[str, ...], tally: FixTally, show: bool) -> No
     for fix in applied:
         tally.judged[fix.code] += 1
         break
+    tally.spelled.update(names or ("as it is",))
+    is_left = any(one.severity in LOUD for one in analyze(Source("variant.py", repaired)).findings)
     if got.error and got.error != original.error:
         tally.broken.append(f"{title}: {got.error}")
-    elif not got.error and (wrong := differences(got.values, wanted.values, original.values)):
+    elif not got.error and (wrong := differences(got.values, wanted.values, original.values, is_left)):
         tally.other.append(f"{title}: {', '.join(wrong)}")
     else:
         return
     if show:
         print(f"--- {title}\n{hazard}\n+++\n{repaired}\n{got.error or ''}\n")
+
+
+def repaired_cells(text: str) -> tuple[str, list[Fix]]:
+    """The program of a notebook after the safe fixes, as its file holds it then."""
+    cells = read_notebook("variant.ipynb", text)
+    assert isinstance(cells, JoinedCells)
+    module, applied = fix_all(cells.source)
+    written = with_module(text, cells, module)
+    if written is None:
+        return cells.source.text, []
+    again = read_notebook("variant.ipynb", written)
+    assert isinstance(again, JoinedCells)
+    return again.source.text, applied
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,15 +258,31 @@ def tensors(namespace: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             if value.is_leaf:
                 yield f"{name}.grad", value.grad
         elif isinstance(value, torch.nn.Module):
-            yield from ((f"{name}.{key}.grad", one.grad) for key, one in value.named_parameters())
+            for key, one in value.named_parameters():
+                yield f"{name}.{key}", one.detach()
+                yield f"{name}.{key}.grad", one.grad if one.is_leaf else None
 
 
-def differences(got: dict[str, Any], wanted: dict[str, Any], original: dict[str, Any]) -> list[str]:
-    """The names that both programs have and that differ, unless the hazard's own value is what the fix kept."""
+def differences(
+    got: dict[str, Any], wanted: dict[str, Any], original: dict[str, Any], is_left: bool
+) -> list[str]:
+    """The names that both programs have and that differ, unless the hazard's own value is what the fix kept.
+
+    The gradient of a hazard may be wrong: to keep it is excused only where a finding says so still, and where none is left of
+    it after a step that is right now.
+    """
+
+    def is_kept(name: str) -> bool:
+        if name not in original or not same(got[name], original[name]):
+            return False
+        if is_left or "grad" not in name.lower():
+            return True
+        trained = name.removesuffix(".grad")
+        now, meant, before = (one.get(trained) for one in (got, wanted, original))
+        return got[name] is None and same(now, meant) and not same(before, meant)
+
     return [
-        name
-        for name in got.keys() & wanted.keys()
-        if not same(got[name], wanted[name]) and not (name in original and same(got[name], original[name]))
+        name for name in got.keys() & wanted.keys() if not same(got[name], wanted[name]) and not is_kept(name)
     ]
 
 

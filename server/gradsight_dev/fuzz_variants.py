@@ -6,19 +6,31 @@ import ast
 import copy
 from collections.abc import Callable
 
+from gradsight_dev.fuzz_layouts import FRAMES, LAYOUTS, TEXTS, Frame, Unfit
+
 SIGNS = {"add_": ast.Add, "sub_": ast.Sub, "mul_": ast.Mult, "div_": ast.Div, "pow_": ast.Pow}
 IMPORTS = (ast.Import, ast.ImportFrom)
 
 
-class Unfit(Exception):
-    """The variation has nothing to work on in this program."""
-
-
 def varied(text: str, names: tuple[str, ...]) -> str:
-    """The program after these variations, in their order."""
+    """The program after these variations, in their order: what is said in other words, then how it is laid out, then where."""
     for name in names:
         text = VARIATIONS[name](text)
     return text
+
+
+def laid_out(layout: Callable[[list[ast.stmt], list[ast.stmt]], str]) -> Callable[[str], str]:
+    return lambda text: layout(*parsed(text))
+
+
+def framed(frame: Frame) -> Callable[[str], str]:
+    def vary(text: str) -> str:
+        head, work = parsed(text)
+        if frame.is_scope:
+            check_local(head, work)
+        return frame.around(text, ast.parse(text).body[-len(work)].lineno)
+
+    return vary
 
 
 def parsed(text: str) -> tuple[list[ast.stmt], list[ast.stmt]]:
@@ -55,6 +67,15 @@ def plainly(text: str) -> str:
 
 def in_function(text: str) -> str:
     head, work = parsed(text)
+    check_local(head, work)
+    function = statements("def work():\n    pass\n")[0]
+    assert isinstance(function, ast.FunctionDef)
+    function.body = [*work, *statements("globals().update(locals())")]
+    return text_of(head, [function], statements("work()"))
+
+
+def check_local(head: list[ast.stmt], work: list[ast.stmt]) -> None:
+    """Work whose names something outside speaks of cannot become the body of a function."""
     definitions = [one for one in head if not isinstance(one, IMPORTS)]
     if any(isinstance(node, (ast.Global, ast.Nonlocal)) for one in work for node in ast.walk(one)):
         raise Unfit
@@ -63,10 +84,6 @@ def in_function(text: str) -> str:
         raise Unfit
     if any(isinstance(one, (ast.FunctionDef, ast.ClassDef)) for one in work):
         raise Unfit
-    function = statements("def work():\n    pass\n")[0]
-    assert isinstance(function, ast.FunctionDef)
-    function.body = [*work, *statements("globals().update(locals())")]
-    return text_of(head, [function], statements("work()"))
 
 
 def in_method(text: str) -> str:
@@ -182,6 +199,26 @@ def in_a_dict(text: str) -> str:
     return text_of(head, work, statements("globals().update(store)"))
 
 
+def in_a_list(text: str) -> str:
+    """Variables are items of a list, and the names are given back at the end."""
+    places: dict[str, int] = {}
+    head, work = parsed(
+        respelled(text, lambda name: f"slots[{places.setdefault(name, len(places))}]", "slots = []")
+    )
+    work[0] = statements(f"slots = [None] * {len(places)}")[0]
+    back = [f"{name} = slots[{place}]" for name, place in places.items()]
+    return text_of(head, work, statements("\n".join(back)))
+
+
+def in_self(text: str) -> str:
+    """Variables are attributes of the object whose method does the work."""
+    moved = respelled(text, lambda name: f"self.{name}")
+    head, work = parsed(moved)
+    check_local(head, work)
+    frame = Frame(("class Worker:", "def work(self):"), "globals().update(vars(self))", "Worker().work()")
+    return frame.around(text_of(head, work), len(text_of(head).split("\n")))
+
+
 def with_short_imports(text: str) -> str:
     """`torch` under another name."""
     if "import torch\n" not in text or "import torch." in text:
@@ -268,7 +305,7 @@ def with_comments(text: str) -> str:
     return text_of(head) + "\n\n".join(one if "\n" in one else f"{one}  # why" for one in told) + "\n"
 
 
-VARIATIONS: dict[str, Callable[[str], str]] = {
+WORDINGS: dict[str, Callable[[str], str]] = {
     "plain": plainly,
     "function": in_function,
     "method": in_method,
@@ -285,4 +322,8 @@ VARIATIONS: dict[str, Callable[[str], str]] = {
     "lines": on_few_lines,
     "tabs": with_tabs,
     "comments": with_comments,
+    "list": in_a_list,
+    "self": in_self,
 }
+PLACES = {name: framed(frame) for name, frame in FRAMES.items()}
+VARIATIONS = {**WORDINGS, **{name: laid_out(one) for name, one in LAYOUTS.items()}, **PLACES, **TEXTS}

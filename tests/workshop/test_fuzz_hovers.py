@@ -46,6 +46,22 @@ def test_a_hover_about_another_operator_is_denied(fact: str, said: str) -> None:
 
 CLAIMS = [
     """
+w = torch.ones(3, requires_grad=True)
+y = w * 2
+w.data = w.data * 1.5
+state = y * w.detach()
+state.sum().backward()
+""",
+    """
+inputs = torch.ones(2, 3)
+flat = nn.Sequential(nn.Linear(3, 3), nn.Flatten())(inputs)
+flat *= 2
+rows = nn.Flatten(0)(nn.Linear(3, 3)(inputs))
+rows *= 2
+one = nn.Flatten(0, 0)(nn.Linear(3, 3)(inputs))
+one *= 2
+""",
+    """
 def stream(t, times):
     for _ in range(times):
         yield t

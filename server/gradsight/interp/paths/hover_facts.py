@@ -240,7 +240,7 @@ def _note(seen: Seen, observer: NameObserver, sighting: Sighting, path: int, is_
     entry = (look, path, id(sighting.frame))
     if entry not in seen.looks:
         seen.looks.append(entry)
-    storage = sighting.tensor.storage
+    storage = sighting.storage
     kept = {(node.op, node.site.key): node.site for node in observer.keepers.get(storage, ())}
     if seen.saved is None:
         seen.saved = kept
@@ -302,7 +302,7 @@ def _look(observer: NameObserver, sighting: Sighting) -> Look:
         if not requires:
             is_leaf, node = True, None
     version: int | None = sighting.version
-    writes = tensor.storage.writes[: sighting.writes]
+    writes = sighting.storage.writes[: sighting.writes]
     if (
         sighting.escaped
         or tensor.counter not in observer.counted

@@ -60,8 +60,8 @@ class CallSighting:
 class Sighting:
     """One name at one moment."""
 
-    __slots__ = ("escaped", "frame", "is_assigned", "loops", "node", "records", "requires", "syntax", "tensor", "unit", "version",
-                 "writes")  # fmt: skip
+    __slots__ = ("escaped", "frame", "is_assigned", "loops", "node", "records", "requires", "storage", "syntax", "tensor", "unit",
+                 "version", "writes")  # fmt: skip
 
     def __init__(self, syntax: ast.AST, frame: Frame, tensor: Tensor, is_assigned: bool) -> None:
         self.syntax = syntax
@@ -73,6 +73,7 @@ class Sighting:
         self.requires: bool | Maybe = tensor.needs_grad()
         self.node: Node | None = tensor.node
         self.version = tensor.counter.version
+        self.storage = tensor.storage  # `tensor.data = ...` gives a tensor other memory
         self.writes = len(tensor.storage.writes)
         self.escaped = ""
         self.records = True

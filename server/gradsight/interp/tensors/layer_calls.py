@@ -5,7 +5,7 @@ from __future__ import annotations
 from gradsight.interp.tensors.fact_selection import bind
 from gradsight.interp.tensors.layers import CONTAINERS
 from gradsight.interp.tensors.module_methods import ModuleMethods
-from gradsight.interp.tensors.shapes import by_class, numel
+from gradsight.interp.tensors.shapes import by_class
 from gradsight.model.sites import Syntax
 from gradsight.model.tensors import Maybe, Node, Tensor, any_requires_grad
 from gradsight.model.trace import Applied, InputShown
@@ -99,6 +99,10 @@ class Modules(ModuleMethods):
                 value = layer.attributes.get(key)
                 if isinstance(value, Tensor):
                     bound[f"self.{key}"] = value
+        if name == "nn.Flatten":
+            # `torch.flatten` with these options: it hands back what has nothing to be flattened.
+            bound["start_dim"] = layer.options.get("start_dim", 1)
+            bound["end_dim"] = layer.options.get("end_dim", -1)
         settings = {**layer.options, "training": layer.module.training}
         case, certain = self.facts.select_case(fact, bound, settings)
         before, self.autograd.write_place = self.autograd.write_place, layer.site
@@ -167,8 +171,6 @@ class Modules(ModuleMethods):
                 result.shape = ()
             elif name in ("nn.CrossEntropyLoss", "nn.NLLLoss") and options.get("reduction") == "none":
                 result.shape = by_class(inputs[1]) if len(inputs) > 1 else None
-        elif name == "nn.Flatten" and shape:
-            result.shape = (shape[0], numel(shape[1:])) if options.get("start_dim", 1) == 1 else None
         elif result.shape is None and shape and name.startswith("nn.Conv"):
             out = options.get("out_channels")
             result.shape = (shape[0], out if isinstance(out, int) else None, *([None] * (len(shape) - 2)))

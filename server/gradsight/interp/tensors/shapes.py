@@ -502,7 +502,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("matmul", "mm", "bmm", "mv"), _matmul),
     "T": _transpose_last, "t": _transpose_last, "H": _transpose_last,
     **dict.fromkeys(("transpose", "swapaxes", "swapdims"), _transpose),
-    "permute": _permute, "unsqueeze": _unsqueeze, "unfold": _unfold, "squeeze": _squeeze, "flatten": _flatten, "expand": _expand, "broadcast_to": _expand, "expand_as": _expand_as, "view_as": _expand_as, "reshape_as": _expand_as,
+    "permute": _permute, "unsqueeze": _unsqueeze, "unfold": _unfold, "squeeze": _squeeze, "flatten": _flatten, "Flatten": _flatten, "expand": _expand, "broadcast_to": _expand, "expand_as": _expand_as, "view_as": _expand_as, "reshape_as": _expand_as,
     "stack": _stack, **dict.fromkeys(("cat", "concat", "concatenate"), _cat),
     "linear": _linear, "embedding": _embedding,
     **dict.fromkeys(("ctc_loss", "multi_margin_loss", "multilabel_margin_loss"), _loss),
