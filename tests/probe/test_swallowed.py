@@ -187,3 +187,25 @@ def test_a_run_that_takes_another_path_refutes_nothing(standby: Standby, tmp_pat
         "y *= 3\ny.sum().backward()\n"
     )
     check(standby, tmp_path, text, {"GS101": "undecided"})
+
+
+ELSEWHERE = """import sys
+import torch
+w = torch.ones(3, requires_grad=True)
+v = torch.ones(3, requires_grad=True)
+base = w * 2
+if sys.argv[1:]:
+    base = base + v
+y = base.exp()
+y += 1
+loss = y.sum() + (v * v).sum()
+torch.autograd.grad(loss, [v])
+"""
+
+
+def test_a_backward_that_never_looks_at_what_was_saved_refutes_nothing(
+    standby: Standby, tmp_path: Path
+) -> None:
+    """Asked for the gradient of `v` alone, torch goes past `exp`; with an argument it would raise there."""
+    check(standby, tmp_path, ELSEWHERE, {"GS101": "undecided"})
+    check(standby, tmp_path, ELSEWHERE.replace("[v])", "[w])"), {"GS101": "confirmed"})

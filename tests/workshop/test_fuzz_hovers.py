@@ -47,6 +47,15 @@ def test_a_hover_about_another_operator_is_denied(fact: str, said: str) -> None:
 CLAIMS = [
     """
 w = torch.ones(3, requires_grad=True)
+v = torch.ones(3, requires_grad=True)
+loss = (w * 2).sum() + (v * v).sum()
+[flat] = torch.autograd.grad(loss, [w], create_graph=True)
+squared = flat.pow(2)
+[steep] = torch.autograd.grad(loss, [v], create_graph=True)
+cubed = steep.pow(2)
+""",
+    """
+w = torch.ones(3, requires_grad=True)
 y = w * 2
 w.data = w.data * 1.5
 state = y * w.detach()

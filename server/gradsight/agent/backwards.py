@@ -16,7 +16,16 @@ from gradsight.agent.definitions import caches, decorator_of
 from gradsight.agent.dirty_values import mark_faults
 from gradsight.agent.faults import Fault, Kind, Ledger, quietly, step_at
 from gradsight.agent.finished import FinishedBackwards, shows_all_it_saved
-from gradsight.agent.graph import Node, has_hidden_saves, leaf_of, root_nodes, storage_key, untracked, walk
+from gradsight.agent.graph import (
+    Node,
+    has_hidden_saves,
+    leading_to,
+    leaf_of,
+    root_nodes,
+    storage_key,
+    untracked,
+    walk,
+)
 from gradsight.agent.kept_graphs import dropped_detach, keepers
 from gradsight.agent.naming import name_leaves
 from gradsight.agent.numbering import number_of
@@ -165,7 +174,8 @@ class Backwards:
             self.situation.stack = None
         with untracked():
             if self.finished is not None:
-                self.finished.note(stack, nodes, is_exact)
+                inputs = args[3] if len(args) > 3 else ()
+                self.finished.note(stack, leading_to(inputs, nodes) if inputs else nodes, is_exact)
             self._after(result, roots, nodes, reach, args, kwargs, stack)
         for follow in self.after:
             follow()

@@ -191,6 +191,33 @@ def walk_nodes(starts: Iterable[Node], closed: frozenset[str] = frozenset()) -> 
     return order
 
 
+def leading_to(inputs: Iterable[Any], nodes: list[Node]) -> list[Node]:
+    """Those of the nodes that a backward runs when it is asked for the gradients of these inputs alone.
+
+    torch goes only where a wanted gradient lies further on: `autograd.grad(a.exp() + b, [b])` never looks at what exp saved.
+    """
+    wanted = set()
+    leaves = set()
+    for each in inputs:
+        if isinstance(each, torch.Tensor) and each.grad_fn is None:
+            leaves.add(id(each))
+        else:
+            wanted.add(each.grad_fn if isinstance(each, torch.Tensor) else getattr(each, "node", None))
+    above: dict[Node, list[Node]] = {}
+    for node in nodes:
+        for successor, _ in node.next_functions:
+            if successor is not None:
+                above.setdefault(successor, []).append(node)
+    todo = [node for node in nodes if node in wanted or id(leaf_of(node)) in leaves]
+    needed: set[Node] = set()
+    while todo:
+        for node in above.get(todo.pop(), ()):
+            if node not in needed:
+                needed.add(node)
+                todo.append(node)
+    return [node for node in nodes if node in needed]
+
+
 def leaf_of(node: Node) -> torch.Tensor | None:
     """The leaf tensor whose gradient this node accumulates."""
     return getattr(node, "variable", None)

@@ -192,6 +192,9 @@ class NameObserver:
 
     def on_operands_saved(self, fact: OperandsSaved) -> None:
         node = fact.node
+        if isinstance(node.requires, Maybe) and node.requires.weak:
+            # Whether it is recorded at all is not known.
+            return
         for saved in fact.saved:
             copied = node.op in COPIES_STRIDED and not saved.tensor.dense
             if saved.certain and not copied and not self.places["checkpoint"]:

@@ -267,10 +267,12 @@ class BackwardEngine(BackwardFaults):
             result = Tensor(site, shape=tensor.shape, dtype=tensor.dtype)
             result.label = ""
             if create is True:
-                result.requires_grad = True
                 given_gradients = tensors_in(given.get("grad_outputs"))
+                is_curved = self.is_curved(outputs, tensor, given_gradients)
+                flag: RequiresGrad = is_curved or Maybe("the gradient may be a constant", weak=True)
+                result.requires_grad = flag
                 sources = [edge for out in [*outputs, *given_gradients] if (edge := out.edge()) is not None]
-                gradient_node = Node("autograd.grad", site, sources, True, self.path.tick)
+                gradient_node = Node("autograd.grad", site, sources, flag, self.path.tick)
                 gradient_node.customs = self.customs_between(outputs, inputs)
                 result.node = gradient_node
             elif create is False:
@@ -283,6 +285,15 @@ class BackwardEngine(BackwardFaults):
         if not inputs:
             results = [Unknown("gradient of an unknown value")]
         return self.grad_results(wanted, results)
+
+    def is_curved(self, outputs: list[Tensor], wanted: Tensor, gradients: list[Tensor]) -> bool:
+        """Whether the gradient depends on a tensor that requires grad: that of `(2 * w).sum()` is a constant for torch too."""
+        edges = [edge for output in outputs if (edge := output.edge()) is not None]
+        passed = [edge for edge in executed_for(edges, [wanted]) if isinstance(edge, Node)]
+        return any(gradient.needs_grad() is not False for gradient in gradients) or any(
+            node.customs or any(saved.tensor.needs_grad() is not False for saved in node.saved)
+            for node in passed
+        )
 
     def customs_between(self, outputs: list[Tensor], inputs: list[Tensor]) -> tuple[Any, ...]:
         """The custom Functions that a gradient came through."""
