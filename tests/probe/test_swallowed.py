@@ -209,3 +209,12 @@ def test_a_backward_that_never_looks_at_what_was_saved_refutes_nothing(
     """Asked for the gradient of `v` alone, torch goes past `exp`; with an argument it would raise there."""
     check(standby, tmp_path, ELSEWHERE, {"GS101": "undecided"})
     check(standby, tmp_path, ELSEWHERE.replace("[v])", "[w])"), {"GS101": "confirmed"})
+
+
+def test_a_write_to_another_tensor_refutes_nothing(standby: Standby, tmp_path: Path) -> None:
+    """With an argument the leaf itself is written, and torch raises."""
+    text = (
+        "import sys\nimport torch\nleaf = torch.ones(3, requires_grad=True)\ncopy = leaf * 2\n"
+        "row = leaf if len(sys.argv) > 3 else copy\nrow[1:].mul_(0.5)\ncopy.sum().backward()\n"
+    )
+    check(standby, tmp_path, text, {"GS102": "undecided"})

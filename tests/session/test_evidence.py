@@ -37,7 +37,8 @@ FINDING = Finding(
 )  # fmt: skip
 
 FINISHED = Finished(frozenset({(PATH, 15)}), {(PATH, 5): {"Exp": (1, 1)}}, 3, 3, is_exact=True)
-PROOF = Proof((FINISHED,), {(PATH, 6): (2, 2)})
+MEMORY = (frozenset({(PATH, 6)}), frozenset({(PATH, 5), (PATH, 6)}))
+PROOF = Proof((FINISHED,), {(PATH, 6): (2, 2)}, written_memory=(MEMORY,))
 
 
 def fault(code: str = "GS101", row: int = 6) -> dict[str, Any]:
@@ -79,6 +80,7 @@ def test_a_run_that_saved_and_wrote_and_came_through_backward_refutes() -> None:
     ("proof", "why"),
     [
         (Proof(), "nothing was written on line 6"),
+        (replace(PROOF, written_memory=((MEMORY[0], MEMORY[0]),)), "what was written on line 6 is not what line 5 is about"),
         (replace(PROOF, finished=()), "no backward on line 15 finished"),
         (replace(PROOF, finished=(replace(FINISHED, needed=frozenset({(PATH, 14)})),)), "no backward on line 15 finished"),
         (replace(PROOF, finished=(replace(FINISHED, made={(PATH, 4): {"Exp": (1, 1)}}),)), "no part in a backward"),

@@ -209,6 +209,7 @@ class FullInstruments(Instruments):
         return {
             "training": self.training.as_json(),
             "touches": self.touches.as_json() if self.touches is not None else [],
+            "touched_makers": self.touches.makers_as_json() if self.touches is not None else [],
             "finished": self.backwards.finished.as_json() if self.backwards.finished is not None else [],
         }
 

@@ -142,8 +142,17 @@ class DispatchRecorder(TorchDispatchMode):
             if trait.writes:
                 self._note_writes(trait, args, kwargs, stack)
             if self.shadow is None or trait.shape_only:
-                return self._run(trait, func, args, kwargs)
-            return self._follow(trait, func, args, kwargs, grad_enabled, stack)
+                result = self._run(trait, func, args, kwargs)
+            else:
+                result = self._follow(trait, func, args, kwargs, grad_enabled, stack)
+            if self.touches is not None:
+                self._note_made(self.touches, result, stack)
+            return result
+
+    @quietly
+    def _note_made(self, touches: Touches, result: Any, stack: Stack) -> None:
+        for tensor in _tensors_in(result):
+            touches.note_made(tensor, stack)
 
     @quietly
     def _note_reads(self, touches: Touches, args: Any, stack: Stack) -> None:

@@ -23,6 +23,8 @@ class _Memory:
     # (instruction, whether it wrote) -> the first and the last time.
     times: dict[tuple[FrameKey, bool], list[int]] = field(default_factory=dict)
     is_gradient: bool = False
+    made: Stack = ()
+    """The running lines when it was made."""
 
 
 class Touches:
@@ -42,6 +44,14 @@ class Touches:
                 return
             memory = self._memories[key] = _Memory(StorageWeakRef(tensor.untyped_storage()))
         self._note(memory, stack, clock, wrote)
+
+    def note_made(self, tensor: torch.Tensor, stack: Stack) -> None:
+        """An operator of the running lines hands out this tensor; memory that is new was made there."""
+        if not stack or tensor.layout is not torch.strided:
+            return
+        key = storage_key(tensor)
+        if key and key not in self._memories and len(self._memories) < _MOST_STORAGES:
+            self._memories[key] = _Memory(StorageWeakRef(tensor.untyped_storage()), made=stack)
 
     def note_gradient(self, gradient: torch.Tensor, stack: Stack, clock: int) -> None:
         """A line takes the gradient of a leaf."""
@@ -72,6 +82,19 @@ class Touches:
             elif len(memory.times) < _MOST_PLACES:
                 memory.times[frame, wrote] = [clock, clock]
 
+    def makers_as_json(self) -> list[list[list[Any]]]:
+        """For each storage in `as_json`, in the same order: the lines that made it."""
+        return [
+            [[place.filename, place.row] for place in map(place_of, memory.made)] for memory in self._told()
+        ]
+
+    def _told(self) -> list[_Memory]:
+        return [
+            memory
+            for memory in self._memories.values()
+            if memory.is_gradient or any(wrote for _, wrote in memory.times)
+        ]
+
     def as_json(self) -> list[list[dict[str, Any]]]:
         """For each storage that was written, and each gradient that was taken: the lines that touched it."""
         return [
@@ -80,6 +103,5 @@ class Touches:
                 for (frame, wrote), (first, last) in memory.times.items()
                 for place in (place_of(frame),)
             ]
-            for memory in self._memories.values()
-            if memory.is_gradient or any(wrote for _, wrote in memory.times)
+            for memory in self._told()
         ]

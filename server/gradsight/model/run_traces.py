@@ -47,6 +47,8 @@ class Proof:
     """The lines that wrote, with the first and the last time."""
     failed: tuple[At, ...] = ()
     """The lines on which torch raised an error that the program caught."""
+    written_memory: tuple[tuple[frozenset[At], frozenset[At]], ...] = ()
+    """For each storage that was written: the lines that wrote it, and all that made, read or wrote it."""
 
 
 NO_PROOF = Proof()

@@ -31,7 +31,7 @@ _REPORT = {
     "visited": {}, "sighted": [list], "graph": (None, {}), "notes": [str], "torch": str, "python": str,
     "seconds": _NUMBER, "stopped": str, "backwards": int, "steps": int, "exit_code": int, "internal_error": str,
 }  # fmt: skip
-_MAY_BE_MISSING = {"touches": [[_TOUCH]], "finished": [_FINISHED], "training": {}}
+_MAY_BE_MISSING = {"touches": [[_TOUCH]], "touched_makers": [[list]], "finished": [_FINISHED], "training": {}}
 _SHAPES: Mapping[str, Any] = {
     wire.HELLO: {"pid": int},
     wire.STARTED: {},

@@ -7,7 +7,7 @@ that of the reference, the program with a copy of every saved tensor.  What is m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gradsight.model.finding import Finding
@@ -29,7 +29,16 @@ def proof_of(report: Mapping[str, Any]) -> Proof:
         for each in report.get("caught") or ()
         if each.get("location") is not None
     ]
-    return Proof(tuple(_finished(each) for each in report.get("finished") or ()), writes, tuple(failed))
+    finished = tuple(_finished(each) for each in report.get("finished") or ())
+    return Proof(finished, writes, tuple(failed), tuple(_written_memory(report)))
+
+
+def _written_memory(report: Mapping[str, Any]) -> Iterator[tuple[frozenset[At], frozenset[At]]]:
+    for touches, makers in zip(report.get("touches") or (), report.get("touched_makers") or ()):
+        at = [(bool(each["wrote"]), (str(each["filename"]), int(each["line"]))) for each in touches]
+        wrote = frozenset(place for is_write, place in at if is_write)
+        if wrote:
+            yield wrote, frozenset(place for _, place in at) | _places(makers)
 
 
 def doubt_about(finding: Finding, proof: Proof) -> str:
@@ -50,6 +59,10 @@ def doubt_about(finding: Finding, proof: Proof) -> str:
     missing = [at for at in written if at not in (proof.writes or {})]
     if missing:
         return f"nothing was written on line {missing[0][1]}"
+    source = saved or [at for role, at in steps if role == "made"]
+    other = next((at for at in written if not _is_of(proof, at, source)), None) if stands_on else None
+    if other is not None:
+        return f"what was written on line {other[1]} is not what line {source[0][1]} is about"
     over = [each for each in proof.finished if _is_at(each, finding, needed, rows)]
     if not over:
         return (
@@ -75,6 +88,13 @@ def doubt_about(finding: Finding, proof: Proof) -> str:
 def went_right(proof: Proof) -> bool:
     """Whether every backward of a run finished with all it needed as it was saved."""
     return bool(proof.finished) and not proof.failed and all(each.is_exact for each in proof.finished)
+
+
+def _is_of(proof: Proof, written: At, source: Sequence[At]) -> bool:
+    """Whether a line wrote memory that one of the others made or used: on another path it may be that of another tensor."""
+    return not source or any(
+        written in wrote and touched & {*source} for wrote, touched in proof.written_memory
+    )
 
 
 def _is_at(finished: Finished, finding: Finding, needed: set[At], rows: set[At]) -> bool:
