@@ -105,10 +105,10 @@ def campaign(
     started = time.monotonic()
     # Each rule gets as many turns as the others, until its variants are used up.
     for round_of_rules in zip_longest(*by_rule.values()):
-        for plan in filter(None, round_of_rules):
+        for seed, names in filter(None, round_of_rules):
             if sum(tally.judged.values()) >= count or time.monotonic() - started > seconds:
                 return tally
-            judge(*plan, tally, show)
+            judge(seed, names, tally, show)
     return tally
 
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 SIMPLE = (ast.Assign, ast.Expr, ast.AugAssign)
 Work = list[ast.stmt]
-Split = Callable[[str], tuple[Work, Work]]
-"""The imports and definitions of a program, and the statements that do its work."""
+"""The imports and definitions of a program, or the statements that do its work."""
 
 
 class Unfit(Exception):
@@ -91,20 +90,17 @@ def continued(head: Work, work: Work) -> str:
     return lines_of(head, lines)
 
 
-class Spread(ast.NodeVisitor):
-    """Writes the outermost call of a statement with one argument per line, and comments between them."""
-
-    def text(self, node: ast.expr) -> str:
-        if not isinstance(node, ast.Call) or not (node.args or node.keywords):
-            return f"(  # in brackets\n    {written(node)}\n)" if not isinstance(node, ast.Starred) else ""
-        given = [written(one) for one in node.args]
-        given += [
-            f"{one.arg}={written(one.value)}" if one.arg else f"**{written(one.value)}"
-            for one in node.keywords
-        ]
-        if len(given) == 1 and isinstance(node.args[0] if node.args else None, ast.GeneratorExp):
-            return written(node)
-        return f"{written(node.func)}(  # spread\n" + "".join(f"    {one},  # given\n" for one in given) + ")"
+def on_lines(node: ast.expr) -> str:
+    """A call with one argument per line and comments between them, anything else in brackets."""
+    if not isinstance(node, ast.Call) or not (node.args or node.keywords):
+        return f"(  # in brackets\n    {written(node)}\n)"
+    if isinstance(node.args[0] if node.args else None, ast.GeneratorExp):
+        return written(node)
+    given = [written(one) for one in node.args]
+    given += [
+        f"{one.arg}={written(one.value)}" if one.arg else f"**{written(one.value)}" for one in node.keywords
+    ]
+    return f"{written(node.func)}(  # spread\n" + "".join(f"    {one},  # given\n" for one in given) + ")"
 
 
 def spread(head: Work, work: Work) -> str:
@@ -113,12 +109,12 @@ def spread(head: Work, work: Work) -> str:
     for one in work:
         if isinstance(one, ast.AugAssign) and is_line(one):
             sign = written(ast.AugAssign(ast.Name("a"), one.op, ast.Name("b"))).split()[1]
-            lines.append(f"{written(one.target)} {sign} {Spread().text(one.value)}")
+            lines.append(f"{written(one.target)} {sign} {on_lines(one.value)}")
         elif isinstance(one, ast.Assign) and is_line(one):
             targets = " = ".join(written(each) for each in one.targets)
-            lines.append(f"{targets} = {Spread().text(one.value)}")
+            lines.append(f"{targets} = {on_lines(one.value)}")
         elif isinstance(one, ast.Expr) and is_line(one) and isinstance(one.value, ast.Call):
-            lines.append(Spread().text(one.value))
+            lines.append(on_lines(one.value))
         else:
             lines.append(written(one))
     return lines_of(head, lines)

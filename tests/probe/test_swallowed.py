@@ -218,3 +218,28 @@ def test_a_write_to_another_tensor_refutes_nothing(standby: Standby, tmp_path: P
         "row = leaf if len(sys.argv) > 3 else copy\nrow[1:].mul_(0.5)\ncopy.sum().backward()\n"
     )
     check(standby, tmp_path, text, {"GS102": "undecided"})
+
+
+@pytest.mark.parametrize(
+    ("replaced", "expected"),
+    [
+        ("z.data = torch.zeros(3)", {"GS104": "confirmed"}),
+        ("z.data = z.data * 2", {"GS104": "confirmed"}),
+    ],
+)
+def test_memory_that_is_replaced_under_what_was_saved_is_seen(
+    standby: Standby, tmp_path: Path, replaced: str, expected: dict[str, str]
+) -> None:
+    text = f"import torch\nu = torch.ones(3, requires_grad=True)\nz = u * 3\ne = torch.mul(u, z)\n{replaced}\ne.sum().backward()\n"
+    check(standby, tmp_path, text, expected)
+
+
+def test_memory_that_is_replaced_by_its_copy_or_under_an_alias_is_no_fault(
+    standby: Standby, tmp_path: Path
+) -> None:
+    text = (
+        "import torch\nu = torch.ones(3, requires_grad=True)\nz = u * 3\ne = torch.mul(u, z)\nz.data = z.data.clone()\n"
+        "same = torch.ones(3)\nk = u * same\nother = u * 2\nother.data = same\n(e + k).sum().backward()\n"
+    )
+    document, _ = probe(standby, tmp_path, text)
+    assert document["faults"] == []

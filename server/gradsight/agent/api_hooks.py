@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 from gradsight.agent.aliases import Aliases
 from gradsight.agent.faults import quietly
 from gradsight.agent.gradwatch import GradWatch, NoneRead
+from gradsight.agent.graph import untracked
 from gradsight.agent.numbering import IS_NATIVE, give_numbers, next_number, number_of
 from gradsight.agent.numbers import MATH_CODE
 from gradsight.agent.oplog import LoggedWrite, Operation, OpLog
@@ -214,12 +215,22 @@ class ApiHooks(TorchFunctionMode):
         owner = args[0]
         stack = capture(3)
         self.log.clock += 1
-        if owner.layout is torch.strided:
-            to_leaf = owner.is_leaf and owner.requires_grad
-            self.log.note_write(
-                owner, LoggedWrite(self.log.clock, "data=", stack, owner._version, None, "", to_leaf)
-            )
-        return func(*args)
+        if owner.layout is not torch.strided:
+            return func(*args)
+        to_leaf = owner.is_leaf and owner.requires_grad
+        write = LoggedWrite(self.log.clock, "data=", stack, owner._version, None, "", to_leaf)
+        self.log.note_write(owner, write)
+        with untracked():
+            before = owner.detach()
+        result = func(*args)
+        self._note_replaced(owner, before, write)
+        return result
+
+    @quietly
+    def _note_replaced(self, owner: torch.Tensor, before: torch.Tensor, write: LoggedWrite) -> None:
+        with untracked():
+            if not _has_values_of(owner, before):
+                self.log.note_replaced(owner, write)
 
     def _detach(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self.grads.watched:
@@ -431,3 +442,10 @@ def _is_in_place(name: str) -> bool:
 
 def _plainly(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return func(*args)
+
+
+def _has_values_of(tensor: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether memory was replaced by a copy of it, as a move to another device does."""
+    if tensor.shape != other.shape or tensor.device != other.device or tensor.is_meta:
+        return bool(tensor.shape == other.shape)
+    return bool(torch.equal(tensor.detach(), other.to(tensor.dtype)))

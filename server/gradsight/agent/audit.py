@@ -145,6 +145,9 @@ def find_silent(nodes: Sequence[Node], log: OpLog) -> list[Clash]:
 
 def _silent_writes(saved: NodeSaved, maker: Operation, log: OpLog) -> tuple[LoggedWrite, ...]:
     """The writes to a saved tensor since it was saved; where nobody noted one, what its values tell."""
+    replaced = log.replaced(saved.data)
+    if replaced is not None and replaced.clock > maker.clock and replaced.stack:
+        return (replaced,)
     noted = [write for write in log.writes_to(saved.data) or () if write.clock > maker.clock]
     if not noted:
         hidden = log.hidden_write(saved.data, maker.clock)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
+import weakref
 from bisect import bisect_left
 from collections import deque
 from typing import NamedTuple
@@ -144,6 +145,7 @@ class OpLog:
         self._alive: dict[int, StorageWeakRef] = {}
         self._exposures: dict[int, tuple[StorageWeakRef, LoggedWrite]] = {}
         self.touches: Touches | None = None
+        self._replaced: dict[int, tuple[weakref.ref[torch.Tensor], LoggedWrite]] = {}
 
     def track(self) -> _Track:
         """The operations of the running thread."""
@@ -217,6 +219,17 @@ class OpLog:
         if self.touches is not None:
             self.touches.note_key(key, write.stack, write.clock)
 
+    def note_replaced(self, owner: torch.Tensor, write: LoggedWrite) -> None:
+        """`owner.data = ...` gave a tensor other values, with other memory: who saved the tensor has those now."""
+        self._replaced[id(owner)] = (weakref.ref(owner), write)
+        if len(self._replaced) > _KEPT_STORAGES:
+            self._replaced = {key: each for key, each in self._replaced.items() if each[0]() is not None}
+
+    def replaced(self, tensor: torch.Tensor) -> LoggedWrite | None:
+        """The last time that this very tensor was given other memory; an alias of it has the old one still."""
+        found = self._replaced.get(id(tensor))
+        return found[1] if found is not None and found[0]() is tensor else None
+
     def writes_to(self, tensor: torch.Tensor) -> deque[LoggedWrite] | None:
         """The writes to the storage of this tensor, oldest first."""
         return self._writes.get(storage_key(tensor))
@@ -224,7 +237,7 @@ class OpLog:
     def may_have_changed(self, tensor: torch.Tensor) -> bool:
         """Whether anybody wrote to the storage of this tensor, or NumPy can."""
         key = storage_key(tensor)
-        return key in self._writes or key in self._exposures
+        return key in self._writes or key in self._exposures or id(tensor) in self._replaced
 
     def note_exposure(self, tensor: torch.Tensor, stack: Stack, imprint: Imprint) -> None:
         """From here on NumPy can write to these elements."""
