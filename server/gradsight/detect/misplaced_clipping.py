@@ -70,8 +70,9 @@ class MisplacedClipping:
         for clip in [*clips, *self.by_hand][:MOST_CLIPS]:
             verdicts.setdefault(clip.site.key, []).append((clip, *self.judge(clip)))
         for found in verdicts.values():
-            clip, how, other = found[-1]
-            if how and other is not None and all(one[1] == how for one in found):
+            # Between the step of one round and the zero_grad of the next a clip is late or early; the first round tells.
+            clip, how, other = found[0] if found[0][1] == "early" else found[-1]
+            if how and other is not None and all(one[1] == how or one[1] == "late" for one in found):
                 self.claim(clip, how, other)
 
     def claim(self, clip: Clip, how: str, other: Action) -> None:
@@ -91,7 +92,8 @@ class MisplacedClipping:
         if before is not None and before.verb == "step":
             is_over = not after or after[0].verb == "zero"
             return ("late", before) if is_over and self.has_backward(log[: clip.position]) else ("", None)
-        run = after[0] if after and after[0].verb == "backward" else None
+        cleared = bool(before is None and after and after[0].verb == "zero")
+        run = after[cleared] if len(after) > cleared and after[cleared].verb == "backward" else None
         if run is None:
             return "", None
         is_used = any(action.verb == "step" for action in after) or any(
@@ -101,7 +103,7 @@ class MisplacedClipping:
 
     def concerns(self, action: Action, clip: Clip) -> bool:
         if action.verb == "backward":
-            return True
+            return not action.leaves or bool(action.leaves & clip.tensors)
         if action.verb not in ("step", "zero"):
             return False
         subject = action.subject

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from gradsight.detect.claims import Claims
@@ -48,11 +49,15 @@ OPTIMIZERS = {
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Parameters that one backward reached and nobody moves, with the step that followed."""
+    """Parameters that one backward reached and nobody moves, with the step that followed.
+
+    `is_only_step`: no other optimizer steps before the next backward, so that this one is for this loss.
+    """
 
     run: Any
     parameters: list[Tensor]
     step: Action
+    is_only_step: bool
 
 
 class UntrainedParameters:
@@ -157,13 +162,16 @@ class UntrainedParameters:
             step = next((later for later in log[index:] if later.verb == "step"), None)
             if parameters and step is not None:
                 parameters.sort(key=lambda tensor: tensor.serial)
-                found.append(LeftOut(action.subject, parameters, step))
+                following = log[log.index(step, index) + 1 :]
+                others = takewhile(lambda later: later.verb != "backward", following)
+                is_only = not any(later.verb == "step" for later in others)
+                found.append(LeftOut(action.subject, parameters, step, is_only))
         return found
 
     def is_forgotten(self, leaf: Tensor) -> bool:
         if not leaf.is_parameter or leaf.requires_grad is not True:
             return False
-        if leaf.frozen_at is not None or (leaf.attributes or {}).get("<stand in>"):
+        if leaf.frozen_at is not None:
             return False
         record = self.ledger.records.get(leaf)
         return record is not None and not record.read and record.state not in ("assigned", "masked")
@@ -212,6 +220,11 @@ class UntrainedParameters:
             )
         ]
         at_step: Optimizer | None = next((one for one in stepped if one is left.step.subject), None)
+        if left.is_only_step and at_step is not None and self.is_held_by_others(at_step, stepped):
+            return at_step
+        if all(is_stand_in(tensor) for tensor in owned & set(left.parameters)):
+            # What an unknown layer holds may be what another unknown one holds.
+            return None
         if at_step in idle:
             return at_step
         if doubled:
@@ -254,6 +267,12 @@ class UntrainedParameters:
             and bool(trained.intersection(tensor for _, tensor in self.path.tensors_of(other, "parameter")))
             for other in self.path.modules_made
         )
+
+    def is_held_by_others(self, optimizer: Optimizer, stepped: list[Optimizer]) -> bool:
+        """Whether all that an optimizer holds is moved by others as well."""
+        mine = self.path.ever_held_by(optimizer)
+        others = {tensor for one in stepped if one is not optimizer for tensor in self.path.ever_held_by(one)}
+        return bool(mine) and mine <= others
 
     def has_nothing_to_apply(self, optimizer: Optimizer) -> bool:
         """Whether no backward reached a parameter of the optimizer."""
@@ -332,6 +351,11 @@ class UntrainedParameters:
                 if value is home:
                     return name
         return self.replaced.name_bound_at(site) if site is not None else "the model"
+
+
+def is_stand_in(tensor: Tensor) -> bool:
+    """Whether a parameter stands for those of a module that is not known."""
+    return bool((tensor.attributes or {}).get("<stand in>"))
 
 
 def is_of_library(module: Any) -> bool:

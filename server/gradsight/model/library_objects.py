@@ -235,6 +235,18 @@ class BackgroundThread(Opaque):
         self.value: Value = None
 
 
+class WorkerProcess(Opaque):
+    """A process that executes a function with what it was given."""
+
+    def __init__(
+        self, path: str, site: Site | None, target: Value, args: list[Value], kwargs: dict[str, Value]
+    ) -> None:
+        super().__init__(path, site)
+        self.target = target
+        self.args = args
+        self.kwargs = kwargs
+
+
 class ThreadPool(Opaque):
     """A pool of threads."""
 

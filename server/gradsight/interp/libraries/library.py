@@ -26,6 +26,7 @@ from gradsight.model.library_objects import (
     Scheduler,
     Suppress,
     ThreadPool,
+    WorkerProcess,
 )
 from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.sites import Syntax
@@ -60,6 +61,9 @@ SHORT_PATHS = {
     "torch.autograd.Variable": "torch.autograd.Variable",
 }
 TENSORLESS = frozenset("time datetime os os.path sys json logging warnings pathlib argparse re shutil tqdm typing gc pprint pickle subprocess uuid hashlib string platform abc glob io matplotlib.pyplot wandb".split())  # fmt: skip
+
+OF_SETTINGS = frozenset("argparse json os os.path time datetime".split())
+"""What these give brings no graph, nor does anything that is read from it."""
 
 
 class Library(Copying):
@@ -172,7 +176,9 @@ class Library(Copying):
                 return args[0] if name == "tqdm" else self.objects.builtin_range(args, {}, node)
             for value in args:
                 self.path.tell(Read(value, node))
-            return Unknown(f"result of {path}")
+            given = Unknown(f"result of {path}")
+            given.is_setting = room in OF_SETTINGS
+            return given
         if path in ("tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.std.tqdm"):
             return args[0] if args else Unknown("tqdm")
         if room == "operator":
@@ -388,6 +394,7 @@ class Library(Copying):
             result.hint = "number"
         result.cuts = result.cuts | receiver.cuts
         result.carries = (result.carries or receiver.carries) and not result.hint
+        result.is_setting = receiver.is_setting and result.graph is None and not result.carries
         return receiver if name in ("to", "cuda", "cpu", "eval", "train") else result
 
     def protocol_of_unknown(
@@ -465,6 +472,8 @@ class Library(Copying):
             return self.distribution_method(receiver, name, args, kwargs, node)
         if isinstance(receiver, BackgroundThread):
             return self.thread_method(receiver, name, node)
+        if isinstance(receiver, WorkerProcess):
+            return self.process_method(receiver, name, node)
         if isinstance(receiver, ThreadPool):
             return self.pool_method(receiver, name, args, node)
         if isinstance(receiver, GlobalNames):
@@ -505,7 +514,7 @@ STANDARD = {
     "functools.lru_cache": "cache_decorator", "functools.cache": "cache_decorator", "dataclasses.field": "field", "dataclasses.replace": "replace_fields",
     "dataclasses.dataclass": "dataclass_decorator", "itertools.chain": "chain", "itertools.chain.from_iterable": "chain_from",
     "itertools.product": "product", "itertools.count": "count_up", "itertools.cycle": "cycle", "itertools.islice": "islice",
-    "threading.Thread": "make_thread", "concurrent.futures.ThreadPoolExecutor": "make_pool",
+    "threading.Thread": "make_thread", "multiprocessing.Process": "make_process", "concurrent.futures.ThreadPoolExecutor": "make_pool",
     "concurrent.futures.wait": "wait_for", "concurrent.futures.as_completed": "wait_for", "contextlib.suppress": "suppress", "contextlib.nullcontext": "null_context",
     "functools.cached_property": "cached_property", "functools.singledispatch": "single_dispatch",
     "contextlib.closing": "language.make_closing", "contextlib.ExitStack": "language.make_exit_stack", "contextlib.AsyncExitStack": "language.make_exit_stack", "contextlib.contextmanager": "make_context_manager",

@@ -1,20 +1,48 @@
-"""Functions of the standard library that are more than a result: decorators, copies with changed fields, operators."""
+"""Functions of the standard library that are more than a result: decorators, copies with changed fields, operators, processes."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterator
 
 from gradsight.interp.libraries.custom_functions import CustomFunctions
+from gradsight.interp.path_state import PathState, RaisedError
 from gradsight.interp.python.expressions import ADD, BINARY
-from gradsight.model.library_objects import DecoratorMade
+from gradsight.interp.syntax import mentions_attribute
+from gradsight.model.library_objects import DecoratorMade, WorkerProcess
 from gradsight.model.sites import Syntax
 from gradsight.model.tensors import Tensor
-from gradsight.model.values import Function, Instance, Native, Seq, Stream, Unknown, Value
+from gradsight.model.values import (
+    Function,
+    Instance,
+    Mapping,
+    Method,
+    Native,
+    Number,
+    Partial,
+    Seq,
+    Stream,
+    Unknown,
+    Value,
+)
+
+RUNNABLE = (Function, Method, Partial)
+
+
+def trains_itself(function: Value) -> bool:
+    """Whether the text of a function differentiates: one that gathers data in another process changes nothing in this one."""
+    inner = function.function if isinstance(function, Method) else function
+    return not isinstance(inner, Function) or mentions_attribute(inner.defined().node, "backward")
 
 
 class Standard(CustomFunctions):
-    """`functools`, `dataclasses` and `operator`."""
+    """`functools`, `dataclasses`, `operator` and `multiprocessing`."""
+
+    def __init__(self, path: PathState) -> None:
+        super().__init__(path)
+        self.started: set[Syntax] = set()
+        """The calls that made a process which was executed."""
 
     def wrapping_decorator(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """`functools.wraps(function)`: a decorator that leaves what it decorates as it is."""
@@ -129,6 +157,48 @@ class Standard(CustomFunctions):
         for item in items[1:]:
             total = self.language.call(args[0], [total, item], {}, node)
         return total
+
+    # -- processes ---------------------------------------------------------------------------------------------------
+
+    def spawn_processes(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
+        """`torch.multiprocessing.spawn(function, args)`: each process calls the function with its number first."""
+        function = args[0] if args else kwargs.get("fn")
+        given = self.listed(args[1] if len(args) > 1 else kwargs.get("args"))
+        if isinstance(function, RUNNABLE):
+            self.language.call(function, [Number(), *given], {}, node)
+        else:
+            self.nn.unknown_result("a process of an unknown function", given, {}, node)
+        return None
+
+    def make_process(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
+        """`multiprocessing.Process(target=function, args=…)`: it begins to work when it is started."""
+        target = kwargs.get("target", args[1] if len(args) > 1 else None)
+        named = kwargs.get("kwargs")
+        keywords = named.items if isinstance(named, Mapping) and named.exact else {}
+        given = self.listed(kwargs.get("args", args[3] if len(args) > 3 else None))
+        return WorkerProcess(
+            "multiprocessing.Process", self.path.site(node), target, given,
+            {name: value for name, value in keywords.items() if isinstance(name, str)},
+        )  # fmt: skip
+
+    def process_method(self, process: WorkerProcess, name: str, node: Syntax) -> Value:
+        """Processes of one function do the same, each for itself: the first of those that train is executed."""
+        if name not in ("start", "run"):
+            return None if name in ("join", "terminate", "close", "kill") else Unknown(f"{name} of a process")
+        function = process.target
+        if not isinstance(function, RUNNABLE):
+            self.nn.unknown_result("a process of an unknown function", process.args, process.kwargs, node)
+        elif trains_itself(function) and process.site is not None and process.site.node not in self.started:
+            self.started.add(process.site.node)
+            waiting = set(self.path.waiting)
+            # What a process raises ends that process alone, and what it waits for says nothing of this one.
+            with contextlib.suppress(RaisedError):
+                self.language.call(function, list(process.args), dict(process.kwargs), node)
+            self.path.waiting = waiting
+        return None
+
+    def listed(self, given: Value) -> list[Value]:
+        return list(given.items) if isinstance(given, Seq) else []
 
     def call_operator(self, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """`operator.add(a, b)`, and `operator.iadd(a, b)`, which writes into `a`."""

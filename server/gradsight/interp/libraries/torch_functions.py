@@ -529,6 +529,8 @@ TORCH_SPECIAL = {
     "torch.DoubleTensor": "legacy_tensor", "torch.nn.Parameter": "parameter", "torch.nn.parameter.Parameter": "parameter",
     "torch.autograd.Variable": "variable", "torch.autograd.grad": "autograd_grad", "torch.autograd.backward": "autograd_backward",
     "torch.utils.checkpoint.checkpoint": "nn.checkpoint",
+    "torch.multiprocessing.spawn": "spawn_processes", "torch.multiprocessing.Process": "make_process",
+    "torch.multiprocessing.spawn.spawn": "spawn_processes", "torch.multiprocessing.start_processes": "spawn_processes",
 }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from gradsight.interp.memory import names_bound
 from gradsight.interp.path_state import PathEnded, PathState, RaisedError
 from gradsight.interp.paths.private_copies import CHANGEABLE, Memo, private_copy, states_of
-from gradsight.interp.paths.shared_modules import OURS, Execution, SharedModules, put
+from gradsight.interp.paths.shared_modules import OURS, Execution, SharedModules, is_broken, put
 from gradsight.interp.paths.unit_runner import UnitRunner
 from gradsight.interp.shared_names import is_shared
 from gradsight.model.sites import Unit
@@ -158,7 +158,7 @@ class Importing(UnitRunner):
     def execute_module(self, module: PythonModule) -> None:
         module.loaded = True
         eager, module.namespace.waiting = self.path.program.divided(module.source)
-        if not eager and not module.namespace.waiting and module.source.text.strip():
+        if not eager and not module.namespace.waiting and is_broken(module.source):
             self.path.gap(f"{module.name} does not parse", kind="syntax")
         if not self.run_imported(eager, module):
             self.path.grad_mode = False

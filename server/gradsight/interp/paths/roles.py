@@ -40,7 +40,7 @@ NAMES: dict[str, str] = {
     "number": r"(^|_)(rate|ratio|eps|epsilon|momentum|lr|factor|dropout|prob|p|dim|axis|step|steps)$",
     "model": r"^(model|net|network|policy|classifier)(_fn)?$",
     "follower": r"target|teacher|(^|[._])ema($|_)|frozen|(^|[._])ref($|_)|reference|(^|[._])old($|_)|momentum_|averaged?",
-    "wrapper": r"parallel|^ddp$|fsdp|shard|compile|script|wrap$|prepare_model|prepare_ddp",
+    "wrapper": r"parallel|^ddp$|fsdp|shard|compile|script|wrap$|prepare_model|prepare_ddp|convert_sync_batchnorm",
 }
 """What a name suggests, where what is done to the value leaves it open."""
 BY_NAME = {role: re.compile(words) for role, words in NAMES.items()}

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from gradsight.interp.memory import Gaps, names_bound
+from gradsight.interp.parsing import parse_text
 from gradsight.interp.path_state import PathEnded, PathState, Program, RaisedError
 from gradsight.interp.paths.private_copies import State, enclose, is_as_before, restore
 from gradsight.model.sites import Frame, Unit
@@ -163,7 +164,7 @@ class SharedModules:
         execution = module.executions[""] = Execution(module)
         program = self.program_for(execution, path.program)
         eager, module.namespace.waiting = program.divided(module.source)
-        if not eager and not module.namespace.waiting and module.source.text.strip():
+        if not eager and not module.namespace.waiting and is_broken(module.source):
             units = program.units_of(module.source)
             place = units[0] if units else Unit(module.path, "", [])
             execution.gaps[f"{module.name} does not parse", place, 0, "syntax"] = 1
@@ -291,3 +292,8 @@ def put(owner: Any, name: str, value: Value) -> None:
         owner.note_intercepted()
     elif isinstance(owner, Function):
         setattr(owner, name, value)
+
+
+def is_broken(source: Source) -> bool:
+    """Whether a text does not parse; one of comments alone does, and has no statements."""
+    return bool(parse_text(source.path, source.text).problems)

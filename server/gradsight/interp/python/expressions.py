@@ -238,6 +238,8 @@ class Expressions(Comparisons):
     def unknown_values(self, name: str, left: Value, right: Value, node: ast.AST) -> Value:
         """Arithmetic on numbers, arrays and values that are not known."""
         cuts = cuts_of(left) | cuts_of(right)
+        if is_of_settings(left) and is_of_settings(right) and not cuts:
+            return setting_like(name, left, right)
         if isinstance(left, Array) or isinstance(right, Array):
             return Array(None, cuts)
         if isinstance(left, Unknown) and isinstance(right, Unknown) and not left.hint and not right.hint:
@@ -351,6 +353,7 @@ class Expressions(Comparisons):
             return value.derived((name,), "arithmetic on an unknown value", value.hint)
         unknown = Unknown("arithmetic on an unknown value")
         unknown.cuts = cuts_of(value)
+        unknown.is_setting = is_of_settings(value)
         return unknown
 
     def boolean(self, node: ast.BoolOp) -> Value:
@@ -542,6 +545,23 @@ def scales_number(factor: Any, number: Any) -> bool:
         and factor.graph is None
         and factor.tensor is None
     )
+
+
+def is_of_settings(value: Any) -> bool:
+    """Whether a value is a constant, or one of the settings of a program: none of them brings a graph."""
+    return is_constant(value) or (isinstance(value, Unknown) and value.is_setting and not value.hint)
+
+
+def setting_like(name: str, left: Value, right: Value) -> Unknown:
+    """What arithmetic on settings gives; with a constant it is the same whenever it is worked out."""
+    if isinstance(left, Unknown) and is_constant(right):
+        key = (name, right) if name in ("mod", "floordiv", "and") else (name, right, True)
+        return left.derived(key, "arithmetic on settings")
+    if isinstance(right, Unknown) and is_constant(left):
+        return right.derived((name, left, False), "arithmetic on settings")
+    unknown = Unknown("arithmetic on settings")
+    unknown.is_setting = True
+    return unknown
 
 
 def is_comparable(value: Any) -> bool:
