@@ -103,7 +103,7 @@ class MisplacedClipping:
 
     def concerns(self, action: Action, clip: Clip) -> bool:
         if action.verb == "backward":
-            return not action.leaves or bool(action.leaves & clip.tensors)
+            return not action.leaves or any(leaf in clip.tensors for leaf in action.leaves)
         if action.verb not in ("step", "zero"):
             return False
         subject = action.subject
