@@ -18,7 +18,7 @@ from tests.lsp.programs import HAZARD
 
 HERE = Path(__file__).parent
 PAGE = "docs/editors.md"
-PROBE_LUA, PROBE_LISP = "init.lua, a command for the probe", "init.el, a command for the probe"
+PROBE_LUA, PROBE_LISP = "init.lua, a command that runs the file", "init.el, a command that runs the file"
 # Debian keeps eglot for older versions of Emacs apart.
 FIND_EGLOT = """(require 'package)
 (add-to-list 'package-directory-list "/usr/share/emacs/site-lisp/elpa")

@@ -30,6 +30,16 @@ RIDDLES = re.compile(
 )
 INTERNAL_NAMES = re.compile(r"`(?:index_put_|native_\w+|_softmax|addmm|aten\.\w+)`")
 CODE = re.compile(r"`[^`]*`")
+PAGES = sorted(
+    str(path.relative_to(ROOT))
+    for path in [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "CHANGELOG.md",
+        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "client/media").rglob("*.md"),
+    ]
+)
 BARE_CODE = re.compile(r"\w\(|\b\w+_\w*\b|;|\w\.\w")
 
 
@@ -110,9 +120,20 @@ def test_settings_and_commands_of_the_editor_hold_no_riddle() -> None:
     assert not [text for text in manifest_texts(manifest.get("contributes", {})) if riddles(text)]
 
 
-def test_the_front_page_holds_no_riddle() -> None:
-    text = re.sub(r"```.*?```", "", (ROOT / "README.md").read_text("utf-8"), flags=re.DOTALL)
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_for_readers_holds_no_riddle(page: str) -> None:
+    text = re.sub(r"```.*?```|<!--.*?-->", "", (ROOT / page).read_text("utf-8"), flags=re.DOTALL)
     assert not [line for line in text.split("\n") if riddles(re.sub(r"!\[|\]\([^)]*\)", "", line))]
+
+
+def test_what_the_editor_says_holds_no_riddle() -> None:
+    for path in sorted((ROOT / "client/src").rglob("*.ts")):
+        said = re.findall(
+            r'"((?:[^"\\\n]|\\.)*)"|`([^`]*)`', re.sub(r"//.*|/\*.*?\*/", "", path.read_text("utf-8"))
+        )
+        assert not [
+            text for pair in said for text in pair if " " in text and riddles(text.replace("<!DOCTYPE", ""))
+        ], path.name
 
 
 @pytest.mark.parametrize(

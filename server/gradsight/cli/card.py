@@ -298,7 +298,7 @@ def _gradient_text(output: Output) -> str:
 
 def _twice_text(case: Case) -> str:
     if case.holds_saved == "never":
-        return "may run twice: nothing is kept"
+        return "may run twice: nothing was saved"
     if case.holds_saved == "sometimes":
         return "a second run is refused in some calls"
     needs = f" if {_or(case.holds_needs)} requires grad" if case.holds_needs else ""

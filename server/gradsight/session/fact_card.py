@@ -93,7 +93,7 @@ def case_sentences(fact: OpFact, case: Case) -> list[str]:
     sentences += _result(case)
     if case.refuses:
         result = " and is not a leaf" if fact.name in FOR_LEAVES else ""
-        sentences.append(f"raises if {_names(case.refuses)} requires grad{result}")
+        sentences.append(f"raises if {_names(case.refuses, 'or')} requires grad{result}")
     return sentences
 
 
@@ -102,8 +102,8 @@ def _writes(case: Case) -> str:
     if set(case.quiet) >= set(case.writes) or not case.bumps_version:
         return f"writes {written} in place, and autograd does not notice"
     if case.no_grad:
-        return f"writes {written} in place under no_grad, and the version counter moves"
-    return f"writes {written} in place: whoever kept the old value for backward will raise"
+        return f"writes {written} in place, without recording it: backward raises if the old value was saved"
+    return f"writes {written} in place: backward raises if the old value was saved"
 
 
 def _keeps(fact: OpFact, case: Case) -> list[str]:
@@ -111,11 +111,11 @@ def _keeps(fact: OpFact, case: Case) -> list[str]:
         return []
     if all(output.gradient in ("none", "undefined") for output in case.outputs):
         return []
-    free = "" if case.writes else ": its inputs and its result may be overwritten"
+    free = "" if case.writes else ": you may overwrite its inputs and its result"
     if not case.saves:
         if case.holds_saved == "never":
             return [f"saves nothing for backward{free}"]
-        return [f"saves only values of its own for backward{free}"]
+        return [f"saves none of your tensors for backward{free}"]
     results = [save for save in case.saves if save.what.startswith("result")]
     inputs = [save for save in case.saves if not save.what.startswith("result")]
     them = "it" if len(case.saves) == 1 else "them"
@@ -141,7 +141,9 @@ def _free_input(fact: OpFact, kept: Sequence[Save]) -> str:
 def _kept(saves: Sequence[Save]) -> str:
     words = []
     for save in saves:
-        word = {"result": "its *result*"}.get(save.what, f"`{_spoken(save.what)}`")
+        number = save.what.partition("result.")[2]
+        word = f"its *result {number}*" if number else f"`{_spoken(save.what)}`"
+        word = "its *result*" if save.what == "result" else word
         needs = [need.partition(":")[0] for need in save.needs]
         if needs and save.what not in needs:
             word += f" (if {_names(tuple(dict.fromkeys(needs)), 'or')} requires grad)"
@@ -175,7 +177,7 @@ def _result(case: Case) -> list[str]:
                 else f"no gradient flows through {name}"
             )
         elif output.gradient == "zero":
-            sentences.append(f"the gradient through {name} is always zero: nothing upstream learns")
+            sentences.append(f"the gradient through {name} is always zero: nothing before it learns")
         elif output.gradient == "undefined":
             sentences.append("torch has no derivative for it: backward raises")
     return sentences
@@ -204,12 +206,17 @@ def _when(conditions: Sequence[Condition]) -> str:
 def _condition(condition: Condition) -> str:
     name = f"`{_spoken(condition.argument)}`"
     if condition.kind == "equals":
-        return f"`{_spoken(condition.argument)}={condition.value}`"
+        return f"`{_spoken(condition.argument)}={_value(condition)}`"
     if condition.kind == "not":
-        return f"{name} other than `{condition.value}`"
+        return f"{name} other than `{_value(condition)}`"
     if condition.kind == "rank":
         return f"{name} of rank {condition.value}"
     return f"{name} {_KINDS.get(condition.kind, condition.kind)}"
+
+
+def _value(condition: Condition) -> str:
+    """A whole number without the point that the tables give it."""
+    return str(condition.value).removesuffix(".0")
 
 
 _KINDS = {

@@ -36,7 +36,7 @@ WAYS: dict[str, str] = {
     "read": "the read",
 }
 LONGEST_REASON = 200
-UNDER_AUTOCAST = "Under autocast: what is kept may be a copy in another dtype instead of your tensor."
+UNDER_AUTOCAST = "Under autocast: what is saved may be a copy in another dtype instead of your tensor."
 _HEADING = re.compile(r"^#+ .*$", re.MULTILINE)
 
 

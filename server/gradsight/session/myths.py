@@ -47,7 +47,7 @@ ALL: tuple[Myth, ...] = (
     ),
     Myth(
         ("detach_",),
-        "`detach_` cuts the tensor itself out of the graph, in place; every name for it is cut.",
+        "`detach_` cuts the tensor itself out of the graph, in place; every variable that holds it is cut off.",
         "It is not a shorter `detach`: the graph of the original is gone, and on a view it raises.",
         "y = x * 1\nz = y\nv = (x * 1).view(-1)\ny.detach_()\ntry:\n    v.detach_()\n    raised = False\n"
         "except RuntimeError:\n    raised = True\nassert raised and not z.requires_grad",
@@ -63,7 +63,7 @@ ALL: tuple[Myth, ...] = (
         ("grad",),
         "`.grad` is filled on leaves only, and the next backward *adds into the same tensor*: a variable that holds it changes "
         "too. With `create_graph=True` the leaf gets a new `.grad` instead.",
-        "`g = x.grad` keeps no snapshot. Keep one with `x.grad.detach().clone()`. On a non-leaf it is None unless "
+        "`g = x.grad` is no copy. Make one with `x.grad.detach().clone()`. On a non-leaf it is None unless "
         "`retain_grad()` was called before backward.",
         "(x * 3).sum().backward()\ng = x.grad\n(x * 3).sum().backward()\nassert g.tolist() == [6.0, 6.0, 6.0]\n"
         "(x * 3).sum().backward(create_graph=True)\nassert g.tolist() == [6.0, 6.0, 6.0] and x.grad.tolist() == [9.0, 9.0, 9.0]",
@@ -71,7 +71,7 @@ ALL: tuple[Myth, ...] = (
     Myth(
         ("retain_graph",),
         "`retain_graph=True` keeps what the graph saved, so that another backward can go through it; gradients add up.",
-        "It does not repair an in-place error, and in a loop it makes the graph grow. Without it a second backward raises "
+        "It does not fix an in-place error, and in a loop it makes the graph grow. Without it a second backward raises "
         "only if something was saved on the way.",
         "y, z = (x * x).sum(), (x + 1).sum()\ny.backward(retain_graph=True)\ny.backward()\n"
         "assert x.grad.tolist() == [8.0, 8.0, 8.0]\nz.backward()\nz.backward()\ntry:\n    y.backward()\n    raised = False\n"
@@ -88,14 +88,14 @@ ALL: tuple[Myth, ...] = (
     Myth(
         ("no_grad",),
         "Under `no_grad` nothing is recorded: results do not require grad, and leaves may be written.",
-        "It does not switch dropout or batch norm (`eval()` does), and a graph tensor written under it changes its value "
-        "while its gradient knows nothing of it.",
+        "It does not switch dropout or batch norm (`eval()` does), and a tensor of the graph that is written under it "
+        "changes its value, but not its gradient.",
         "y = x * 2\nwith torch.no_grad():\n    y.mul_(5)\ny.sum().backward()\nassert x.grad.tolist() == [2.0, 2.0, 2.0]",
     ),
     Myth(
         ("inference_mode",),
         "`inference_mode` is `no_grad` with less bookkeeping: its tensors can never be saved for backward later.",
-        "It is not a faster `no_grad` for training code: a tensor made under it raises when autograd has to keep it.",
+        "It is not a faster `no_grad` for training code: a tensor made under it raises when autograd has to save it.",
         "with torch.inference_mode():\n    c = torch.ones(3)\ntry:\n    (x * c).sum()\n    raised = False\n"
         "except RuntimeError:\n    raised = True\nassert raised",
     ),
@@ -121,14 +121,14 @@ ALL: tuple[Myth, ...] = (
     Myth(
         ("retain_grad",),
         "`retain_grad()` before backward makes a non-leaf keep its gradient in `.grad`.",
-        "Called after backward it comes too late: nothing was kept.",
+        "Called after backward it comes too late: the gradient is gone.",
         "y, z = x * 2, x * 2\ny.retain_grad()\n(y + z).sum().backward()\nz.retain_grad()\n"
         "assert y.grad.tolist() == [1.0, 1.0, 1.0] and z.grad is None",
     ),
     Myth(
         ("zero_grad",),
         "`zero_grad()` sets every `.grad` to None; with `set_to_none=False` it zeroes them in place.",
-        "A name for the old `.grad` survives the first and is zeroed by the second. Without it gradients of all backward "
+        "A variable that holds the old `.grad` keeps its value in the first case and is zeroed in the second. Without it gradients of all backward "
         "calls add up.",
         "p = torch.nn.Parameter(torch.ones(1))\nopt = torch.optim.SGD([p], lr=0.1)\np.sum().backward()\ng = p.grad\n"
         "opt.zero_grad()\nassert p.grad is None and g.tolist() == [1.0]",
@@ -179,7 +179,7 @@ ALL: tuple[Myth, ...] = (
     ),
     Myth(
         ("inplace",),
-        "`inplace=True` writes the result over the input. It is right as long as nobody kept the old input for backward.",
+        "`inplace=True` writes the result over the input. It is right as long as no operator saved the old input for backward.",
         "It neither detaches nor gives wrong gradients by itself: after an operator that saves its result (sigmoid, exp, "
         "softmax) backward raises, after Linear or convolution it is fine.",
         "y = torch.nn.functional.relu(torch.sigmoid(x), inplace=True)\ntry:\n    y.sum().backward()\n    raised = False\n"
