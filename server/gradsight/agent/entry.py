@@ -17,7 +17,7 @@ _EXIT = os._exit
 
 def serve(arguments: list[str]) -> int:
     """`once FD LIFELINE`: one request over an inherited socket; `rank`: over the address in the environment;
-    `zygote FD` and `spare FD LIFELINE`: wait with torch imported."""
+    `zygote FD` and `spare FD LIFELINE`: wait with torch imported.  With `-` for both an agent dials the address too."""
     mode = arguments[0]
     limits.prepare_environment()
     if mode == "rank":
@@ -26,9 +26,15 @@ def serve(arguments: list[str]) -> int:
         from gradsight.agent.standby import serve_zygote
 
         return serve_zygote(int(arguments[1]))
-    supervise.split_off(int(arguments[2]))
-    channel = wire.Channel(socket.socket(fileno=wire.private(int(arguments[1]))))
-    limits.follow_parent(wire.private(int(arguments[2])))
+    if arguments[1] == wire.BY_ADDRESS:
+        # The program shall not find the address: nobody else has to dial it.
+        address = os.environ.pop(wire.ADDRESS_VARIABLE)
+        channel = wire.Channel(wire.connect(address))
+        limits.follow_host(wire.connect(address))
+    else:
+        supervise.split_off(int(arguments[2]))
+        channel = wire.Channel(socket.socket(fileno=wire.private(int(arguments[1]))))
+        limits.follow_parent(wire.private(int(arguments[2])))
     if mode == "spare":
         from gradsight.agent.standby import warm_up
 

@@ -82,7 +82,9 @@ class FastRecorder(TorchFunctionMode):
         if after != before:
             log = self.log
             log.clock += 1
-            log.track().add(after, Operation(log.clock, getattr(func, "__name__", "op"), capture(2, 3)))
+            made = (log.clock, getattr(func, "__name__", "op"), capture(2, 3))
+            # Past the constructor, which is a function of Python and half of the price of a call.
+            log.track().add(after, tuple.__new__(Operation, made))
         if self.cuts is not None and (after == before or isinstance(result, tuple)):
             self.cuts.note(func, args, result, _stack_of_call)
         for tensor, version in seen:

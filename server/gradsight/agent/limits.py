@@ -6,6 +6,7 @@ import builtins
 import os
 import random
 import signal
+import socket
 import sys
 import threading
 import time
@@ -163,6 +164,20 @@ def follow_parent(lifeline: int) -> None:
     threading.Thread(
         target=_wait_for_hangup, args=(lifeline,), daemon=True, name="gradsight-lifeline"
     ).start()
+
+
+def follow_host(lifeline: socket.socket) -> None:
+    """The same where no descriptor can be inherited: the host never speaks on this connection, and its end is the host's."""
+
+    def wait() -> None:
+        try:
+            while lifeline.recv(64):
+                continue
+        except OSError:
+            pass
+        end_group()
+
+    threading.Thread(target=wait, daemon=True, name="gradsight-lifeline").start()
 
 
 def _wait_for_hangup(lifeline: int) -> None:

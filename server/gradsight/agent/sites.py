@@ -160,18 +160,18 @@ def capture_from(frame: FrameType | None, limit: int = 6) -> Stack:
     """The user's frames from this one outwards."""
     known = _FILES.known
     key: list[int] = []
-    codes: list[FrameKey] = []
+    codes: list[CodeType] = []
     while frame is not None:
         code = frame.f_code
         user = known.get(code.co_filename)
         if user is None:
             user = _FILES.decide(code.co_filename)
         if user:
-            offset = frame.f_lasti
+            codes.append(code)
             key.append(id(code))
-            key.append(offset)
-            codes.append(FrameKey(code, offset))
-            if len(codes) == limit:
+            key.append(frame.f_lasti)
+            limit -= 1
+            if not limit:
                 break
         frame = frame.f_back
     if not key:
@@ -179,7 +179,8 @@ def capture_from(frame: FrameType | None, limit: int = 6) -> Stack:
     lookup = tuple(key)
     stack = _INTERNED.get(lookup)
     if stack is None:
-        stack = _INTERNED[lookup] = tuple(codes)
+        # The stack holds its code objects, so that the numbers they are looked up by stay theirs.
+        stack = _INTERNED[lookup] = tuple(map(FrameKey, codes, key[1::2]))
     return stack
 
 

@@ -41,6 +41,12 @@ REPORT = "report"
 REFUSED = "refused"
 EXITED = "exited"
 
+TOO_OLD = 64
+"""The exit status of an interpreter that cannot even import these messages."""
+BY_ADDRESS = "-"
+"""Stands for the descriptors in the arguments of an agent that dials its host."""
+TOKEN_SIZE = 32
+
 # The environment variables that tell an agent where its host listens.
 ADDRESS_VARIABLE = "GRADSIGHT_PROBE_ADDRESS"
 MARK_VARIABLE = "GRADSIGHT_PROBE_MARK"
@@ -232,5 +238,5 @@ def connect(address: str) -> socket.socket:
     port, token = address.split(":", 1)
     endpoint = socket.create_connection(("127.0.0.1", int(port)), timeout=30)
     endpoint.settimeout(None)
-    endpoint.sendall(token.encode("ascii").ljust(32)[:32])
+    endpoint.sendall(token.encode("ascii").ljust(TOKEN_SIZE)[:TOKEN_SIZE])
     return endpoint

@@ -19,6 +19,7 @@ from typing import Any
 
 from gradsight.agent import wire
 from gradsight.agent.supervise import descendants_of
+from gradsight.probe import channel
 from gradsight.probe.kinds import coded
 from gradsight.probe.message_shapes import has_shape
 from gradsight.probe.outcome import (
@@ -36,7 +37,6 @@ from gradsight.probe.outcome import (
 from gradsight.probe.request import ProbeRequest
 
 BOOT = str(Path(__file__).resolve().parent.parent / "agent" / "boot.py")
-TOO_OLD = 64
 _GRACE = 1.0
 _START_LIMIT = 120.0
 _READ_SIZE = 1 << 16
@@ -74,8 +74,8 @@ class Conversation:
     def __init__(
         self,
         endpoint: socket.socket,
-        lifeline: int,
-        outputs: tuple[int, int],
+        lifeline: channel.Stream,
+        outputs: tuple[channel.Stream, channel.Stream],
         streams: Streams,
         folder: str,
         mark: str,
@@ -104,9 +104,8 @@ class Conversation:
     def __exit__(self, *unused: object) -> None:
         self.kill()
         self.endpoint.close()
-        for descriptor in (self.lifeline, *self.outputs):
-            with contextlib.suppress(OSError):
-                os.close(descriptor)
+        for stream in (self.lifeline, *self.outputs):
+            channel.close(stream)
 
     def send(self, kind: str, body: dict[str, Any]) -> None:
         """A message to the agent; a dead agent is noticed by `follow`."""
@@ -120,9 +119,9 @@ class Conversation:
         ended = 0.0
         with selectors.DefaultSelector() as selector:
             selector.register(self.endpoint, selectors.EVENT_READ, "wire")
-            for index, descriptor in enumerate(self.outputs):
-                os.set_blocking(descriptor, False)
-                selector.register(descriptor, selectors.EVENT_READ, index)
+            for index, stream in enumerate(self.outputs):
+                channel.unblock(stream)
+                selector.register(stream, selectors.EVENT_READ, index)
             while True:
                 if cancel is not None and cancel.is_set():
                     self.kill()
@@ -170,7 +169,7 @@ class Conversation:
                     if has_shape(message):
                         self._hear(message, listen)
             else:
-                self._read_output(selector, key.fd, int(key.data))
+                self._read_output(selector, int(key.data))
 
     def _drain(self, selector: selectors.BaseSelector, listen: Listener | None) -> None:
         end = time.monotonic() + 0.2
@@ -182,15 +181,16 @@ class Conversation:
             if len(selector.get_map()) < before and not selector.get_map():
                 return
 
-    def _read_output(self, selector: selectors.BaseSelector, descriptor: int, index: int) -> None:
+    def _read_output(self, selector: selectors.BaseSelector, index: int) -> None:
+        stream = self.outputs[index]
         try:
-            data = os.read(descriptor, _READ_SIZE)
+            data = channel.read(stream)
         except BlockingIOError:
             return
         except OSError:
             data = b""
         if not data:
-            selector.unregister(descriptor)
+            selector.unregister(stream)
             return
         target = self.streams.stdout if index == 0 else self.streams.stderr
         if target is not None:
@@ -239,7 +239,7 @@ class Conversation:
             return CouldNotRun(
                 f"the agent speaks protocol {self._decoder.foreign_version}, not {wire.PROTOCOL}"
             )
-        if self.status == TOO_OLD and not self._started:
+        if self.status == wire.TOO_OLD and not self._started:
             return CouldNotRun(
                 "this Python is too old for the probe (3.9 is the oldest)", "python", self.output
             )
@@ -267,7 +267,7 @@ class Conversation:
         group = self.group or (self.process.pid if self.process is not None else 0)
         if group:
             _kill_below(group)
-            _kill_group(group)
+            channel.end_group(group)
         kill_marked(self.mark)
         if self.process is not None:
             with contextlib.suppress(OSError):
@@ -278,35 +278,18 @@ class Conversation:
 
 def launch(request: ProbeRequest, folder: str, streams: Streams, mode: str = "once") -> Conversation:
     """A new interpreter with the agent, which waits for its request; a `spare` imports torch while it waits."""
-    ours, theirs = socket.socketpair()
-    lifeline_read, lifeline = os.pipe()
-    out_read, out_write = os.pipe()
-    error_read, error_write = os.pipe()
     mark = uuid.uuid4().hex
-    try:
-        process = subprocess.Popen(
-            [*request.launcher, request.python, BOOT, mode, str(theirs.fileno()), str(lifeline_read)],
-            stdin=subprocess.DEVNULL,
-            stdout=out_write,
-            stderr=error_write,
-            pass_fds=(theirs.fileno(), lifeline_read),
-            start_new_session=True,
-            env=child_environment(request, mark),
-            cwd=request.directory or None,
-        )
-    except OSError:
-        for descriptor in (lifeline, out_read, error_read):
-            os.close(descriptor)
-        ours.close()
-        raise
-    finally:
-        theirs.close()
-        for descriptor in (lifeline_read, out_write, error_write):
-            os.close(descriptor)
+    line = channel.start(
+        [*request.launcher, request.python, BOOT],
+        mode,
+        child_environment(request, mark),
+        request.directory or None,
+        _START_LIMIT,
+    )
     key = wire.new_key()
-    conversation = Conversation(ours, lifeline, (out_read, error_read), streams, folder, mark, key)
-    conversation.process = process
-    conversation.group = process.pid
+    conversation = Conversation(line.endpoint, line.lifeline, line.outputs, streams, folder, mark, key)
+    conversation.process = line.process
+    conversation.group = line.process.pid
     conversation.send(wire.KEY, {"key": key})
     return conversation
 
@@ -327,11 +310,6 @@ def _kill_below(root: int) -> None:
         for pid in below:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
-
-
-def _kill_group(group: int) -> None:
-    with contextlib.suppress(OSError):
-        os.killpg(group, signal.SIGKILL)
 
 
 def kill_marked(mark: str) -> None:

@@ -6,7 +6,6 @@ import contextlib
 import os
 import secrets
 import selectors
-import signal
 import socket
 import subprocess
 import threading
@@ -16,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradsight.agent import wire
+from gradsight.probe.channel import end_group, of_its_own
 from gradsight.probe.host import BOOT, Listener, child_environment, kill_marked, private_folder
 from gradsight.probe.kinds import coded
 from gradsight.probe.message_shapes import has_shape
@@ -56,22 +56,21 @@ def run(
         ]  # fmt: skip
         try:
             with open(os.path.join(folder, "launcher.log"), "w+b") as log:
-                process = subprocess.Popen(
+                process: subprocess.Popen[bytes] = subprocess.Popen(
                     command,
                     stdin=subprocess.DEVNULL,
                     stdout=streams.stdout if streams.stdout is not None else log,
                     stderr=log,
-                    start_new_session=True,
                     env=environment,
                     cwd=request.directory or None,
+                    **of_its_own(),  # type: ignore[call-overload]
                 )
                 gathering = _Gathering(server, token, request, folder, count, listen)
                 try:
                     return gathering.follow(process, cancel, log)
                 finally:
                     gathering.close()
-                    with contextlib.suppress(OSError):
-                        os.killpg(process.pid, signal.SIGKILL)
+                    end_group(process.pid)
                     kill_marked(mark)
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         process.wait(5)
