@@ -204,13 +204,32 @@ def try_extension(extension: Path, folder: Path) -> None:
     launcher = next((folder / "extension").rglob("launch*.py"), None)
     if launcher is None or not (folder / "extension" / "dist" / "extension.js").is_file():
         raise SystemExit(f"{extension.name} has no client or no server")
-    # A server whose client is gone before it has said a word ends by itself.
-    command = [sys.executable, "-I", "-S", str(launcher)]
     done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-I", "-S", str(launcher)],
+        input=b"".join(_framed(each) for each in _CONVERSATION),
+        capture_output=True,
+        check=False,
+        timeout=300,
     )
-    if done.returncode != 0 or "Traceback" in done.stderr:
-        raise SystemExit(f"the server of {extension.name} does not start: {done.stderr}")
+    if done.returncode != 0 or b'"capabilities"' not in done.stdout:
+        said = done.stderr.decode("utf-8", "replace")
+        raise SystemExit(
+            f"the server of {extension.name} does not start: exit status {done.returncode}: {said}"
+        )
+
+
+# A client that opens a conversation, and ends it as the protocol wants.
+_CONVERSATION: tuple[dict[str, object], ...] = (
+    {"id": 1, "method": "initialize", "params": {"processId": None, "rootUri": None, "capabilities": {}}},
+    {"method": "initialized", "params": {}},
+    {"id": 2, "method": "shutdown"},
+    {"method": "exit"},
+)
+
+
+def _framed(message: dict[str, object]) -> bytes:
+    body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 
 def write_mirror(folder: Path, version: str) -> None:
