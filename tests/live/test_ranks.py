@@ -31,8 +31,9 @@ dist.destroy_process_group()
 """
 
 
-def words(*blocks: str, steps: int = 3, host: str = "a") -> dict[str, object]:
-    return {"blocks": list(blocks), "remarks": [], "steps": steps, "host": host}
+def words(*faults: str, steps: int = 3, host: str = "a", untrained: str = "") -> dict[str, object]:
+    parameters = [[name, "no gradient in any of 3 steps", "x.py:9"] for name in untrained.split()]
+    return {"faults": list(faults), "parameters": parameters, "remarks": [], "steps": steps, "host": host}
 
 
 def test_what_all_say_is_said_once_and_the_rest_by_rank() -> None:
@@ -40,12 +41,37 @@ def test_what_all_say_is_said_once_and_the_rest_by_rank() -> None:
         {0: words("one fault\n  here x.py:1"), 1: words("one fault\n  here x.py:1", "another")}, 2
     )
     assert report.common == ("one fault", "  here x.py:1")
-    assert report.by_rank == {1: ("another",)}
+    assert report.by_ranks == {(1,): ("another",)}
     assert str(report).splitlines() == [
         "all ranks: one fault",
         "  here x.py:1",
         "rank 1: another",
         "gradsight: 2 problems, 3 optimizer steps watched in each of 2 ranks",
+    ]
+
+
+def test_a_rank_with_one_more_parameter_agrees_on_the_others() -> None:
+    report = merged(
+        {
+            0: words(untrained="a b"),
+            1: words(untrained="b a"),
+            2: words(untrained="a b c"),
+            3: words(untrained="a b c"),
+        },
+        4,
+    )
+    assert str(report).splitlines()[:2] == [
+        "all ranks: `a`, `b`: no gradient in any of 3 steps (x.py:9)",
+        "ranks 2, 3: `c`: no gradient in any of 3 steps (x.py:9)",
+    ]
+    assert report.problems == 2
+
+
+def test_many_ranks_are_named_by_their_runs() -> None:
+    report = merged({rank: words("one fault") if rank not in (1, 6) else words() for rank in range(8)}, 12)
+    assert str(report).splitlines()[:2] == [
+        "ranks 0, 2 to 5, 7: one fault",
+        "note: ranks 8 to 11 have not reported",
     ]
 
 

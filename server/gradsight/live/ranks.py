@@ -1,11 +1,17 @@
-"""One report of all ranks: what every rank says is said once, and what only some say is said by rank."""
+"""One report of all ranks: what every rank says is said once, and what only some say is said by rank.
+
+Faults and remarks are compared as they stand; of untrained parameters each is compared by itself, so that a rank with one
+more of them does not part from the others in the rest.
+"""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from gradsight.live.report import ReportLine
 
 if TYPE_CHECKING:
     from gradsight.live.report import WatchReport
@@ -16,7 +22,7 @@ class RanksReport:
     """The reports of the ranks that spoke."""
 
     common: tuple[str, ...]
-    by_rank: Mapping[int, tuple[str, ...]]
+    by_ranks: Mapping[tuple[int, ...], tuple[str, ...]]
     steps: Mapping[int, int]
     size: int
     hosts: int
@@ -29,10 +35,11 @@ class RanksReport:
 
     def __str__(self) -> str:
         silent = [rank for rank in range(self.size) if rank not in self.steps]
-        lines = [f"all ranks: {line}" if not line.startswith(" ") else line for line in self.common]
-        for rank, own in sorted(self.by_rank.items()):
-            lines += [f"rank {rank}: {line}" if not line.startswith(" ") else line for line in own]
-        lines += [f"note: rank {rank} has not reported" for rank in silent]
+        lines = _headed("all ranks", self.common)
+        for ranks, said in sorted(self.by_ranks.items()):
+            lines += _headed(_ranks(ranks), said)
+        if silent:
+            lines.append(f"note: {_ranks(silent)} {'has' if len(silent) == 1 else 'have'} not reported")
         counted = sorted(set(self.steps.values()))
         steps = f"{counted[0]}" if len(counted) == 1 else f"{counted[0]} to {counted[-1]}" if counted else "0"
         where = f" on {self.hosts} nodes" if self.hosts > 1 else ""
@@ -54,7 +61,10 @@ class RanksReport:
 def words_of(report: WatchReport) -> dict[str, Any]:
     """A report as it travels."""
     return {
-        "blocks": report.blocks(),
+        "faults": report.fault_blocks(),
+        "parameters": [
+            [name, line.sentence, line.place] for line in report.parameters for name in line.names
+        ],
         "remarks": [f"note: {remark}" for remark in report.remarks],
         "steps": report.steps,
         "host": socket.gethostname(),
@@ -63,23 +73,61 @@ def words_of(report: WatchReport) -> dict[str, Any]:
 
 def merged(found: Mapping[int, Mapping[str, Any]], size: int) -> RanksReport:
     """What the ranks said, as one report."""
-    said: dict[str, list[int]] = {}
-    for rank, words in sorted(found.items()):
-        for block in dict.fromkeys([*words["blocks"], *words["remarks"]]):
-            said.setdefault(block, []).append(rank)
-    everybody = [*sorted(found)]
-    common = [block for block, ranks in said.items() if ranks == everybody and len(found) > 1]
-    by_rank: dict[int, tuple[str, ...]] = {}
-    for rank in everybody:
-        own = [block for block, ranks in said.items() if rank in ranks and block not in common]
-        if own:
-            by_rank[rank] = tuple(line for block in own for line in block.split("\n"))
-    problems = {block for words in found.values() for block in words["blocks"]}
+    faults = _speakers((rank, text) for rank, words in found.items() for text in words["faults"])
+    parameters = _speakers(
+        (rank, tuple(each)) for rank, words in found.items() for each in words["parameters"]
+    )
+    remarks = _speakers((rank, text) for rank, words in found.items() for text in words["remarks"])
+    together: dict[tuple[tuple[int, ...], str, str], list[str]] = {}
+    for (name, sentence, place), ranks in parameters.items():
+        together.setdefault((ranks, sentence, place), []).append(name)
+    said = [(ranks, text) for text, ranks in faults.items()]
+    said += [
+        (ranks, str(ReportLine(tuple(names), sentence, place)))
+        for (ranks, sentence, place), names in together.items()
+    ]
+    problems = len(said)
+    said += [(ranks, text) for text, ranks in remarks.items()]
+    by_ranks: dict[tuple[int, ...], list[str]] = {}
+    for ranks, text in said:
+        by_ranks.setdefault(ranks, []).extend(text.split("\n"))
+    everybody = tuple(sorted(found))
+    common = by_ranks.pop(everybody, []) if len(found) > 1 else []
     return RanksReport(
-        tuple(line for block in common for line in block.split("\n")),
-        by_rank,
+        tuple(common),
+        {ranks: tuple(lines) for ranks, lines in by_ranks.items()},
         {rank: int(words["steps"]) for rank, words in found.items()},
         size,
         len({words["host"] for words in found.values()}),
-        len(problems),
+        problems,
     )
+
+
+def _speakers(said: Iterable[tuple[int, Any]]) -> dict[Any, tuple[int, ...]]:
+    """Who says each thing."""
+    found: dict[Any, set[int]] = {}
+    for rank, what in said:
+        found.setdefault(what, set()).add(rank)
+    return {what: tuple(sorted(ranks)) for what, ranks in found.items()}
+
+
+def _headed(head: str, lines: Sequence[str]) -> list[str]:
+    return [f"{head}: {line}" if not line.startswith(" ") else line for line in lines]
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    """`rank 3`, `ranks 0, 2 to 5`."""
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(_runs(ranks))}"
+
+
+def _runs(ranks: Sequence[int]) -> Iterator[str]:
+    first = last = ranks[0]
+    for rank in [*ranks[1:], -1]:
+        if rank == last + 1:
+            last = rank
+            continue
+        if last > first + 1:
+            yield f"{first} to {last}"
+        else:
+            yield from map(str, range(first, last + 1))
+        first = last = rank

@@ -14,13 +14,15 @@ from gradsight.live.words import lines_of, notes_of, place_text, rule_words
 
 @dataclass(frozen=True)
 class ReportLine:
-    """One sentence of a report with the place it speaks of."""
+    """What is said of some parameters, with the place it speaks of."""
 
-    text: str
+    names: tuple[str, ...]
+    sentence: str
     place: str = ""
 
     def __str__(self) -> str:
-        return f"{self.text} ({self.place})" if self.place else self.text
+        text = f"{listed(list(self.names))}: {self.sentence}"
+        return f"{text} ({self.place})" if self.place else text
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,13 @@ class WatchReport:
         """Whether there is nothing to complain about."""
         return not self.faults and not self.parameters
 
+    def fault_blocks(self) -> list[str]:
+        """Each error with its trail."""
+        return ["\n".join(notes_of(fault)) for fault in self.faults]
+
     def blocks(self) -> list[str]:
         """Each problem with its trail."""
-        return ["\n".join(notes_of(fault)) for fault in self.faults] + [str(line) for line in self.parameters]
+        return self.fault_blocks() + [str(line) for line in self.parameters]
 
     def __str__(self) -> str:
         lines = self.blocks()
@@ -83,4 +89,4 @@ def parameter_lines(books: list[OptimizerBook]) -> Iterator[ReportLine]:
 def _said(records: list[ParameterRecord], place: str, sentence: str) -> Iterator[ReportLine]:
     if records:
         steps = max(record.steps for record in records)
-        yield ReportLine(f"{listed([record.name for record in records])}: {sentence.format(steps)}", place)
+        yield ReportLine(tuple(record.name for record in records), sentence.format(steps), place)
