@@ -32,7 +32,7 @@ Stream = int | socket.socket
 
 
 @dataclass
-class Line:
+class AgentLine:
     """The connection with a running agent."""
 
     process: subprocess.Popen[bytes]
@@ -48,7 +48,7 @@ def inherits_descriptors() -> bool:
 
 def start(
     command: Sequence[str], mode: str, environment: Mapping[str, str], directory: str | None, limit: float
-) -> Line:
+) -> AgentLine:
     """Starts the agent; an `OSError` says that it cannot be started, or that it has not answered within `limit` seconds."""
     if inherits_descriptors():
         return _by_descriptors([*command, mode], environment, directory)
@@ -101,7 +101,7 @@ def of_its_own() -> dict[str, bool | int]:
     return {"creationflags": _NEW_GROUP | _NO_WINDOW if sys.platform == "win32" else 0}
 
 
-def _by_descriptors(command: list[str], environment: Mapping[str, str], directory: str | None) -> Line:
+def _by_descriptors(command: list[str], environment: Mapping[str, str], directory: str | None) -> AgentLine:
     ours, theirs = socket.socketpair()
     lifeline_read, lifeline = os.pipe()
     out_read, out_write = os.pipe()
@@ -126,12 +126,12 @@ def _by_descriptors(command: list[str], environment: Mapping[str, str], director
         theirs.close()
         for descriptor in (lifeline_read, out_write, error_write):
             os.close(descriptor)
-    return Line(process, ours, lifeline, (out_read, error_read))
+    return AgentLine(process, ours, lifeline, (out_read, error_read))
 
 
 def _by_loopback(
     command: list[str], environment: Mapping[str, str], directory: str | None, limit: float
-) -> Line:
+) -> AgentLine:
     with socket.create_server(("127.0.0.1", 0)) as server:
         token = secrets.token_hex(16)
         address = f"{server.getsockname()[1]}:{token}"
@@ -156,7 +156,7 @@ def _by_loopback(
             for stream in outputs:
                 close(stream)
             raise
-    return Line(process, endpoint, lifeline, outputs)
+    return AgentLine(process, endpoint, lifeline, outputs)
 
 
 def _dialled(
