@@ -150,6 +150,46 @@ def forward(self, x):
     check(program.replace(write + "  # GS105", "h = h * 2"))
 
 
+@pytest.mark.parametrize("made", ["attention(self.a(x))", "attention(self.a(x)).sample", "self.a(x)"])
+@pytest.mark.parametrize("end", ["h", "(h,)", "(x, [h])", "{'h': h}", "Output(sample=h)", "helper(h).sample"])
+def test_a_silent_write_to_what_is_returned_in_a_container_or_by_unknown_code_is_reported(
+    made: str, end: str
+) -> None:
+    program = model(f"""
+def forward(self, x):
+    h = {made}
+    h.data.mul_(2)  # GS105
+    return {end}
+""")
+    check(program)
+    check(program.replace("h.data.mul_(2)  # GS105", "h = h * 2"))
+
+
+@pytest.mark.parametrize("end", ["y", "(y,)", "Output(sample=y)"])
+def test_a_silent_write_to_what_is_given_to_unknown_code_before_is_not_judged(end: str) -> None:
+    check(
+        model(f"""
+def forward(self, x):
+    h = self.a(x)
+    y = helper(h)
+    h.data.mul_(2)
+    return {end}
+""")
+    )
+
+
+def test_a_function_that_sets_weights_may_write_without_grad_mode() -> None:
+    program = model("""
+def init_scaled(self, x):
+    h = self.a(x)
+    with torch.no_grad():
+        h.mul_(2)
+    return h
+""")
+    check(program)
+    check(program.replace("init_scaled", "decode").replace("h.mul_(2)", "h.mul_(2)  # GS105"))
+
+
 def test_a_class_with_an_unknown_base_and_a_forward_is_a_module() -> None:
     program = """
         from elsewhere import BaseModel
@@ -199,12 +239,24 @@ def forward(self, x):
     )
 
 
-def test_a_dropout_in_place_is_judged_where_its_probability_is_known() -> None:
+def test_a_dropout_in_place_is_taken_to_drop_something_where_its_probability_is_not_known() -> None:
     program = model("""
 def attend(self, x, dropout: float = 0.0):
     weights = torch.softmax(self.a(x), -1)
-    weights = F.dropout(weights, p=dropout, inplace=True)
+    weights = F.dropout(weights, p=dropout, training=self.training, inplace=True)  # GS101
     return self.b(weights)
 """)
     check(program)
-    check(program.replace("p=dropout, inplace=True)", "p=0.5, inplace=True)  # GS101"))
+    check(program.replace("p=dropout, training=self.training", "p=0.5"))
+    check(program.replace("p=dropout", "p=0.0").replace("  # GS101", ""))
+    check(program.replace("training=self.training", "training=False").replace("  # GS101", ""))
+
+
+def test_a_dropout_in_place_on_what_nothing_saved_is_safe_whatever_its_probability() -> None:
+    check(
+        model("""
+def attend(self, x, dropout: float = 0.0):
+    weights = F.dropout(self.a(x), p=dropout, training=self.training, inplace=True)
+    return self.b(weights)
+""")
+    )

@@ -15,15 +15,16 @@ from gradsight.detect.recorded_writes import RecordedWrites
 from gradsight.model.events import Step
 from gradsight.model.tensors import Cut, Edge, Maybe, Node, Tensor
 from gradsight.model.trace import ForwardReturned
-from gradsight.model.values import Unknown, tensors_in
 
 ASSUMED = "backward is called on the result"
 HARDLY_MEANT = {"copy", "numpy", "number"}
 SIZES = {"tolist", "int"}
 """What sizes and places are made of; a value is taken out as one number."""
+PREPARING = re.compile(r"init|reset|load|calib|prune|quant")
+"""Names of functions that give weights their values, where a write without grad mode is the way to do it."""
 OTHER_ENDS = re.compile(
-    r"predict|generat|infer|sampl|eval|visual|plot|export|log|metric|decode|save|load|summary|post_?process|quant|round|sort"
-    r"|assign|match|index|stat|mask|init|reset|get_|calib|prune|resize|interpolat|compress|beam|search|array|nms"
+    r"predict|generat|infer|sampl|eval|visual|plot|export|log|metric|decode|save|summary|post_?process|round|sort"
+    r"|assign|match|index|stat|mask|get_|resize|interpolat|compress|beam|search|array|nms"
 )
 """Names of functions that lead out of training, or that compute what no gradient is wanted for."""
 
@@ -38,14 +39,12 @@ class ReturnedValues:
 
     def on_forward_returned(self, fact: ForwardReturned) -> None:
         """What keeps gradients from the parameters behind the result of a forward."""
-        result, name = fact.result, fact.name
-        returned = [
-            *tensors_in(result),
-            *([result.tensor] if isinstance(result, Unknown) and result.tensor else []),
-        ]
-        if not returned or OTHER_ENDS.search(name.lower()):
+        returned, name = fact.tensors, fact.name
+        if not returned or PREPARING.search(name.lower()):
             return
         self.check_writes(returned)
+        if OTHER_ENDS.search(name.lower()):
+            return
         cuts = {cut for tensor in returned for cut in tensor.cuts if cut.kind in HARDLY_MEANT}
         if not cuts:
             return

@@ -12,7 +12,7 @@ from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.syntax import remembered
 from gradsight.model.sites import Frame, Site
 from gradsight.model.trace import ForwardReturned
-from gradsight.model.values import Function, Seq, Value
+from gradsight.model.values import Function, Seq, Value, tensors_in
 
 
 def differentiate(machine: Machine, result: Value, function: Function, outer: Frame) -> None:
@@ -21,7 +21,8 @@ def differentiate(machine: Machine, result: Value, function: Function, outer: Fr
         return
     losses = machine.entry.graphs_in([result], {})
     machine.frame = outer
-    machine.tell(ForwardReturned(result, function.name))
+    returned = dict.fromkeys([*tensors_in(result), *losses])
+    machine.tell(ForwardReturned(list(returned), function.name))
     if losses:
         machine.autograd.run_backward(
             losses,

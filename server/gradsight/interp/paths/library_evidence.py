@@ -44,11 +44,23 @@ class EvidenceLibraries(Transforms):
 
     def call_torch(self, path: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if kwargs.get("inplace") is True and "dropout" in path:
-            # With a probability of 0, which one that is not known may be, nothing is written.
-            probability = args[1] if len(args) > 1 else kwargs.get("p", 0.5)
-            if isinstance(probability, (Unknown, Number)):
-                kwargs = {**kwargs, "inplace": False}
+            kwargs = self.dropout_in_place(args, kwargs)
         return super().call_torch(path, args, kwargs, node)
+
+    def dropout_in_place(self, args: list[Value], kwargs: dict[str, Value]) -> dict[str, Value]:
+        """With a probability of 0 and outside training nothing is written.
+
+        Where what a forward computes is taken to be trained, it is asked to drop something.
+        """
+        given = dict(zip(("p", "training"), args[1:])) | kwargs
+        at_work = {"p": 0.5, "training": True}
+        doubted = [name for name in at_work if isinstance(given.get(name), (Unknown, Number))]
+        if not doubted or given.get("p") == 0 or given.get("training") is False:
+            return kwargs
+        if not self.path.assuming or len(args) > 1:
+            return {**kwargs, "inplace": False}
+        self.path.premises.setdefault("dropout is at work: the module trains, and its probability is above 0")
+        return {**kwargs, **{name: at_work[name] for name in doubted}}
 
     def call_unknown(
         self, function: Unknown, args: list[Value], kwargs: dict[str, Value], node: ast.AST

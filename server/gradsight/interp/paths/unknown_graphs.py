@@ -144,6 +144,8 @@ class UnknownGraphs(Importing):
             )
             return
         edges: list[Edge] = [edge for tensor in tensors if (edge := tensor.edge()) is not None]
+        # What unknown code records, it records after whatever was done before it is called.
+        self.path.tick += 1
         made = Node(name.rpartition(".")[2], site, edges, flag, self.path.tick)
         made.holds = "sometimes"
         made.operands = list(tensors)

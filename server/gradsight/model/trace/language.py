@@ -139,5 +139,6 @@ class MethodReturned:
 class ForwardReturned:
     """A function that is part of a forward or a loss, executed by itself, returned."""
 
-    result: Any
+    tensors: list[Tensor]
+    """What is returned, containers included; also what unknown code returned, where it brings a graph."""
     name: str
