@@ -10,12 +10,16 @@ from gradsight.interp.paths.roles import (
     is_source_name,
     key_of,
 )
+from gradsight.model.tensors import Tensor
 from gradsight.model.values import (
     Layer,
     Number,
     Unknown,
     Value,
 )
+
+AT_WORK: dict[str, Value] = {"p": 0.5, "training": True}
+"""Options with which a dropout writes zeros."""
 
 
 class EvidenceLibraries(Transforms):
@@ -45,22 +49,24 @@ class EvidenceLibraries(Transforms):
     def call_torch(self, path: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if kwargs.get("inplace") is True and "dropout" in path:
             kwargs = self.dropout_in_place(args, kwargs)
-        return super().call_torch(path, args, kwargs, node)
+        result = super().call_torch(path, args, kwargs, node)
+        if "dropout" in path and isinstance(result, Tensor) and not surely_drops(args, kwargs):
+            # With a probability of 0, or outside training, the result is what was given, which others may have saved.
+            result.counter.kept = result.counter.version
+        return result
 
     def dropout_in_place(self, args: list[Value], kwargs: dict[str, Value]) -> dict[str, Value]:
         """With a probability of 0 and outside training nothing is written.
 
         Where what a forward computes is taken to be trained, it is asked to drop something.
         """
-        given = dict(zip(("p", "training"), args[1:])) | kwargs
-        at_work = {"p": 0.5, "training": True}
-        doubted = [name for name in at_work if isinstance(given.get(name), (Unknown, Number))]
-        if not doubted or given.get("p") == 0 or given.get("training") is False:
+        doubts = dropout_doubts(args, kwargs)
+        if not doubts:
             return kwargs
         if not self.path.assuming or len(args) > 1:
             return {**kwargs, "inplace": False}
         self.path.premises.setdefault("dropout is at work: the module trains, and its probability is above 0")
-        return {**kwargs, **{name: at_work[name] for name in doubted}}
+        return {**kwargs, **{name: AT_WORK[name] for name in doubts}}
 
     def call_unknown(
         self, function: Unknown, args: list[Value], kwargs: dict[str, Value], node: ast.AST
@@ -113,3 +119,18 @@ class EvidenceLibraries(Transforms):
             if receiver.plain or (key and is_source_name(key)):
                 result.plain = not result.hint
         return result
+
+
+def surely_drops(args: list[Value], kwargs: dict[str, Value]) -> bool:
+    """Whether a dropout is known to make a tensor of its own."""
+    given = AT_WORK | dict(zip(AT_WORK, args[1:])) | kwargs
+    probability = given["p"]
+    return given["training"] is True and isinstance(probability, (int, float)) and probability > 0
+
+
+def dropout_doubts(args: list[Value], kwargs: dict[str, Value]) -> list[str]:
+    """The options that decide whether a dropout drops anything, as far as they are not known."""
+    given = dict(zip(AT_WORK, args[1:])) | kwargs
+    if given.get("p") == 0 or given.get("training") is False:
+        return []
+    return [name for name in AT_WORK if isinstance(given.get(name), (Unknown, Number))]
