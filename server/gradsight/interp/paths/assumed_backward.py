@@ -22,7 +22,7 @@ def differentiate(machine: Machine, result: Value, function: Function, outer: Fr
     losses = machine.entry.graphs_in([result], {})
     machine.frame = outer
     returned = dict.fromkeys([*tensors_in(result), *losses])
-    machine.tell(ForwardReturned(list(returned), function.name))
+    machine.tell(ForwardReturned(result, list(returned), function.name))
     if losses:
         machine.autograd.run_backward(
             losses,

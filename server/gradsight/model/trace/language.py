@@ -139,6 +139,7 @@ class MethodReturned:
 class ForwardReturned:
     """A function that is part of a forward or a loss, executed by itself, returned."""
 
+    result: Any
     tensors: list[Tensor]
-    """What is returned, containers included; also what unknown code returned, where it brings a graph."""
+    """Those of the result, containers included; also what unknown code returned, where it brings a graph."""
     name: str
