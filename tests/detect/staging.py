@@ -38,6 +38,7 @@ class Stage:
         self.tick = 0
         self.grad_mode, self.mode_site = True, None
         self.ended_early = self.gradients_unknown = self.graph_escaped = self.truncated = False
+        self.objects_passed_at = -1
         self.unheard = self.assuming = False
         self.last_inference = -1
         self.branches: dict[Any, Any] = {}

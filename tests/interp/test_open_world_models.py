@@ -260,3 +260,103 @@ def attend(self, x, dropout: float = 0.0):
     return self.b(weights)
 """)
     )
+
+
+OUTPUTS = """
+from collections import OrderedDict
+from dataclasses import dataclass, fields
+class ModelOutput(OrderedDict):
+    def __post_init__(self):
+        described = fields(self)
+        if not all(field.default is None for field in described[1:]):
+            raise ValueError("one required field at most")
+        for field in described:
+            value = self.__dict__.get(field.name)
+            if value is not None:
+                self[field.name] = value
+    def __setattr__(self, name, value):
+        if name in {field.name for field in fields(self)} and value is not None:
+            super().__setitem__(name, value)
+        super().__setattr__(name, value)
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+        super().__setattr__(key, value)
+    def to_tuple(self):
+        return tuple(self[key] for key in self.keys())
+@dataclass
+class Pooled(ModelOutput):
+    last: torch.Tensor | None = None
+    unused: torch.Tensor | None = None
+    pooled: torch.Tensor | None = None
+"""
+
+
+def test_an_output_that_is_a_dict_with_declared_fields_gives_each_of_them_back() -> None:
+    program = (
+        OUTPUTS
+        + """
+net = nn.Linear(3, 3)
+hidden = torch.sigmoid(net(torch.ones(2, 3)))
+last, pooled = Pooled(last=hidden, pooled=torch.tanh(hidden)).to_tuple()
+pooled += 1  # GS101
+pooled.sum().backward()
+out = Pooled(last=torch.sigmoid(net(torch.ones(2, 3))))
+out.pooled = torch.tanh(out.last)
+second = out["pooled"]
+second *= 2  # GS101
+out.pooled.sum().backward()
+"""
+    )
+    check(program)
+    check(
+        program.replace("pooled += 1  # GS101", "last *= 0  # GS101").replace(
+            "  # GS101\nout.p", "  # GS101\nout.p"
+        )
+    )
+    safe = program.replace("pooled += 1  # GS101", "pooled = pooled + 1")
+    check(safe.replace("second *= 2  # GS101", "second = second * 2"))
+
+
+CELLS = """
+class Cell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.v = nn.Linear(3, 3), 0.0
+    def reset(self):
+        self.v = 0.0
+    def forward(self, x):
+        self.v = self.v + self.a(x)  # GS403
+        return torch.sigmoid(self.v)
+net = nn.Sequential(*[Cell() for _ in range(9)])
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for step in range(5):
+    optimizer.zero_grad()
+    net(torch.ones(2, 3)).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "reset",
+    [
+        "for m in net.modules():\n        if hasattr(m, 'reset'):\n            m.reset()",
+        "for name, m in net.named_modules():\n        if isinstance(m, Cell):\n            m.v = 0.0",
+        "for cell in list(net):\n        cell.reset()",
+    ],
+)
+def test_a_loop_over_many_modules_may_have_reset_each_of_them(reset: str) -> None:
+    check(CELLS.replace("  # GS403", "") + "    " + reset + "\n")
+
+
+def test_state_that_no_loop_over_modules_resets_is_carried_over() -> None:
+    check(CELLS)
+    check(
+        "net = None\n" + CELLS.replace("optimizer = ", "for m in net.modules():\n    m.train()\noptimizer = ")
+    )
+    check(CELLS + "    for p in net.parameters():\n        p.data.clamp_(-1, 1)\n")
+
+
+@pytest.mark.parametrize("move", ["half()", "cuda()", "to('cuda')", "bfloat16()"])
+def test_what_unknown_code_returned_and_is_moved_is_a_module(move: str) -> None:
+    check(f"from elsewhere import build_model\nmodel = build_model(3)\nmodel.{move}\n")
+    check(f"hidden = nn.Linear(2, 2)(torch.ones(1, 2))\nhidden.{move}  # GS209\nhidden.sum().backward()\n")

@@ -137,6 +137,9 @@ class FailedBackwards:
             Step("saved", node.site, f"both backward passes go through `{operator_of(node)}`"),
         ]
         if first.key == site.key and self.path.from_earlier_round(node, site):
+            if node.tick <= self.path.objects_passed_at:
+                # `for m in net.modules(): m.reset()`, of which the first rounds were executed: the others are reset, too.
+                return
             place = self.carry_site(loss, site) or site
             if place.key != site.key:
                 steps.append(Step("needed", site, "this `backward()` needs it again in the next step"))

@@ -10,10 +10,14 @@ from gradsight.interp.syntax import names_library, names_read
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Maybe
 from gradsight.model.trace import ResultDropped
+from gradsight.model.values import Scope, Unknown
 
 PURE_EXCEPTIONS = {
     "backward", "requires_grad_", "retain_grad", "register_hook", "share_memory_", "pin_memory", "register_post_accumulate_grad_hook",
 }  # fmt: skip
+
+MOVING = {"to", "cuda", "cpu", "float", "double", "half", "bfloat16", "type"}
+"""What tensors and modules have; on a module it needs no name for its result."""
 
 
 class IgnoredResults:
@@ -43,9 +47,11 @@ class IgnoredResults:
             return
         if names_library(function.value, self.path.frame.scope):
             return
-        if function.attr in ("to", "cuda", "cpu", "float", "double", "half") and isinstance(
-            result.requires_grad, Maybe
+        if function.attr in MOVING and (
+            isinstance(result.requires_grad, Maybe)
+            or is_of_unknown_code(function.value, self.path.frame.scope)
         ):
+            # A module is moved itself.
             return
         if result.site.node is node and not is_executed_for_itself(self.path.site(node)):
             self.claims.add(
@@ -55,6 +61,15 @@ class IgnoredResults:
                 method=function.attr,
                 target=self.path.text_of_target(self.path.site(node)),
             )
+
+
+def is_of_unknown_code(node: ast.expr, scope: Scope | None) -> bool:
+    """Whether a name holds what unknown code returned, of which only its use tells what it is."""
+    if not isinstance(node, ast.Name):
+        return False
+    while scope is not None and node.id not in scope.names:
+        scope = scope.outer
+    return scope is not None and isinstance(scope.names[node.id], Unknown)
 
 
 def is_executed_for_itself(site: Site) -> bool:

@@ -267,6 +267,8 @@ class PathState:
         """Branches not taken in loops that were left before their end, and that may be taken in a later round."""
         self.truncated: bool = False
         """A loop over distinct tensors or modules was left before all of them had their round."""
+        self.objects_passed_at = -1
+        """When a loop over modules was last left before its end: what it does to the others is not known."""
         self.named_methods: list[Any] = []
         """Statements that name a method and do not call it: `optimizer.zero_grad`."""
         self.entry_epochs: dict[tuple[int, Any], int] = {}

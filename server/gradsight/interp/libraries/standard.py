@@ -10,10 +10,13 @@ from gradsight.interp.libraries.custom_functions import CustomFunctions
 from gradsight.interp.path_state import PathState, RaisedError
 from gradsight.interp.python.expressions import ADD, BINARY
 from gradsight.interp.syntax import mentions_attribute
-from gradsight.model.library_objects import DecoratorMade, WorkerProcess
+from gradsight.model.library_objects import DataField, DecoratorMade, WorkerProcess
 from gradsight.model.sites import Syntax
 from gradsight.model.tensors import Tensor
 from gradsight.model.values import (
+    MISSING,
+    ClassValue,
+    External,
     Function,
     Instance,
     Mapping,
@@ -97,6 +100,27 @@ class Standard(CustomFunctions):
             if isinstance(value, Tensor):
                 value.kept_at = self.path.site(node)
         return copy
+
+    def fields_of_class(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
+        """`dataclasses.fields(instance or class)`: what describes each field, in the order of the declarations."""
+        cls = args[0].cls if args and isinstance(args[0], Instance) else args[0] if args else None
+        if not isinstance(cls, ClassValue) or cls.has_unknown_base():
+            return self.nn.unknown_result("fields of an unknown class", args, kwargs, node)
+        declared: dict[str, Value] = {}
+        for ancestor in reversed(cls.lineage()):
+            if isinstance(ancestor, ClassValue):
+                declared.update(ancestor.fields)
+        described: list[Value] = []
+        for name, default in declared.items():
+            field = Instance(ClassValue("Field", [], {}, "plain"), self.path.site(node))
+            known = default.default if isinstance(default, DataField) else default
+            field.attributes = {
+                "name": name,
+                "default": External("dataclasses.MISSING") if known is MISSING else known,
+                "type": Unknown("type of a field"),
+            }
+            described.append(field)
+        return Seq("tuple", described)
 
     def weak_reference(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """`weakref.ref(value)`: called, it gives the value back."""

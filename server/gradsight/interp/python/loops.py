@@ -64,6 +64,8 @@ class Loops(LoopSampling):
                 if number >= limit:
                     if holds_objects(item):
                         self.path.truncated = True
+                    if holds_objects(item, tensors=False):
+                        self.path.objects_passed_at = self.path.tick
                     target = self.next_round(run) if foreseeing else None
                     if target is not None:
                         if target > number:
@@ -247,10 +249,10 @@ def goes_on(iterable: Value) -> bool:
     return not isinstance(iterable, (Instance, Layer))
 
 
-def holds_objects(item: Value, depth: int = DEEPEST_ITEM) -> bool:
+def holds_objects(item: Value, depth: int = DEEPEST_ITEM, tensors: bool = True) -> bool:
     """Whether a loop variable stands for a parameter or module of its own."""
     if isinstance(item, Seq):
-        return depth > 0 and any(holds_objects(inner, depth - 1) for inner in item.items[:8])
+        return depth > 0 and any(holds_objects(inner, depth - 1, tensors) for inner in item.items[:8])
     if isinstance(item, Tensor):
-        return item.is_leaf and item.requires_grad is not False
+        return tensors and item.is_leaf and item.requires_grad is not False
     return isinstance(item, (Layer, Instance))

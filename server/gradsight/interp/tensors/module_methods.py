@@ -41,6 +41,8 @@ MODULE_HOOKS = {
     "register_full_backward_pre_hook": "backward_hooks",
 }
 """Where a module keeps which of its hooks."""
+OF_EVERY_OBJECT = ("__setattr__", "__getattribute__", "__delattr__")
+"""What a dict or a list leaves to `object`."""
 
 
 class ModuleMethods(ModuleRegistry):
@@ -381,7 +383,8 @@ class ModuleMethods(ModuleRegistry):
             if name == "__setitem__" and len(args) == 2:
                 self.objects.set_item(target.held, args[0], args[1], node)
                 return None
-            return self.objects.call_method(target.held, name, args, kwargs, node)
+            if name not in OF_EVERY_OBJECT:
+                return self.objects.call_method(target.held, name, args, kwargs, node)
         elif isinstance(target, Instance):
             if name == "__init__":
                 self.language.init_guard(target, args, kwargs, node)
