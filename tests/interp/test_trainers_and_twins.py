@@ -179,3 +179,28 @@ def test_the_sign_of_an_argument_keeps_its_graph() -> None:
                 return y
         """
     )
+
+
+@pytest.mark.parametrize(
+    "update",
+    ["p = p - args.lr * p.grad  # GS515", "p = p - p.grad * 0.1  # GS515", "p = p + p.grad  # GS515"],
+)
+def test_an_update_that_binds_the_name_of_the_loop_is_lost(update: str) -> None:
+    check(
+        BY_HAND.format(clear="net.zero_grad()", first="loss.backward()", second="moved = []", update=update)
+    )
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        "p.data = p - args.lr * p.grad",
+        "q = p - args.lr * p.grad; moved.append(q)",
+        "p = p.detach() - p.grad.norm()",
+        "moved.append(p - args.lr * p.grad)",
+    ],
+)
+def test_new_tensors_that_are_kept_or_measured_are_no_lost_updates(update: str) -> None:
+    check(
+        BY_HAND.format(clear="net.zero_grad()", first="loss.backward()", second="moved = []", update=update)
+    )

@@ -29,6 +29,7 @@ from gradsight.detect.ignored_parameters import IgnoredParameters
 from gradsight.detect.ignored_results import IgnoredResults
 from gradsight.detect.kept_features import KeptFeatures
 from gradsight.detect.layers_in_forward import LayersInForward
+from gradsight.detect.lost_updates import LostUpdates
 from gradsight.detect.misplaced_clipping import MisplacedClipping
 from gradsight.detect.misused_leaves import MisusedLeaves
 from gradsight.detect.module_aliases import ModuleAliases
@@ -99,6 +100,7 @@ class Detectors:
             SnapshotAliases(path, claims, reads),
             KeptFeatures(path, claims),
             ModuleAliases(path, claims),
+            LostUpdates(path, claims),
             GraphLeaks(path, claims),
             MovingTargets(path, claims),
             DoubleActivations(path, claims),

@@ -100,6 +100,7 @@ KINDS: dict[str, str] = {
     "scaled-gradients-used": "gradients were clipped or read before unscale_",
     "scaler-misused": "scaled gradients were applied, or a scaler stepped twice without an update",
     "clip-misplaced": "gradients were clipped before backward, or after the step",
+    "update-lost": "a new tensor was bound to the name of a loop, and the parameter stayed as it was",
     "model-not-copied": "a model got a second name and is used as if it were a copy",
     "foreign-gradients": "gradients left by another loss reach a step",
     "frozen-still-moves": "a frozen parameter is still moved by its optimizer",

@@ -59,6 +59,7 @@ MODULES = (
     "parameters_not_optimized",
     "clip_misplaced",
     "model_not_copied",
+    "update_lost",
     "not_registered",
     "attribute_typo",
     "before_super_init",

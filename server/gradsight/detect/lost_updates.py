@@ -1,0 +1,81 @@
+"""Updates by hand that bind a new tensor to the name of a loop, and leave the parameter as it was.
+
+*Moved*: a tensor that was computed from a leaf and from the leaf's own gradient.  It is lost if the name of a `for` is
+bound to it and nothing in the loop reads that name again: the next round binds the name anew.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from gradsight.detect.changed_data import loops_around
+from gradsight.detect.claims import Claims
+from gradsight.detect.gradient_ledger import gradient_owner
+from gradsight.detect.path import Path
+from gradsight.model.rule import quoted
+from gradsight.model.sites import Frame
+from gradsight.model.tensors import Tensor
+from gradsight.model.trace import Assigned, Combined
+
+SCALING = ("__mul__", "__rmul__", "__truediv__")
+MOVING = ("__sub__", "__add__", "__radd__")
+
+
+class LostUpdates:
+    """Follows multiples of gradients into updates, and updates into names."""
+
+    def __init__(self, path: Path, claims: Claims) -> None:
+        self.path = path
+        self.claims = claims
+        self.multiples: dict[Tensor, Tensor] = {}
+        """Multiples of gradients, with the leaf whose gradient it is."""
+        self.moved: set[Tensor] = set()
+
+    def on_combined(self, fact: Combined) -> None:
+        if not isinstance(fact.result, Tensor):
+            return
+        left, right = self.leaf_of_gradient(fact.left), self.leaf_of_gradient(fact.right)
+        owner = left if left is not None else right
+        if fact.operator in SCALING and owner is not None:
+            self.multiples[fact.result] = owner
+        elif fact.operator in MOVING:
+            if (right is not None and right is fact.left) or (left is not None and left is fact.right):
+                self.moved.add(fact.result)
+
+    def leaf_of_gradient(self, value: object) -> Tensor | None:
+        if not isinstance(value, Tensor):
+            return None
+        known = self.multiples.get(value)
+        return known if known is not None else gradient_owner(value)
+
+    def on_assigned(self, fact: Assigned) -> None:
+        statement = fact.statement
+        target = statement.targets[0]
+        if not self.moved or len(statement.targets) != 1 or not isinstance(target, ast.Name):
+            return
+        frame = self.path.frame
+        if frame.namespace.get(target.id) in self.moved and is_forgotten(target.id, statement, frame):
+            self.claims.add("update-lost", self.path.site(statement), [], target=quoted(target.id))
+
+
+def is_forgotten(name: str, statement: ast.stmt, frame: Frame) -> bool:
+    """Whether a loop binds the name in each round, and nothing else in it reads the name after the statement."""
+    loop = next((one for one in reversed(loops_around(statement, frame)) if binds(one, name)), None)
+    if not isinstance(loop, ast.For):
+        return False
+    last = statement.end_lineno or statement.lineno
+    return not any(
+        isinstance(inner, ast.Name)
+        and inner.id == name
+        and isinstance(inner.ctx, ast.Load)
+        and inner.lineno > last
+        for part in [*loop.body, *loop.orelse]
+        for inner in ast.walk(part)
+    )
+
+
+def binds(loop: ast.AST, name: str) -> bool:
+    """Whether a `for` has the name among its targets."""
+    return isinstance(loop, ast.For) and any(
+        isinstance(inner, ast.Name) and inner.id == name for inner in ast.walk(loop.target)
+    )

@@ -1,0 +1,101 @@
+"""An update that only gives a new meaning to the loop's own name: the parameter does not move.
+
+## What goes wrong silently
+
+`p = p - lr * p.grad` computes a new tensor and calls it `p`. The module still holds the old one, and the next round of the
+loop forgets the new one.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+before = net.weight.detach().clone()
+for batch in torch.ones(3, 4, 2):
+    net.zero_grad()
+    net(batch).sum().backward()
+    for p in net.parameters():
+        p = p - 0.1 * p.grad  # warning: GS515
+assert torch.equal(net.weight, before)
+```
+
+The same happens under `no_grad`, and with names beside it.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+before = net.weight.detach().clone()
+net(torch.ones(4, 2)).sum().backward()
+with torch.no_grad():
+    for name, weight in net.named_parameters():
+        weight = weight - weight.grad * 0.1  # warning: GS515
+assert torch.equal(net.weight, before)
+```
+
+## Use instead
+
+Write to the parameter in place, under `no_grad`.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+before = net.weight.detach().clone()
+for batch in torch.ones(3, 4, 2):
+    net.zero_grad()
+    net(batch).sum().backward()
+    with torch.no_grad():
+        for p in net.parameters():
+            p -= 0.1 * p.grad
+assert not torch.equal(net.weight, before)
+```
+
+## Not reported
+
+New tensors that are kept, as in meta-learning: they are what the next forward pass uses.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+net(torch.ones(4, 2)).sum().backward()
+adapted = []
+for p in net.parameters():
+    p = p - 0.1 * p.grad
+    adapted.append(p)
+weight, bias = adapted
+after = nn.functional.linear(torch.ones(4, 2), weight, bias)
+```
+
+## Fix safety
+
+No fix is offered: whether the update is to stand under `no_grad` alone or the whole loop is for the author to say.
+
+See [no_grad](https://docs.pytorch.org/docs/stable/generated/torch.no_grad.html).
+"""
+
+from __future__ import annotations
+
+from gradsight.model.events import Event
+from gradsight.model.finding import Finding
+from gradsight.model.rule import Rule, make_finding, text
+
+
+def judge(event: Event) -> Finding | None:
+    target = text(event, "target")
+    message = f"a new tensor is called {target} here, and the parameter does not move: write to it in place"
+    return make_finding(event, RULE.code, RULE.name, message, "warning")
+
+
+RULE = Rule(
+    "GS515",
+    "update-lost",
+    ("update-lost",),
+    judge,
+    __doc__,
+    advice="write to the parameter in place, under `no_grad`",
+)
