@@ -204,3 +204,70 @@ def test_new_tensors_that_are_kept_or_measured_are_no_lost_updates(update: str) 
     check(
         BY_HAND.format(clear="net.zero_grad()", first="loss.backward()", second="moved = []", update=update)
     )
+
+
+OWN_OPTIMIZERS = """
+class Algorithm:
+    def __init__(self, policy_class, env):
+        self.policy_class, self.env = policy_class, env
+        self._setup_model()
+
+    def _setup_model(self):
+        self.policy = self.policy_class(self.env.observation_space)
+        self.actor = self.policy.actor
+        self.critic = self.policy.critic
+
+    def train(self, steps, buffer):
+        for _ in range(steps):
+            data = buffer.sample(16)
+            loss = sum(F.mse_loss(q, data.rewards) for q in self.critic(data.observations, data.actions))
+            {critic}
+            loss.backward(){first}
+            self.critic.optimizer.step()
+            actor_loss = -self.critic(data.observations, self.actor(data.observations))[0].mean()
+            {actor}
+            actor_loss.backward(){second}
+            self.actor.optimizer.step()
+"""
+
+
+def test_an_optimizer_that_a_part_of_a_policy_has_is_for_that_part() -> None:
+    clear = "self.{}.optimizer.zero_grad()".format
+    check(OWN_OPTIMIZERS.format(critic=clear("critic"), actor=clear("actor"), first="", second=""))
+    check(OWN_OPTIMIZERS.format(critic="pass", actor=clear("actor"), first="  # GS501", second=""))
+    check(OWN_OPTIMIZERS.format(critic=clear("critic"), actor="pass", first="", second="  # GS501"))
+
+
+def test_every_term_of_a_sum_over_what_was_computed_without_grad_mode_is_without_a_graph() -> None:
+    check(
+        """
+        def train(model, loader, optimizer):
+            for x, y in loader:
+                with torch.no_grad():  # GS204
+                    heads = model(x)
+                loss = sum(F.mse_loss(head, y) for head in heads)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+        """
+    )
+
+
+IN_A_LIST = """
+class Critics(nn.Module):
+    def __init__(self, space, count=2):
+        super().__init__()
+        self.nets = []{said}
+        for index in range(count):
+            net = nn.Sequential(nn.Linear(space.shape[0], 64), nn.ReLU(), nn.Linear(64, 1))
+            {registered}
+            self.nets.append(net)
+
+    def forward(self, x):
+        return tuple(net(x) for net in self.nets)
+"""
+
+
+def test_modules_with_a_name_of_their_own_in_a_plain_list_are_not_registered() -> None:
+    check(IN_A_LIST.format(said="  # GS601", registered="pass"))
+    check(IN_A_LIST.format(said="", registered='self.add_module(f"net{index}", net)'))

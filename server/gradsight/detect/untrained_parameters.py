@@ -18,7 +18,7 @@ from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.path import Path
 from gradsight.detect.replaced_parameters import ReplacedParameters
-from gradsight.interp.paths.roles import belongs
+from gradsight.interp.paths.roles import words_in_common
 from gradsight.interp.tensors.training import Action
 from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
@@ -228,8 +228,8 @@ class UntrainedParameters:
         if at_step in idle:
             return at_step
         if doubled:
-            # Of two that hold the same, the one that is named after what is left out, or else the later one.
-            return next((one for one in doubled if self.is_named_after(one, home)), doubled[-1])
+            # Of two that hold the same, the one whose name has most in common with what is left out, or else the later one.
+            return max(reversed(doubled), key=lambda one: self.words_shared(one, home))
         if idle:
             return idle[-1]
         if self.kept.issuperset(owned & set(left.parameters)):
@@ -244,16 +244,16 @@ class UntrainedParameters:
         ]
         return at_step if at_step in meant else next(iter(meant), None)
 
-    def is_named_after(self, optimizer: Optimizer, home: Any) -> bool:
-        """Whether the names of an optimizer and a module have a word in common: it breaks a tie."""
+    def words_shared(self, optimizer: Optimizer, home: Any) -> int:
+        """How many words the names of an optimizer and a module share: it breaks a tie."""
         site: Site | None = optimizer.site
         if site is None:
-            return False
+            return 0
         known = dict(site.frame.namespace)
         if isinstance(site.frame.receiver, Instance):
             known.update(site.frame.receiver.attributes)
         own = next((name for name, value in known.items() if value is optimizer), "")
-        return belongs(own, self.name_of(home, site))
+        return len(words_in_common(own, self.name_of(home, site)))
 
     def holds_a_twin(self, left: LeftOut, home: Any, optimizer: Optimizer) -> bool:
         """Whether the same loss trains another module of the same class, and the optimizer holds that one."""

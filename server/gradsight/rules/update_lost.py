@@ -2,8 +2,8 @@
 
 ## What goes wrong silently
 
-`p = p - lr * p.grad` computes a new tensor and calls it `p`. The module still holds the old one, and the next round of the
-loop forgets the new one.
+The line `p = p - lr * p.grad` computes a new tensor and calls it `p`. The module still holds the old one, and the next iteration
+binds `p` to the next parameter.
 
 ```python
 import torch

@@ -25,6 +25,8 @@ TRAINING = frozenset({
     "backward", "zero_grad", "grad", "autograd", "requires_grad", "requires_grad_", "set_grad_enabled", "register_hook",
     "is_grad_enabled", "apply", "retain_grad", "step",
 })  # fmt: skip
+PUTTING = frozenset({"append", "insert", "extend", "appendleft"})
+"""How an object is put into a container."""
 STEPS = frozenset({"backward", "zero_grad", "step", "manual_backward"})
 """What only a text that trains calls."""
 
@@ -75,7 +77,7 @@ def _summary_of(function: ast.AST) -> Summary:
     calls: set[str] = set()
     hands_over: set[str] = set()
     steps = False
-    if makes_layers_oddly(function):
+    if makes_layers_oddly(function) or puts_away_what_it_makes(function):
         reasons.add(REGISTER)
     for node in ast.walk(function):
         if isinstance(node, ast.AugAssign):
@@ -92,8 +94,6 @@ def _summary_of(function: ast.AST) -> Summary:
                 calls.add(name)
                 if name.endswith("_") and not name.startswith("_") and name[:1].islower():
                     reasons.add(WRITE)
-                if name in ("append", "insert") and any(is_made(argument) for argument in node.args):
-                    reasons.add(REGISTER)
                 steps = steps or name in STEPS
             hands_over.update(key.rpartition(".")[2] for argument in node.args if (key := key_of(argument)))
             for keyword in node.keywords:
@@ -109,6 +109,26 @@ def _summary_of(function: ast.AST) -> Summary:
         elif isinstance(node, ast.Name) and node.id in CUTTING:
             reasons.add(CUT)
     return Summary(frozenset(reasons), frozenset(calls), steps, frozenset(hands_over))
+
+
+def puts_away_what_it_makes(function: ast.AST) -> bool:
+    """Whether objects go into a container: `blocks.append(Block())`, or `block = Block()` first."""
+    parts = list(ast.walk(function))
+    put = [
+        argument
+        for node in parts
+        if isinstance(node, ast.Call) and called_name(node) in PUTTING
+        for argument in node.args
+    ]
+    if not put:
+        return False
+    names = {argument.id for argument in put if isinstance(argument, ast.Name)}
+    return any(is_made(argument) or makes_several(argument) for argument in put) or any(
+        isinstance(node, ast.Assign)
+        and is_made(node.value)
+        and any(isinstance(target, ast.Name) and target.id in names for target in node.targets)
+        for node in parts
+    )
 
 
 def makes_layers_oddly(function: ast.AST) -> bool:

@@ -208,6 +208,9 @@ class Evidence(UnknownGraphs):
         """The parameters of an unknown optimizer; None where several modules and optimizers cannot be told apart."""
         modules: list[Any] = [one for one in value.given if isinstance(one, (Layer, Instance))]
         direct = [one for one in value.given if isinstance(one, Tensor)]
+        if value.part_of is not None:
+            # `self.critic.optimizer`: what a module has for itself.
+            modules.append(value.part_of)
         if not modules and not direct:
             roles = roles_in(self.scopes_of(key))
             optimizers = [other for other, role in roles.items() if role == OPTIMIZER]

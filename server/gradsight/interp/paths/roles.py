@@ -40,6 +40,7 @@ NAMES: dict[str, str] = {
     "number": r"(^|_)(rate|ratio|eps|epsilon|momentum|lr|factor|dropout|prob|p|dim|axis|step|steps)$",
     "model": r"^(model|net|network|policy|classifier)(_fn)?$",
     "follower": r"target|teacher|(^|[._])ema($|_)|frozen|(^|[._])ref($|_)|reference|(^|[._])old($|_)|momentum_|averaged?",
+    "maker": r"(^|_)(class|cls|type|factory|builder|constructor)$",
     "wrapper": r"parallel|^ddp$|fsdp|shard|compile|script|wrap$|prepare_model|prepare_ddp|convert_sync_batchnorm",
 }
 """What a name suggests, where what is done to the value leaves it open."""
@@ -156,7 +157,8 @@ def role_of(key: str, scopes: list[ast.AST]) -> str:
     if called and (done & SWITCHES or ("zero_grad" in done and "step" not in done)):
         return MODULE
     if called and trains(has) and BY_NAME[MODULE].search(last_part(key)) and is_no_loss(key):
-        return MODULE
+        # `policy_class(...)` makes a module, and is none.
+        return "" if BY_NAME["maker"].search(last_part(key).lower()) else MODULE
     if not called and ("step" in done or "zero_grad" in done):
         name = last_part(key)
         if BY_NAME[SCHEDULER].search(name.lower()):
@@ -191,12 +193,17 @@ def annotated_role(annotation: str) -> str:
 
 def belongs(optimizer: str, module: str) -> bool:
     """Whether the names of an optimizer and a module have a word in common that tells them from others."""
-    first, second = words_of(optimizer), words_of(module)
-    return any(
-        one == other or (min(len(one), len(other)) == 1 and one[0] == other[0])
-        for one in first
-        for other in second
-    )
+    return bool(words_in_common(optimizer, module))
+
+
+def words_in_common(optimizer: str, module: str) -> set[str]:
+    """The words of an optimizer's name that a module's name has too; a single letter stands for a word."""
+    others = words_of(module)
+    return {
+        one
+        for one in words_of(optimizer)
+        if any(one == other or (min(len(one), len(other)) == 1 and one[0] == other[0]) for other in others)
+    }
 
 
 def words_of(key: str) -> set[str]:

@@ -184,7 +184,10 @@ class Builtins(Objects):
             total = self.language.binary_values(ast.Add, total, item, node)
         if length is None and is_constant(total):
             return Number()
-        if length is None and isinstance(total, Tensor) and total.requires_grad is False:
+        # Of a comprehension every item is made by the same expression.
+        written = node.args[0] if isinstance(node, ast.Call) and node.args else None
+        are_alike = isinstance(written, (ast.GeneratorExp, ast.ListComp))
+        if length is None and not are_alike and isinstance(total, Tensor) and total.requires_grad is False:
             return Unknown("sum of more than is listed")
         return total
 
