@@ -262,9 +262,6 @@ class Expressions(Comparisons):
                 return left.derived((name, right), "arithmetic on unknown values")
         unknown = Unknown("arithmetic on unknown values")
         unknown.cuts = cuts
-        unknown.is_setting = all(
-            value.is_setting if isinstance(value, Unknown) else is_constant(value) for value in (left, right)
-        )
         return unknown
 
     def unknown_sum(self, name: str, left: Value, right: Value, cuts: frozenset[Cut]) -> Number:
@@ -353,7 +350,6 @@ class Expressions(Comparisons):
             return value.derived((name,), "arithmetic on an unknown value", value.hint)
         unknown = Unknown("arithmetic on an unknown value")
         unknown.cuts = cuts_of(value)
-        unknown.is_setting = is_of_settings(value)
         return unknown
 
     def boolean(self, node: ast.BoolOp) -> Value:
