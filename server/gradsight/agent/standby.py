@@ -32,8 +32,9 @@ def warm_up() -> None:
     import torch.utils.checkpoint
     import torch.utils.data
 
-    import gradsight.agent.instruments
-    import gradsight.agent.session  # noqa: F401
+    # All that a run imports of ours: a child would do it again for every probe.
+    import gradsight.agent.session
+    import gradsight.agent.stage  # noqa: F401
 
     layer = torch.nn.Linear(4, 4)
     optimizer = torch.optim.Adam(layer.parameters())
