@@ -43,7 +43,7 @@ def eager_threads() -> object:
 
 
 def sources() -> list[Source]:
-    files = sorted(FIXTURES.rglob("*.py"))[::4]
+    files = sorted(FIXTURES.rglob("*.py"))[::8]
     corpus = [Source(str(path), path.read_text(encoding="utf-8")) for path in files]
     return [Source(f"kept_{number}.py", KEPT) for number in range(20)] + corpus
 

@@ -27,22 +27,37 @@ NEWER_KEYWORDS = {
     "insort": {"key"},
 }
 # torch 2.0 numbers no nodes, shows no saved tensors and has no Python function around the engine.
+# torch is imported once; each program runs in a child of its own.
 OLD_TORCH = """
-import json, sys, torch
+import json, os, sys, torch
 del torch._C._autograd._get_sequence_nr
 from gradsight.agent.program import load
 from gradsight.agent.stage import Stage
-request = {"script": sys.argv[1], "args": [], "without": ["saved-data", "engine-function"], "fast": sys.argv[2] == "fast"}
-stage = Stage(request, lambda: None)
-stage.prepare()
-error = stage.run(load(request))
-fault = stage.instruments.blame.explain(error) if error is not None else None
-if fault is not None:
-    stage.ledger.add(fault)
-stage.instruments.finish()
-faults = [(each.kind, each.place.row) for each in stage.ledger.faults]
-print("@@" + json.dumps([faults, stage.ledger.problems]))
+
+def run(script, level):
+    request = {"script": script, "args": [], "without": ["saved-data", "engine-function"], "fast": level == "fast"}
+    stage = Stage(request, lambda: None)
+    stage.prepare()
+    error = stage.run(load(request))
+    fault = stage.instruments.blame.explain(error) if error is not None else None
+    if fault is not None:
+        stage.ledger.add(fault)
+    stage.instruments.finish()
+    faults = [(each.kind, each.place.row) for each in stage.ledger.faults]
+    print("@@" + json.dumps([script, level, faults, stage.ledger.problems]), flush=True)
+
+for script in sys.argv[1:]:
+    for level in ("default", "fast"):
+        if os.fork() == 0:
+            try:
+                run(script, level)
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(0)
+        os.wait()
 """
+Told = dict[tuple[str, str], tuple[list[tuple[str, int]], list[str]]]
 
 
 def agent_files() -> list[Path]:
@@ -78,29 +93,15 @@ def test_newer_syntax_is_refused(code: str) -> None:
         ast.parse(code, feature_version=OLDEST)
 
 
-@pytest.mark.parametrize("level", ["default", "fast"])
-@pytest.mark.parametrize(
-    "name",
-    [
-        "raising/softmax_masked_in_place",
-        "raising/recurrent_table_rows",
-        "raising/custom_function_saved_input",
-        "raising/step_between_two_losses",
-        "safe/optimizer_loop",
-        "safe/gru_cell_interleaved_gates",
-    ],
+ON_OLD_TORCH = (
+    "raising/softmax_masked_in_place",
+    "raising/recurrent_table_rows",
+    "raising/custom_function_saved_input",
+    "raising/step_between_two_losses",
+    "safe/optimizer_loop",
+    "safe/gru_cell_interleaved_gates",
 )
-def test_lines_are_named_without_what_newer_torch_offers(name: str, level: str) -> None:
-    path = FIXTURES / f"{name}.py"
-    done = subprocess.run(
-        [sys.executable, "-c", OLD_TORCH, str(path), level], capture_output=True, text=True, check=False
-    )
-    assert "@@" in done.stdout, done.stderr
-    faults, problems = ast.literal_eval(done.stdout.split("@@")[1])
-    assert problems == []
-    assert {(code_of(kind), row) for kind, row in faults} == expected_of(path.read_text("utf-8")).faults
-
-
+ON_NEW_TORCH = ("raising/custom_function_saved_input",)
 # torch 2.15 has no Python around `Function.apply`: the class method is one of C.
 NEW_TORCH = OLD_TORCH.replace(
     "del torch._C._autograd._get_sequence_nr",
@@ -108,16 +109,50 @@ NEW_TORCH = OLD_TORCH.replace(
 ).replace('["saved-data", "engine-function"]', "[]")
 
 
-@pytest.mark.parametrize("level", ["default", "fast"])
-def test_custom_functions_are_followed_where_apply_is_a_method_of_c(level: str) -> None:
-    path = FIXTURES / "raising" / "custom_function_saved_input.py"
+def told_by(torch: str, names: tuple[str, ...]) -> Told:
+    """What the agent tells of these programs on such a torch: by program and level, faults and problems of its own."""
+    scripts = [str(FIXTURES / f"{name}.py") for name in names]
     done = subprocess.run(
-        [sys.executable, "-c", NEW_TORCH, str(path), level], capture_output=True, text=True, check=False
+        [sys.executable, "-c", torch, *scripts], capture_output=True, text=True, check=False
     )
-    assert "@@" in done.stdout, done.stderr
-    faults, problems = ast.literal_eval(done.stdout.split("@@")[1])
+    told: Told = {}
+    for line in done.stdout.splitlines():
+        if line.startswith("@@"):
+            script, level, faults, problems = ast.literal_eval(line[2:])
+            told[script, level] = faults, problems
+    assert len(told) == 2 * len(names), done.stderr
+    return told
+
+
+@pytest.fixture(scope="module")
+def on_old_torch() -> Told:
+    return told_by(OLD_TORCH, ON_OLD_TORCH)
+
+
+@pytest.fixture(scope="module")
+def on_new_torch() -> Told:
+    return told_by(NEW_TORCH, ON_NEW_TORCH)
+
+
+def check(told: Told, name: str, level: str) -> None:
+    path = FIXTURES / f"{name}.py"
+    faults, problems = told[str(path), level]
     assert problems == []
     assert {(code_of(kind), row) for kind, row in faults} == expected_of(path.read_text("utf-8")).faults
+
+
+@pytest.mark.parametrize("level", ["default", "fast"])
+@pytest.mark.parametrize("name", ON_OLD_TORCH)
+def test_lines_are_named_without_what_newer_torch_offers(on_old_torch: Told, name: str, level: str) -> None:
+    check(on_old_torch, name, level)
+
+
+@pytest.mark.parametrize("level", ["default", "fast"])
+@pytest.mark.parametrize("name", ON_NEW_TORCH)
+def test_custom_functions_are_followed_where_apply_is_a_method_of_c(
+    on_new_torch: Told, name: str, level: str
+) -> None:
+    check(on_new_torch, name, level)
 
 
 def newer_parts(tree: ast.Module) -> list[str]:
