@@ -45,8 +45,15 @@ def work_through(
 ) -> Iterator[tuple[int, Any]]:
     """Each piece with what `work` made of it, in the order in which they are done."""
     if processes < 2:
-        for piece in pieces:
-            yield piece, work(piece)
+        was_collecting = gc.isenabled()
+        # The work says itself when there is enough garbage to collect.
+        gc.disable()
+        try:
+            for piece in pieces:
+                yield piece, work(piece)
+        finally:
+            if was_collecting:
+                gc.enable()
         return
     yield from _spread(work, pieces, processes)
 

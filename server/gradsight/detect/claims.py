@@ -11,6 +11,7 @@ from gradsight.detect.wording import code_at
 from gradsight.interp.library_places import steps_for_user
 from gradsight.interp.path_state import Arm
 from gradsight.interp.syntax import remembered
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Event, Step
 from gradsight.model.sites import Site
 
@@ -102,5 +103,5 @@ class Claims:
 def names_in_place(node: ast.AST) -> bool:
     """Whether a condition asks for a flag that is named after work in place."""
     test = getattr(node, "test", node)
-    names = (getattr(part, "id", "") or getattr(part, "attr", "") for part in ast.walk(test))
+    names = (getattr(part, "id", "") or getattr(part, "attr", "") for part in syntax_parts(test))
     return any("inplace" in name or "in_place" in name for name in names)

@@ -8,6 +8,7 @@ import re
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.interp.syntax import own_statements
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.trace import CallReturned, CutByMode
@@ -35,13 +36,15 @@ class GradModeLeaks:
     def returned_with_mode_off(self, function: Function, place: Site, node: ast.AST) -> None:
         if not is_switch(place.node) or "enter" in function.name or isinstance(function.node, ast.Lambda):
             return
-        calls = [call for statement in function.node.body for call in ast.walk(statement) if is_switch(call)]
+        calls = [
+            call for statement in function.node.body for call in syntax_parts(statement) if is_switch(call)
+        ]
         inner = [
             part
-            for part in ast.walk(function.node)
+            for part in syntax_parts(function.node)
             if isinstance(part, FUNCTIONS) and part is not function.node
         ]
-        if place.node not in calls or any(is_switch(call) for part in inner for call in ast.walk(part)):
+        if place.node not in calls or any(is_switch(call) for part in inner for call in syntax_parts(part)):
             return
         if any(call is not place.node and not switches_off(call) for call in calls):
             self.mode_stays_off(

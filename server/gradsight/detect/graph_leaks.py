@@ -10,6 +10,7 @@ from gradsight.detect.gradient_flow import LINEAR
 from gradsight.detect.naming import value_of_target
 from gradsight.detect.path import Path
 from gradsight.detect.resets import is_let_go
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Edge, Node, Tensor
@@ -201,7 +202,7 @@ def adds_to_target(node: ast.Assign) -> bool:
         # `self.total = getattr(self, "total", 0) + loss`
         kinds = (*kinds, ast.Call)
         wanted |= {f"getattr({ast.unparse(place.value)}, {place.attr!r}"}
-    reads = (inner for inner in ast.walk(node.value) if isinstance(inner, kinds))
+    reads = (inner for inner in syntax_parts(node.value) if isinstance(inner, kinds))
     return adds_something(node.value) and any(start_of(inner) in wanted for inner in reads)
 
 
@@ -213,4 +214,6 @@ def start_of(node: ast.AST) -> str:
 
 
 def adds_something(value: ast.expr) -> bool:
-    return any(isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Add) for inner in ast.walk(value))
+    return any(
+        isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Add) for inner in syntax_parts(value)
+    )

@@ -10,6 +10,7 @@ from typing import Any
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.interp.tensors.training import Action
 from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
@@ -77,7 +78,7 @@ class IdleOptimizers:
 
 def name_of(site: Site) -> str:
     """The name or attribute that is given what is made at a place, and nothing else."""
-    for statement in (inner for part in site.unit.tree for inner in ast.walk(part)):
+    for statement in (inner for part in site.unit.tree for inner in syntax_parts(part)):
         if isinstance(statement, ast.Assign) and statement.value is site.node:
             target = statement.targets[0]
             return target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")

@@ -8,6 +8,7 @@ from typing import Any
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.interp.syntax import names_read
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
 from gradsight.model.tensors import Node, Tensor
 from gradsight.model.trace import TransformApplied, Transformed
@@ -102,7 +103,7 @@ class IgnoredParameters:
 def used_instead(body: list[Any], scope: Any) -> ast.expr | None:
     """What a function computes with in place of its argument: the call of a module from outside, or a tensor."""
     outside: ast.expr | None = None
-    for part in (inner for statement in body for inner in ast.walk(statement)):
+    for part in (inner for statement in body for inner in syntax_parts(statement)):
         read = part.func if isinstance(part, ast.Call) else part
         if not isinstance(read, ast.Name) or not isinstance(read.ctx, ast.Load):
             continue

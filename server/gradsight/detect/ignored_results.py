@@ -7,6 +7,7 @@ import ast
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.interp.syntax import names_library, names_read
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Maybe
 from gradsight.model.trace import ResultDropped
@@ -80,9 +81,9 @@ def is_executed_for_itself(site: Site) -> bool:
     if site.expected:
         return True
     loop = site.loops[-1][0].node if site.loops else None
-    if not isinstance(loop, ast.For) or not any(inner is site.node for inner in ast.walk(loop)):
+    if not isinstance(loop, ast.For) or not any(inner is site.node for inner in syntax_parts(loop)):
         return False
-    counted = {inner.id for inner in ast.walk(loop.target) if isinstance(inner, ast.Name)}
+    counted = {inner.id for inner in syntax_parts(loop.target) if isinstance(inner, ast.Name)}
     return all(
         isinstance(statement, ast.Expr) and not counted & names_read(statement) for statement in loop.body
     )

@@ -16,6 +16,7 @@ from gradsight.detect.naming import value_of_target
 from gradsight.detect.path import Path
 from gradsight.detect.untrained_parameters import leaf_behind
 from gradsight.interp.paths.roles import key_of
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
 from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import Tensor
@@ -172,7 +173,7 @@ def last_word(expression: ast.expr) -> str:
 
 def read_of(attribute: str, site: Site) -> ast.AST | None:
     """Where the text around an assignment reads an attribute."""
-    for node in (inner for statement in site.unit.tree for inner in ast.walk(statement)):
+    for node in (inner for statement in site.unit.tree for inner in syntax_parts(statement)):
         if isinstance(node, ast.Attribute) and node.attr == attribute and isinstance(node.ctx, ast.Load):
             return node
     return None

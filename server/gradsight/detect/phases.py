@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradsight.interp.syntax import conditions_around
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.sites import Frame, Site
 
 SMALLER = (ast.Lt, ast.LtE)
@@ -19,11 +20,11 @@ def belongs_to_an_early_phase(site: Site, step: Site | None = None) -> bool:
     if not site.loops:
         return False
     for condition in conditions_around(site.node, site.frame):
-        if step is not None and any(inner is step.node for inner in ast.walk(condition)):
+        if step is not None and any(inner is step.node for inner in syntax_parts(condition)):
             continue
         if isinstance(condition, (ast.If, ast.IfExp)):
             body = condition.body if isinstance(condition.body, list) else [condition.body]
-            inside = any(inner is site.node for part in body for inner in ast.walk(part))
+            inside = any(inner is site.node for part in body for inner in syntax_parts(part))
             if is_early(condition.test, inside) or is_given_early(condition.test, inside, site.frame):
                 return True
     return any(is_early(argument, False) for argument in arguments_of_modes(site))
@@ -39,7 +40,7 @@ def is_early(test: ast.AST, outcome: bool) -> bool:
     if not isinstance(test, ast.Compare) or len(test.ops) != 1:
         return False
     sides = (test.left, test.comparators[0])
-    if any(isinstance(inner, (ast.Call, ast.Subscript)) for side in sides for inner in ast.walk(side)):
+    if any(isinstance(inner, (ast.Call, ast.Subscript)) for side in sides for inner in syntax_parts(side)):
         return False
     if any(isinstance(side, ast.BinOp) and isinstance(side.op, ast.Mod) for side in sides):
         return True
@@ -56,7 +57,9 @@ def is_given_early(test: ast.AST, outcome: bool, frame: Frame) -> bool:
     call = frame.call_site.node if frame.call_site is not None else None
     if not isinstance(call, ast.Call) or frame.function is None or not isinstance(test, ast.Name):
         return False
-    parameters = {argument.arg for argument in ast.walk(frame.function.node) if isinstance(argument, ast.arg)}
+    parameters = {
+        argument.arg for argument in syntax_parts(frame.function.node) if isinstance(argument, ast.arg)
+    }
     given = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == test.id)]
     return test.id in parameters and any(is_early(value, outcome) for value in given)
 
@@ -68,8 +71,8 @@ def arguments_of_modes(site: Site) -> list[ast.expr]:
     return [
         argument
         for part in body
-        for block in ast.walk(part)
-        if isinstance(block, ast.With) and any(inner is site.node for inner in ast.walk(block))
+        for block in syntax_parts(part)
+        if isinstance(block, ast.With) and any(inner is site.node for inner in syntax_parts(block))
         for item in block.items
         if isinstance(item.context_expr, ast.Call)
         for argument in item.context_expr.args

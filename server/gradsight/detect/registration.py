@@ -11,6 +11,7 @@ from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.path import Path
 from gradsight.detect.replaced_parameters import ReplacedParameters
 from gradsight.interp.syntax import remembered
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import AttributeSet
@@ -220,16 +221,18 @@ def is_left_alone(owner: Instance, name: str) -> bool:
         if REGISTERING & (attributes | names):
             return False
         makers = [
-            part for part in ast.walk(text) if isinstance(part, ast.FunctionDef) and part.name == "__init__"
+            part
+            for part in syntax_parts(text)
+            if isinstance(part, ast.FunctionDef) and part.name == "__init__"
         ]
-        if any(is_read_of(part, name) for maker in makers for part in ast.walk(maker)):
+        if any(is_read_of(part, name) for maker in makers for part in syntax_parts(maker)):
             return False
     return True
 
 
 def spellings_in(text: ast.ClassDef) -> tuple[frozenset[str], frozenset[str]]:
     """The attributes and the names that a class spells anywhere."""
-    parts = list(ast.walk(text))
+    parts = syntax_parts(text)
     attributes = frozenset(part.attr for part in parts if isinstance(part, ast.Attribute))
     return attributes, frozenset(part.id for part in parts if isinstance(part, ast.Name))
 
@@ -240,7 +243,7 @@ def is_only_handed_on(owner: Instance, name: str) -> bool:
     What is called may make nothing of it: a reentrant checkpoint asks for an input that requires grad, and any will do.
     """
     texts = [cls.node for cls in owner.cls.lineage() if isinstance(cls, ClassValue) and cls.node is not None]
-    parts = [part for text in texts for part in ast.walk(text)]
+    parts = [part for text in texts for part in syntax_parts(text)]
     reads = [part for part in parts if is_read_of(part, name)]
     handed = [
         given

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.sites import Site
 from gradsight.model.values import ClassValue, Function
 
@@ -84,15 +85,15 @@ def is_fresh(value: ast.expr, place: ast.expr) -> bool:
     """Whether a value has nothing of what the place held: it does not read it, or reads its number or a part of it."""
     if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice):
         return True
-    reads = [inner for inner in ast.walk(value) if is_same(inner, place)]
+    reads = [inner for inner in syntax_parts(value) if is_same(inner, place)]
     cut = [
         inner
-        for call in ast.walk(value)
+        for call in syntax_parts(value)
         if isinstance(call, ast.Call) and (
             (isinstance(call.func, ast.Attribute) and call.func.attr in CUTTING)
             or (isinstance(call.func, ast.Name) and call.func.id in ("float", "int"))
         )
-        for inner in ast.walk(call)
+        for inner in syntax_parts(call)
         if is_same(inner, place)
     ]  # fmt: skip
     return len(cut) >= len(reads)
@@ -109,4 +110,4 @@ def is_same(node: ast.AST, place: ast.expr) -> bool:
 
 def nodes_of(body: list[ast.stmt]) -> Iterator[Any]:
     for statement in body:
-        yield from ast.walk(statement)
+        yield from syntax_parts(statement)

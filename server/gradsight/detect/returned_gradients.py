@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradsight.interp.syntax import own_statements
+from gradsight.interp.syntax_parts import syntax_parts
 
 FunctionSyntax = ast.FunctionDef | ast.AsyncFunctionDef
 TENSOR_METHODS = ("clone", "neg", "mul", "sum")
@@ -131,7 +132,7 @@ def values_bound(function: FunctionSyntax, name: str) -> list[ast.expr] | None:
     """What plain assignments bind a local name to; None if it is bound in another way: unpacked, augmented, by a loop."""
     values: list[ast.expr] = []
     stores = 0
-    for inner in ast.walk(function):
+    for inner in syntax_parts(function):
         if isinstance(inner, ast.Name) and inner.id == name and not isinstance(inner.ctx, ast.Load):
             stores += 1
         elif isinstance(inner, ast.Assign):
@@ -142,4 +143,4 @@ def values_bound(function: FunctionSyntax, name: str) -> list[ast.expr] | None:
 
 
 def names_in(value: ast.expr) -> set[str]:
-    return {inner.id for inner in ast.walk(value) if isinstance(inner, ast.Name)}
+    return {inner.id for inner in syntax_parts(value) if isinstance(inner, ast.Name)}

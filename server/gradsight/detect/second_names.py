@@ -8,6 +8,7 @@ from typing import Any
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.interp.syntax import names_read, statement_around, written_name
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
 from gradsight.model.rule import quoted
 from gradsight.model.sites import Frame, Site
@@ -204,7 +205,7 @@ def returns_argument(name: str, statement: ast.AST, frame: Frame) -> bool:
     value = statement.value
     returned = value.elts if isinstance(value, ast.Tuple) else [value]
     return any(isinstance(part, ast.Name) and part.id == name for part in returned) and any(
-        isinstance(inner, ast.arg) and inner.arg == name for inner in ast.walk(frame.function.node.args)
+        isinstance(inner, ast.arg) and inner.arg == name for inner in syntax_parts(frame.function.node.args)
     )
 
 
@@ -234,7 +235,7 @@ def names_written(node: ast.AST) -> list[str]:
 
 def asks_about_shape(name: ast.AST, statement: ast.AST) -> bool:
     """Whether a name is loaded only to ask for its shape, its device, or whether it is None."""
-    for inner in ast.walk(statement):
+    for inner in syntax_parts(statement):
         if isinstance(inner, ast.Attribute) and inner.value is name:
             return inner.attr in ABOUT_SHAPE
         if isinstance(inner, ast.Compare) and inner.left is name:

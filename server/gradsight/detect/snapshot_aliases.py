@@ -16,6 +16,7 @@ from gradsight.detect.path import Path
 from gradsight.detect.reads_after_write import ReadsAfterWrite
 from gradsight.detect.second_names import BY_HAND, StaleName
 from gradsight.detect.wording import quoted_write
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.interp.tensors.regions import overlaps
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
@@ -285,4 +286,4 @@ def asked_for(origin: ast.expr) -> str:
 def names_given(origin: ast.expr) -> set[str]:
     """The names that a call gets as arguments."""
     arguments = [*origin.args, *(k.value for k in origin.keywords)] if isinstance(origin, ast.Call) else []
-    return {inner.id for given in arguments for inner in ast.walk(given) if isinstance(inner, ast.Name)}
+    return {inner.id for given in arguments for inner in syntax_parts(given) if isinstance(inner, ast.Name)}

@@ -13,6 +13,7 @@ from gradsight.detect.path import Path
 from gradsight.detect.replaced_parameters import ReplacedParameters
 from gradsight.interp.paths.roles import deeds_of
 from gradsight.interp.syntax import called_attribute, own_statements
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.interp.tensors.training import Action
 from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
@@ -350,7 +351,7 @@ class TrainingProtocol:
         """Whether the loop steps only every so many rounds: `if (i + 1) % n == 0: optimizer.step()`."""
         function = site.frame.function
         texts = [loop] if function is None else [loop, function.node]
-        return any(steps_in_rhythm(inner) for text in texts for inner in ast.walk(text))
+        return any(steps_in_rhythm(inner) for text in texts for inner in syntax_parts(text))
 
     def mode_switches(self) -> list[Action]:
         """The calls of `train` and `eval` so far; each action of the path is read once."""

@@ -19,6 +19,7 @@ from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.path import Path
 from gradsight.detect.replaced_parameters import ReplacedParameters
 from gradsight.interp.paths.roles import words_in_common
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.interp.tensors.training import Action
 from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
@@ -145,7 +146,7 @@ class UntrainedParameters:
             isinstance(node, ast.Call) and node not in made and called_name(node) in OPTIMIZERS
             for unit in texts
             for statement in unit.tree
-            for node in ast.walk(statement)
+            for node in syntax_parts(statement)
         )
 
     def left_out(self, held: set[Tensor]) -> list[LeftOut]:

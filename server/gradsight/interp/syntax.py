@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.sites import Frame
 from gradsight.model.values import External, Pending, PythonModule, Scope
 
@@ -55,7 +56,7 @@ def is_inside(node: ast.AST, statement: ast.AST) -> bool:
 
 
 def _parts(statement: ast.AST) -> frozenset[int]:
-    return frozenset(map(id, ast.walk(statement)))
+    return frozenset(map(id, syntax_parts(statement)))
 
 
 def conditions_around(node: ast.AST, frame: Frame) -> list[ast.AST]:
@@ -65,7 +66,7 @@ def conditions_around(node: ast.AST, frame: Frame) -> list[ast.AST]:
     found: list[ast.AST] = []
     todo = body if isinstance(body, list) else [body]
     while todo:
-        holder = next((item for item in todo if any(inner is node for inner in ast.walk(item))), None)
+        holder = next((item for item in todo if any(inner is node for inner in syntax_parts(item))), None)
         if holder is None or holder is node:
             break
         if isinstance(holder, (ast.If, ast.IfExp, ast.Try, ast.Match, ast.While)):
@@ -94,7 +95,7 @@ def names_read(node: ast.AST) -> set[str]:
 def _names_read(node: ast.AST) -> frozenset[str]:
     return frozenset(
         inner.id
-        for inner in ast.walk(node)
+        for inner in syntax_parts(node)
         if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load)
     )
 
@@ -141,7 +142,7 @@ def computes_only(function: ast.AST) -> bool:
 
     The one condition it may ask for is which inputs of a custom Function need a gradient.
     """
-    for inner in ast.walk(function):
+    for inner in syntax_parts(function):
         if isinstance(inner, BRANCHES_AND_EFFECTS):
             return False
         if isinstance(inner, (ast.If, ast.IfExp)) and not mentions_attribute(inner.test, "needs_input_grad"):
@@ -204,7 +205,7 @@ def base_name(node: ast.AST) -> str:
 
 def mentions_attribute(node: ast.AST, name: str) -> bool:
     """Whether `.name` occurs anywhere in the expression."""
-    return any(isinstance(inner, ast.Attribute) and inner.attr == name for inner in ast.walk(node))
+    return any(isinstance(inner, ast.Attribute) and inner.attr == name for inner in syntax_parts(node))
 
 
 def names_library(node: ast.expr, scope: Scope | None) -> bool:
@@ -248,7 +249,7 @@ def calls_backward(body: list[ast.stmt]) -> bool:
     return any(
         isinstance(inner, ast.Attribute) and "backward" in inner.attr
         for part in body
-        for inner in ast.walk(part)
+        for inner in syntax_parts(part)
     )
 
 
@@ -257,7 +258,7 @@ def clears_or_sets_gradients(node: ast.AST) -> bool:
     return any(
         isinstance(inner, ast.Attribute)
         and (inner.attr == "zero_grad" or (inner.attr == "grad" and not isinstance(inner.ctx, ast.Load)))
-        for inner in ast.walk(node)
+        for inner in syntax_parts(node)
     )
 
 
@@ -266,7 +267,7 @@ def speaks_of_layers(node: ast.AST) -> bool:
     return any(
         (isinstance(inner, ast.Name) and inner.id in ("super", "nn"))
         or (isinstance(inner, ast.Attribute) and inner.attr == "nn")
-        for inner in ast.walk(node)
+        for inner in syntax_parts(node)
     )
 
 
@@ -300,5 +301,5 @@ def calls_base_before(function: Any, node: ast.AST) -> bool:
     line = getattr(node, "lineno", 0)
     return function is not None and any(
         isinstance(inner, ast.Attribute) and inner.attr == "__init__" and inner.lineno < line
-        for inner in ast.walk(function.node)
+        for inner in syntax_parts(function.node)
     )

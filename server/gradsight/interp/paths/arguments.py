@@ -21,6 +21,7 @@ from gradsight.interp.paths.roles import (
     works_on_arrays,
 )
 from gradsight.interp.syntax import remembered
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.sites import Frame
 from gradsight.model.values import ClassValue, External, Function, Instance, Layer, Unknown, Value
 
@@ -175,7 +176,7 @@ def further_arguments(function: ast.AST) -> list[Value]:
 
 def _items_read(function: ast.AST, name: str) -> int:
     read = 0
-    for node in ast.walk(function):
+    for node in syntax_parts(function):
         if isinstance(node, ast.Subscript) and getattr(node.value, "id", "") == name:
             index = node.slice.value if isinstance(node.slice, ast.Constant) else 1
             read = max(read, index + 1 if isinstance(index, int) and index >= 0 else 2)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from gradsight.interp.syntax import remembered
+from gradsight.interp.syntax_parts import syntax_parts
 
 Condition = (ast.If, ast.IfExp)
 
@@ -54,7 +55,7 @@ def _touch(arm: Iterable[ast.AST]) -> ArmTouch:
     binds: set[str] = set()
     names: set[str] = set()
     for statement in arm:
-        for node in ast.walk(statement):
+        for node in syntax_parts(statement):
             if isinstance(node, ast.Call):
                 target = node.func
                 if isinstance(target, ast.Attribute) and target.attr.endswith("_"):

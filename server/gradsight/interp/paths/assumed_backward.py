@@ -10,6 +10,7 @@ import ast
 
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.syntax import remembered
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.sites import Frame, Site
 from gradsight.model.trace import ForwardReturned
 from gradsight.model.values import Function, Seq, Value, tensors_in
@@ -64,12 +65,12 @@ def _names_read(function: ast.AST) -> list[tuple[str, int]]:
     """Names and the lines on which they are read; not those of which only an attribute is asked that every tensor has."""
     asked = {
         id(part.value)
-        for part in ast.walk(function)
+        for part in syntax_parts(function)
         if isinstance(part, ast.Attribute) and part.attr in ("shape", "device", "dtype", "ndim")
     }
     return [
         (part.id, part.lineno)
-        for part in ast.walk(function)
+        for part in syntax_parts(function)
         if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load) and id(part) not in asked
     ]
 
@@ -77,6 +78,6 @@ def _names_read(function: ast.AST) -> list[tuple[str, int]]:
 def _loops(function: ast.AST) -> list[tuple[int, int]]:
     return [
         (part.lineno, part.end_lineno or part.lineno)
-        for part in ast.walk(function)
+        for part in syntax_parts(function)
         if isinstance(part, (ast.For, ast.AsyncFor, ast.While))
     ]

@@ -13,6 +13,7 @@ from functools import partial
 from gradsight.interp.paths.roles import BY_NAME, MODULE, deeds_of, key_of
 from gradsight.interp.python.loops import leaves_block
 from gradsight.interp.syntax import remembered
+from gradsight.interp.syntax_parts import syntax_parts
 
 WRITE, CUT, TRAIN, REGISTER = "write", "cut", "train", "register"
 CUTTING = frozenset({
@@ -27,6 +28,15 @@ TRAINING = frozenset({
 })  # fmt: skip
 PUTTING = frozenset({"append", "insert", "extend", "appendleft"})
 """How an object is put into a container."""
+WORDS = {
+    word: tuple(
+        reason
+        for reason, words in ((CUT, CUTTING), (TRAIN, TRAINING), (WRITE, frozenset({"data"})))
+        if word in words
+    )
+    for word in CUTTING | TRAINING
+}
+"""What an attribute of this name is a reason for."""
 STEPS = frozenset({"backward", "zero_grad", "step", "manual_backward"})
 """What only a text that trains calls."""
 
@@ -79,15 +89,13 @@ def _summary_of(function: ast.AST) -> Summary:
     steps = False
     if makes_layers_oddly(function) or puts_away_what_it_makes(function):
         reasons.add(REGISTER)
-    for node in ast.walk(function):
-        if isinstance(node, ast.AugAssign):
-            reasons.add(WRITE)
-        elif isinstance(node, ast.Assign):
-            for target in node.targets:
-                if isinstance(target, ast.Subscript):
-                    reasons.add(WRITE)
-                elif isinstance(target, ast.Attribute) and makes_several(node.value):
-                    reasons.add(REGISTER)
+    for node in syntax_parts(function):
+        kind = node.__class__
+        if kind is ast.Name:
+            if node.id in CUTTING:  # type: ignore[attr-defined]
+                reasons.add(CUT)
+        elif kind is ast.Attribute:
+            reasons.update(WORDS.get(node.attr, ()))  # type: ignore[attr-defined]
         elif isinstance(node, ast.Call):
             name = called_name(node)
             if name:
@@ -95,19 +103,20 @@ def _summary_of(function: ast.AST) -> Summary:
                 if name.endswith("_") and not name.startswith("_") and name[:1].islower():
                     reasons.add(WRITE)
                 steps = steps or name in STEPS
-            hands_over.update(key.rpartition(".")[2] for argument in node.args if (key := key_of(argument)))
+            for argument in node.args:
+                if isinstance(argument, (ast.Name, ast.Attribute)) and (key := key_of(argument)):
+                    hands_over.add(key.rpartition(".")[2])
             for keyword in node.keywords:
                 if keyword.arg in ("inplace", "out"):
                     reasons.add(WRITE)
-        elif isinstance(node, ast.Attribute):
-            if node.attr in CUTTING:
-                reasons.add(CUT)
-            if node.attr in TRAINING:
-                reasons.add(TRAIN)
-            if node.attr == "data":
-                reasons.add(WRITE)
-        elif isinstance(node, ast.Name) and node.id in CUTTING:
-            reasons.add(CUT)
+        elif kind is ast.AugAssign:
+            reasons.add(WRITE)
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Subscript):
+                    reasons.add(WRITE)
+                elif isinstance(target, ast.Attribute) and makes_several(node.value):
+                    reasons.add(REGISTER)
     return Summary(frozenset(reasons), frozenset(calls), steps, frozenset(hands_over))
 
 
@@ -137,7 +146,7 @@ def makes_layers_oddly(function: ast.AST) -> bool:
         return False
     made = [
         node.lineno
-        for node in ast.walk(function)
+        for node in syntax_parts(function)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr[:1].isupper()
@@ -147,7 +156,7 @@ def makes_layers_oddly(function: ast.AST) -> bool:
         return bool(made)
     initialised = [
         node.lineno
-        for node in ast.walk(function)
+        for node in syntax_parts(function)
         if isinstance(node, ast.Attribute) and node.attr == "__init__"
     ]
     return not initialised or min(made) <= min(initialised)
@@ -232,7 +241,7 @@ class CallGraph:
 
 def calls_beside(function: ast.AST, name: str, method: str) -> bool:
     """Whether the name is called on something else than what has that method: `opt.step()` after `opt.zero_grad()` is its own."""
-    calls = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
+    calls = [node.func for node in syntax_parts(function) if isinstance(node, ast.Call)]
     owners = {
         ast.unparse(call.value) for call in calls if isinstance(call, ast.Attribute) and call.attr == method
     }

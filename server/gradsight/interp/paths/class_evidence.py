@@ -12,6 +12,7 @@ from gradsight.interp.memory import EVERY_CLASS
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.roles import deeds_of, words_of
 from gradsight.interp.syntax import remembered
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.sites import Frame
 from gradsight.model.values import ClassValue, Function
 
@@ -57,7 +58,7 @@ def own_of(cls: ClassValue) -> set[str]:
 def _set_on_self(cls: ast.AST) -> frozenset[str]:
     return frozenset(
         node.attr
-        for node in ast.walk(cls)
+        for node in syntax_parts(cls)
         if isinstance(node, ast.Attribute)
         and isinstance(node.ctx, ast.Store)
         and isinstance(node.value, ast.Name)

@@ -13,6 +13,7 @@ from gradsight.interp.path_state import Deaf, PathState
 from gradsight.interp.paths.grad_fns import WRITTEN_INSIDE
 from gradsight.interp.python.statements import LoopRun
 from gradsight.interp.syntax import names_read, remembered
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.sites import Frame, Unit
 from gradsight.model.tensors import Counter, Maybe, Node, Storage, Tensor, Write
 from gradsight.model.trace import (
@@ -284,7 +285,7 @@ def handed_on(loop: ast.AST) -> frozenset[str]:
 
 def _handed_on(loop: ast.AST) -> frozenset[str]:
     found = set()
-    for part in ast.walk(loop):
+    for part in syntax_parts(loop):
         if isinstance(part, ast.Assign):
             read = names_read(part.value)
             found |= {

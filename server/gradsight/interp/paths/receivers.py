@@ -9,6 +9,7 @@ from gradsight.interp.path_state import PathEnded, RaisedError
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.roles import deeds_of, role_of
 from gradsight.interp.syntax import remembered
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.values import (
     ClassValue,
     Function,
@@ -82,9 +83,18 @@ def is_used(key: str, scopes: list[ast.AST]) -> bool:
     return bool(role_of(key, scopes)) or any(key in deeds_of(scope).called for scope in scopes)
 
 
-def forget_state(instance: Instance, depth: int = 0) -> None:
-    """What other methods than `__init__` assign is not known when a method runs by itself."""
-    assigned = assigned_outside_init(instance.cls)
+Assigned = dict[ClassValue, set[str]]
+
+
+def forget_state(instance: Instance, depth: int = 0, known: Assigned | None = None) -> None:
+    """What other methods than `__init__` assign is not known when a method runs by itself.
+
+    `known`: what methods of the classes of its parts assign; a model has many parts of one class.
+    """
+    known = {} if known is None else known
+    assigned = known.get(instance.cls)
+    if assigned is None:
+        assigned = known[instance.cls] = assigned_outside_init(instance.cls)
     for name, value in list(instance.attributes.items()):
         if (
             name in assigned
@@ -93,7 +103,7 @@ def forget_state(instance: Instance, depth: int = 0) -> None:
         ):
             instance.attributes[name] = Unknown(f"attribute {name}, which other methods assign")
         elif isinstance(value, Instance) and depth < 2:
-            forget_state(value, depth + 1)
+            forget_state(value, depth + 1, known)
         else:
             forget_length(value)
 
@@ -126,16 +136,8 @@ def assigned_outside_init(cls: ClassValue) -> set[str]:
 
 def helpers_of_init(nodes: dict[str, list[ast.AST]]) -> set[str]:
     """`__init__`, and the methods that it calls and no other method does: `self.build_model()`."""
-    called = {
-        name: {
-            key.removeprefix("self.")
-            for node in pieces
-            for key in (
-                *deeds_of(node).called,
-                *(f"{owner}.{one}" for owner, done in deeds_of(node).methods.items() for one in done),
-            )
-            if key.startswith("self.")
-        }
+    called: dict[str, frozenset[str]] = {
+        name: frozenset().union(*(remembered(node, "called on self", _called_on_self) for node in pieces))
         for name, pieces in nodes.items()
     }
     helpers = {"__init__"}
@@ -152,10 +154,16 @@ def helpers_of_init(nodes: dict[str, list[ast.AST]]) -> set[str]:
         helpers -= others - {"__init__"}
 
 
+def _called_on_self(function: ast.AST) -> frozenset[str]:
+    deeds = deeds_of(function)
+    keys = [*deeds.called, *(f"{owner}.{one}" for owner, done in deeds.methods.items() for one in done)]
+    return frozenset(key.removeprefix("self.") for key in keys if key.startswith("self."))
+
+
 def _attributes_set(function: ast.AST) -> frozenset[str]:
     return frozenset(
         inner.attr
-        for inner in ast.walk(function)
+        for inner in syntax_parts(function)
         if isinstance(inner, ast.Attribute)
         and isinstance(inner.ctx, ast.Store)
         and isinstance(inner.value, ast.Name)

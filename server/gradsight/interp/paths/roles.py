@@ -11,6 +11,7 @@ import ast
 import re
 
 from gradsight.interp.syntax import remembered
+from gradsight.interp.syntax_parts import syntax_parts
 
 OF_LEAVES = {"grad", "is_leaf", "requires_grad", "grad_fn", "requires_grad_", "retain_grad", "numpy"}
 """What depends on whether unknown code gave a tensor back as it was."""
@@ -76,20 +77,29 @@ def deeds_of(scope: ast.AST) -> Deeds:
 
 def _deeds_of(scope: ast.AST) -> Deeds:
     deeds = Deeds()
-    for node in ast.walk(scope):
+    for node in syntax_parts(scope):
         if isinstance(node, ast.Call):
             target = node.func
+            name = ""
             if isinstance(target, ast.Attribute):
-                deeds.text_has.add(target.attr)
+                name = target.attr
+                deeds.text_has.add(name)
                 owner = key_of(target.value)
                 if owner:
-                    deeds.methods.setdefault(owner, set()).add(target.attr)
+                    deeds.methods.setdefault(owner, set()).add(name)
+            elif isinstance(target, ast.Name):
+                name = target.id
+            if not node.args and not node.keywords:
+                continue
             key = key_of(target)
-            if key and (node.args or node.keywords):
+            if key:
                 deeds.called.add(key)
-            name = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
-            for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
+            for argument in node.args:
                 given = key_of(argument)
+                if given:
+                    deeds.arguments.setdefault(given, set()).add(name)
+            for keyword in node.keywords:
+                given = key_of(keyword.value)
                 if given:
                     deeds.arguments.setdefault(given, set()).add(name)
         elif isinstance(node, ast.Attribute):
@@ -107,7 +117,7 @@ def writes_through_data(scope: ast.AST) -> frozenset[ast.AST]:
 
 def _writes_through_data(scope: ast.AST) -> frozenset[ast.AST]:
     found: set[ast.AST] = set()
-    for node in ast.walk(scope):
+    for node in syntax_parts(scope):
         targets: list[ast.AST] = []
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr.endswith("_") and not node.func.attr.startswith("_"):
@@ -126,13 +136,18 @@ def _writes_through_data(scope: ast.AST) -> frozenset[ast.AST]:
 
 def key_of(node: ast.AST | None) -> str:
     """`model`, `self.model`, `self.agent.net`; empty for anything that is not a chain of names."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if not isinstance(node, ast.Attribute):
+        return ""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
     if not isinstance(node, ast.Name) or len(parts) > 3:
         return ""
-    return ".".join([node.id, *reversed(parts)])
+    parts.append(node.id)
+    return ".".join(reversed(parts))
 
 
 def role_of(key: str, scopes: list[ast.AST]) -> str:
@@ -264,7 +279,7 @@ def works_on_arrays(function: ast.AST) -> bool:
 
 
 def _works_on_arrays(function: ast.AST) -> bool:
-    names = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    names = {node.id for node in syntax_parts(function) if isinstance(node, ast.Name)}
     return bool(names & {"np", "numpy"}) and not names & {"torch", "th", "F", "nn"}
 
 

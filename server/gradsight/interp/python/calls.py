@@ -16,6 +16,7 @@ from gradsight.interp.python.expected_errors import catches_at_yield
 from gradsight.interp.python.expressions import Expressions
 from gradsight.interp.python.open_keywords import OpenKeywords
 from gradsight.interp.python.statements import Returned
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.library_objects import DataField, DecoratorMade, GeneratorContext
 from gradsight.model.sites import Frame, Site
 from gradsight.model.trace import ArgumentsBound, CallReturned
@@ -587,7 +588,8 @@ def is_argument(node: ast.AST, frame: Frame) -> bool:
         and isinstance(node.func, ast.Name)
         and function is not None
         and any(
-            isinstance(inner, ast.arg) and inner.arg == node.func.id for inner in ast.walk(function.node.args)
+            isinstance(inner, ast.arg) and inner.arg == node.func.id
+            for inner in syntax_parts(function.node.args)
         )
     )
 

@@ -10,6 +10,7 @@ import ast
 import re
 
 from gradsight.interp.syntax import own_statements, remembered
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.library_objects import GeneratorContext
 from gradsight.model.values import Function, Instance, Value
 
@@ -83,7 +84,7 @@ def catches_at_yield(function: ast.AST) -> bool:
     """Whether a generator context catches what is raised where it yields."""
     return any(
         isinstance(inner, ast.Try)
-        and any(isinstance(part, ast.Yield) for statement in inner.body for part in ast.walk(statement))
+        and any(isinstance(part, ast.Yield) for statement in inner.body for part in syntax_parts(statement))
         and bool(expects_error(inner))
-        for inner in ast.walk(function)
+        for inner in syntax_parts(function)
     )

@@ -10,6 +10,7 @@ from typing import Any
 from gradsight.interp.path_state import PathState
 from gradsight.interp.python.comparisons import Comparisons
 from gradsight.interp.python.loops import MANY
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.tensors import Cut, Tensor
 from gradsight.model.trace import ContainerMade, NameSeen, Read
@@ -473,7 +474,7 @@ class Expressions(Comparisons):
         iterator, length = self.objects.iterate(self.evaluate(clause.iter))
         exact = length is not None
         namespace = self.path.frame.namespace
-        names = [inner.id for inner in ast.walk(clause.target) if isinstance(inner, ast.Name)]
+        names = [inner.id for inner in syntax_parts(clause.target) if isinstance(inner, ast.Name)]
         before = {name: namespace.get(name, MISSING) for name in names}
         produced = 0
         try:

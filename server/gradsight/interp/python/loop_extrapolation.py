@@ -14,6 +14,8 @@ from itertools import pairwise
 from math import ceil, floor, isclose
 from typing import Any
 
+from gradsight.interp.syntax_parts import syntax_parts
+
 FARTHEST = 4096
 """How many rounds ahead a turn is looked for."""
 MOST_REMAINDERS = 512
@@ -178,7 +180,7 @@ class LoopExtrapolation:
     def is_foreseen(self, test: ast.AST, number: int) -> bool:
         """Whether the outcome of a condition in a later round is known: it compares numbers and asks nothing else."""
         watches: list[LoopComparison | None] = []
-        for part in ast.walk(test):
+        for part in syntax_parts(test):
             if isinstance(part, ast.Compare):
                 watches.append(self.watches.get(part.comparators[0]))
             elif isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod):

@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 from gradsight.interp.path_state import Arm
 from gradsight.interp.python.loop_extrapolation import OUTCOMES, LoopExtrapolation, Trail
 from gradsight.interp.python.loops_floor import LoopsFloor
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
 from gradsight.model.values import Instance, Mapping, Number, Seq, Value, is_constant
@@ -114,7 +115,7 @@ class LoopSampling(LoopsFloor):
         """The number of rounds, from the length of what is gone through or the turn of the condition of a `while`."""
         if not isinstance(run.node, ast.While):
             return None if run.length == MANY else run.length
-        for comparison in (part for part in ast.walk(run.node.test) if isinstance(part, ast.Compare)):
+        for comparison in (part for part in syntax_parts(run.node.test) if isinstance(part, ast.Compare)):
             watch = run.foresight.watches.get(comparison.comparators[-1])
             if watch is not None and not watch.outcomes.get(False):
                 return run.foresight.turn_of(watch, run.number - 1, run.number + MANY, {False})
@@ -134,7 +135,7 @@ class LoopSampling(LoopsFloor):
         """The branches that were never taken because of what the loop counts or collects."""
         names = {name for _, name in run.counted if isinstance(name, str)}
         if isinstance(run.node, (ast.For, ast.AsyncFor)):
-            names |= {part.id for part in ast.walk(run.node.target) if isinstance(part, ast.Name)}
+            names |= {part.id for part in syntax_parts(run.node.target) if isinstance(part, ast.Name)}
         ends = self.end_of(run) is not None and run.foreseen < FORESEEN_ROUNDS
         return {
             (condition, True not in ways)
@@ -270,11 +271,11 @@ class LoopSampling(LoopsFloor):
         if isinstance(target, ast.Name):
             holder: Any = self.path.frame.namespace
             name = target.id
-            own = any(isinstance(inner, ast.Name) and inner.id == name for inner in ast.walk(node.value))
+            own = any(isinstance(inner, ast.Name) and inner.id == name for inner in syntax_parts(node.value))
         elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
             holder, name = self.path.frame.namespace.get(target.value.id), target.attr
             own = any(
-                isinstance(inner, ast.Attribute) and inner.attr == name for inner in ast.walk(node.value)
+                isinstance(inner, ast.Attribute) and inner.attr == name for inner in syntax_parts(node.value)
             )
         else:
             return
@@ -315,7 +316,7 @@ def asks_for_count(test: ast.expr, counted: set[str]) -> bool:
         isinstance(inner, ast.Call)
         or (isinstance(inner, ast.Name) and inner.id in counted)
         or (isinstance(inner, ast.Attribute) and inner.attr in counted)
-        for inner in ast.walk(test)
+        for inner in syntax_parts(test)
     )
 
 

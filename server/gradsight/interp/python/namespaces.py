@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 
 from gradsight.interp.python.containers import Containers
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.library_objects import GlobalNames
 from gradsight.model.sites import Frame
 from gradsight.model.tensors import Tensor
@@ -137,7 +138,7 @@ class Namespaces(Containers):
         if tree is None:
             self.write_global(None, None, node)
             return
-        for part in ast.walk(tree):
+        for part in syntax_parts(tree):
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
                 self.write_global(part.id, self.path.gap("bound by text that is executed", node), node)
 

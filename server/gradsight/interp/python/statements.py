@@ -13,6 +13,7 @@ from gradsight.interp.python.assignment import Assignment
 from gradsight.interp.python.expected_errors import expects_error, waits_for_error
 from gradsight.interp.python.loops import BREAK, CONTINUE, Flow, LoopRun, leaves_block
 from gradsight.interp.syntax import remembered
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.library_objects import RaisedObject
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import Assigned, Assigning, NameSeen, ResultDropped
@@ -388,7 +389,7 @@ class Statements(Assignment):
             outcome = self.match_class(pattern, subject)
             if outcome is not None:
                 return outcome
-        for inner in ast.walk(pattern):
+        for inner in syntax_parts(pattern):
             name = getattr(inner, "name", None)
             if isinstance(inner, (ast.MatchAs, ast.MatchStar)) and name:
                 self.bind(name, self.path.gap("bound by a structural pattern"))
@@ -560,6 +561,8 @@ def contains_yield(node: ast.AST) -> bool:
 
 
 def _contains_yield(node: ast.AST) -> bool:
+    if not any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in syntax_parts(node)):
+        return False
     body = getattr(node, "body", [])
     todo: list[ast.AST] = list(body) if isinstance(body, list) else [body]
     while todo:

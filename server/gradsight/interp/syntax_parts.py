@@ -1,0 +1,57 @@
+"""The parts of a syntax node: itself and all that it holds, in the order of `ast.walk`.
+
+Contexts and operators hold nothing and have no place: they are left out, and whoever wants one reads the field of the node
+that has it.  What a class of nodes can hold is looked up once per class, so that a walk costs what the nodes cost.
+"""
+
+from __future__ import annotations
+
+import ast
+
+WITHOUT_NODES = frozenset({
+    "arg", "asname", "attr", "conversion", "ctx", "cls_name", "id", "is_async", "kind", "kwd_attrs", "level", "module", "name",
+    "op", "ops", "rest", "simple", "str", "tag", "type_comment",
+})  # fmt: skip
+"""Fields that hold a name, a number, a context or an operator, whatever node they belong to."""
+PLAIN: dict[str, frozenset[str]] = {
+    "Constant": WITHOUT_NODES | {"value"},
+    "MatchSingleton": frozenset({"value"}),
+    "Global": frozenset({"names"}),
+    "Nonlocal": frozenset({"names"}),
+    "TypeAlias": frozenset(),
+}
+"""The same for nodes whose fields are called like others and hold something else."""
+_holding: dict[type, tuple[str, ...]] = {}
+
+
+def syntax_parts(node: ast.AST) -> list[ast.AST]:
+    """A node and everything in it; those of a function are looked up once, as long as the function is as it is."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        known: list[ast.AST] | None = node.__dict__.get("syntax parts")
+        if known is None:
+            known = node.__dict__["syntax parts"] = _walked(node)
+        return known
+    return _walked(node)
+
+
+def _walked(node: ast.AST) -> list[ast.AST]:
+    found = [node]
+    for one in found:
+        kind = one.__class__
+        fields = _holding.get(kind)
+        if fields is None:
+            fields = _holding[kind] = fields_with_nodes(kind)
+        for name in fields:
+            value = getattr(one, name, None)
+            if value.__class__ is list:
+                # `{**others}` has no key there, and an argument without a default none of those.
+                found += value if None not in value else [item for item in value if item is not None]
+            elif value is not None:
+                found.append(value)
+    return found
+
+
+def fields_with_nodes(kind: type[ast.AST]) -> tuple[str, ...]:
+    """The fields of a class of nodes that can hold nodes, in their order."""
+    plain = PLAIN.get(kind.__name__, WITHOUT_NODES)
+    return tuple(name for name in kind._fields if name not in plain)
