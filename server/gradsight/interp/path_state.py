@@ -138,6 +138,9 @@ class Program:
         """The executions of shared modules that this analysis rests on."""
         self.effects: dict[tuple[int, str], Value] = {}
         """Names of shared modules that such executions have bound anew."""
+        self.descriptions: dict[tuple[ast.AST, frozenset[str]], frozenset[str] | None] = {}
+        """By function and the parameters that hold functions and classes: which methods of them it calls, if else it only
+        describes them."""
         self.parsed: dict[str, list[Unit]] = {}
         self.divisions: dict[str, tuple[list[Unit], dict[str, list[Unit]]]] = {}
 

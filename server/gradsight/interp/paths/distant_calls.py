@@ -2,7 +2,8 @@
 
 *Distant call*: from the analysed file into another.  It may spend a part of what its path has left; what it would have
 returned is not known beyond that, and whatever it was given is in unknown hands.  The same holds where it raises on the
-arms that were chosen for conditions nobody knows: another arm would have returned.
+arms that were chosen for conditions nobody knows: another arm would have returned.  One that only describes what it is given
+(`descriptions.py`) is not followed at all.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import ast
 from typing import Any
 
 from gradsight.interp.path_state import PathEnded, PathState, RaisedError
+from gradsight.interp.paths.descriptions import only_describes
 from gradsight.interp.paths.unknown_graphs import UnknownGraphsLanguage
-from gradsight.model.values import Function, Instance, Layer, Unknown
+from gradsight.model.values import ClassValue, Function, Instance, Layer, Names, Unknown
 
 SHARE = 2
 """A distant call may spend one part in so many of what is left."""
+DESCRIBED = (Function, ClassValue)
 LEFT_AS_IT_WAS = ("frame", "node", "grad_mode", "inference", "autocast", "mode_site", "ended_early")
 
 
@@ -37,6 +40,9 @@ class DistantCalls(UnknownGraphsLanguage):
         target = function.defined().unit
         if function.decorates is not None and target.path == home != function.unit.path:
             return self.through_decorator(function, function.decorates, args, kwargs, node)
+        if target.path != home and args and isinstance(args[0], DESCRIBED):
+            if self.is_description(function, args, kwargs):
+                return args[0]
         if self.is_far or caller != home or target.path == home or target.library:
             result = super().execute_function(function, args, kwargs, node)
             if function.node is self.watched:
@@ -73,6 +79,35 @@ class DistantCalls(UnknownGraphsLanguage):
             args[0].open = True
         return self.nn.unknown_result(reason, args, kwargs, node)
 
+    def is_description(self, function: Function, args: list[Any], kwargs: dict[str, Any]) -> bool:
+        """Whether a function of another file only describes the functions and classes that it is given, and gives the first back."""
+        if function.wrappers or function.yields or function.remembers or function.unit.library:
+            return False
+        scope = function.scope
+        while scope.outer is not None:
+            scope = scope.outer
+        source = scope.names.module.source if isinstance(scope.names, Names) else None
+        signature = function.node.args
+        named = [one.arg for one in (*signature.posonlyargs, *signature.args)]
+        if source is None or len(args) > len(named):
+            return False
+        values = {**dict(zip(named, args)), **kwargs}
+        given = frozenset(name for name, value in values.items() if isinstance(value, DESCRIBED))
+        program = self.path.program
+        if (function.node, given) not in program.descriptions:
+            statements = [statement for unit in program.units_of(source) for statement in unit.tree]
+
+            def is_foreign(module: str, level: int) -> bool:
+                return level == 0 and (
+                    program.finder is None or program.finder(module, 0, source.path) is None
+                )
+
+            program.descriptions[function.node, given] = only_describes(
+                function.node, given, statements, is_foreign
+            )
+        called: frozenset[str] | None = program.descriptions[function.node, given]
+        return called is not None and not any(has_own(values[name], called) for name in given)
+
     def through_decorator(
         self, function: Function, inner: Function, args: list[Any], kwargs: dict[str, Any], node: ast.AST
     ) -> Any:
@@ -93,3 +128,12 @@ class DistantCalls(UnknownGraphsLanguage):
         for name, value in state.items():
             setattr(path, name, value)
         return self.execute_function(inner, args, kwargs, node)
+
+
+def has_own(value: Function | ClassValue, methods: frozenset[str]) -> bool:
+    """Whether a function or class has one of these methods, as far as there is a text of it that could be followed."""
+    if isinstance(value, Function):
+        return value.attributes is not None and not methods.isdisjoint(value.attributes)
+    return any(
+        not methods.isdisjoint(one.namespace) for one in value.lineage() if isinstance(one, ClassValue)
+    )

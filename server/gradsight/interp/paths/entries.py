@@ -294,7 +294,7 @@ class Explorer:
     ) -> None:
         """Run one entry along its paths."""
         given = budget
-        ways = Itinerary(most_paths)
+        ways = Itinerary(most_paths, "" if context in ("script", "driver") else self.path)
         together = self.program.audience.gather()
         plan: PathPlan | None = PathPlan([])
         detours = 0

@@ -4,7 +4,8 @@ A *goal* is an arm of a condition in which something is written, cut, registered
 the syntax tree).  The first path takes every `if`, the one that *passes by* takes none: together they have been in each arm
 of independent flags.  What neither of them reached is named by the decision that leads there, and gets a path of its own.
 So does a goal that was seen in one surrounding only, if what it touches is bound by an arm that is taken in one and passed
-by in the other: of two such arms each is then seen with and without the other.
+by in the other: of two such arms each is then seen with and without the other.  Where a function is executed by itself, arms in
+other files of the workspace are in these two paths only: more of them are made where that file is analysed.
 
     if use_norm: h = norm(h)        the first path: both
     if use_gate: h += 1             the path that passes by: none; then, in its surrounding, the second alone
@@ -68,8 +69,10 @@ class Lead(NamedTuple):
 class Itinerary:
     """The plans of one entry that wait, by what they are good for."""
 
-    def __init__(self, most_paths: int) -> None:
+    def __init__(self, most_paths: int, home: str = "") -> None:
         self.most_paths = most_paths
+        self.home = home
+        """The file whose arms get paths of their own; empty if those of all files do."""
         self.goals: list[Lead] = []
         self.pairs: list[Lead] = []
         self.others: list[Lead] = []
@@ -144,6 +147,9 @@ class Itinerary:
             if (turn, plan.passes_by) in self.planned or (turn.later and plan.passes_by):
                 continue
             self.planned.add((turn, plan.passes_by))
+            if self.is_elsewhere(decision.unit):
+                self.fresh += not refused and not turn.later and not turn.outcome
+                continue
             goal = next((node for node, out in decision.turns if leads_somewhere(node, not out)), None)
             meets = goal is not None and not turn.later and self.meets_others(goal, decision)
             lead = Lead(trail, index, plan.passes_by, turn, goal is not None, meets, decision.unit)
@@ -170,6 +176,8 @@ class Itinerary:
             if autotune: step()         a goal of its own, that is met in the loop alone
         """
         for index, decision in enumerate(decisions[: len(plan.choices)]):
+            if self.is_elsewhere(decision.unit):
+                continue
             for node, outcome in decision.turns[1:]:
                 turn = Turn(node, not outcome, decision.later)
                 if turn in self.taken or (turn, plan.passes_by) in self.planned:
@@ -178,6 +186,10 @@ class Itinerary:
                     self.planned.add((turn, plan.passes_by))
                     after = {one.node: one.outcome for one in reversed(decisions[index + 1 :])}
                     yield Lead(trail, index, plan.passes_by, turn, True, False, decision.unit, after)
+
+    def is_elsewhere(self, unit: Unit) -> bool:
+        """Whether a decision was made in another file of the workspace, whose arms get their paths when it is analysed itself."""
+        return bool(self.home) and unit.path != self.home and not unit.library
 
     def meet(self, node: ast.AST) -> None:
         if node not in self.met:
