@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+from functools import cache
 from typing import Any
 
 from gradsight.detect.attribute_typos import AttributeTypos
@@ -134,22 +135,20 @@ class Detectors:
                 self.failed(handler.__self__)  # type: ignore[attr-defined]
 
     def handlers_of(self, kind: type) -> tuple[Handler, ...]:
-        name = f"on_{snake_case(kind.__name__)}"
-        found = [getattr(detector, name) for detector in self.listed if hasattr(detector, name)]
-        if getattr(kind, "announced", False):
-            found.reverse()
-        return tuple(found)
+        name, places = heard_by(kind, tuple(type(detector) for detector in self.listed))
+        return tuple(getattr(self.listed[place], name) for place in places)
 
     def finish(self) -> None:
+        by_kind = {type(detector): detector for detector in self.listed}
         for kind in FINISHING:
-            for detector in self.listed:
-                if type(detector) is kind:
-                    try:
-                        detector.finish()
-                    except STOPPING:
-                        raise
-                    except Exception:
-                        self.failed(detector)
+            detector = by_kind.get(kind)
+            if detector is not None:
+                try:
+                    detector.finish()
+                except STOPPING:
+                    raise
+                except Exception:
+                    self.failed(detector)
 
     def failed(self, detector: Any) -> None:
         """A fault of ours in one detector: it hears no more of this path, and the report has a gap where it fell silent."""
@@ -167,6 +166,16 @@ FINISHING = (
     RecordedWrites,
 )  # fmt: skip
 """Who looks back first: a step without a backward is not worth a word where something else was found."""
+
+
+@cache
+def heard_by(kind: type, detectors: tuple[type, ...]) -> tuple[str, tuple[int, ...]]:
+    """The method that hears of a fact, and the places of the detectors that have it, in the order in which they are told."""
+    name = f"on_{snake_case(kind.__name__)}"
+    places = [place for place, detector in enumerate(detectors) if hasattr(detector, name)]
+    if getattr(kind, "announced", False):
+        places.reverse()
+    return name, tuple(places)
 
 
 def snake_case(name: str) -> str:

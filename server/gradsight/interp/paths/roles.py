@@ -153,8 +153,13 @@ def key_of(node: ast.AST | None) -> str:
 def role_of(key: str, scopes: list[ast.AST]) -> str:
     """The role that the deeds in these texts give a key, or the empty string."""
     all_deeds = [deeds_of(scope) for scope in scopes]
-    done: set[str] = set().union(*(deeds.done_to(key) for deeds in all_deeds))
-    if not done and not any(key in deeds.called or key in deeds.arguments for deeds in all_deeds):
+    done: set[str] = set()
+    is_named = False
+    for deeds in all_deeds:
+        if key in deeds.methods:
+            done |= deeds.methods[key]
+        is_named = is_named or key in deeds.called or key in deeds.arguments
+    if not done and not is_named:
         return ""
     if done & ONLY_MODULES:
         return MODULE

@@ -1,0 +1,175 @@
+"""A real workspace checked: processor time and memory beside `ty check` of the same files, as ratios measured in one run.
+
+    python benchmarks/workspace_speed.py [--wheels FOLDER] [--tools FOLDER] [--tree NAME] [--files PATTERN] [--whole] [--every N]
+
+The trees are made from the pinned wheels below: downloaded without what they depend on, or taken from `--wheels`, and unpacked into a
+temporary folder.  `--tools` is the `bin` of an environment that has `ty`; without it only our own ratios are printed.
+*Unbound*: files in which names are not known because the budget of an import or of the file was spent, by their gaps.
+The edit is a line that changes nothing, put into the largest file that nothing else in the selection imports.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+PINNED = {"transformers": "5.22.2", "timm": "1.0.30", "diffusers": "0.42.1"}
+SELECTED = {
+    "transformers": "transformers/models/[a-d]*",
+    "timm": "timm/models",
+    "diffusers": "diffusers/models",
+}
+SPENT = "budget"
+"""The kind of gap that stands where work ended early."""
+UNBOUND = "was imported"
+"""In the reason of a gap: it was a module that could not be executed to its end."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One process: its processor seconds, the memory it took at its peak in megabytes, and what it printed."""
+
+    seconds: float
+    megabytes: float
+    output: str
+
+
+def main() -> int:
+    """Print the ratios of each tree."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--wheels", type=Path, help="a folder with the pinned wheels; they are downloaded without it"
+    )
+    parser.add_argument("--tools", type=Path, default=Path(sys.executable).parent)
+    parser.add_argument("--tree", choices=sorted(PINNED), action="append", help="only this tree (all)")
+    parser.add_argument(
+        "--files", help="a pattern of files and folders inside the tree, in place of the usual one"
+    )
+    parser.add_argument("--whole", action="store_true", help="the whole tree")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="only every Nth file (1)")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as home:
+        for name in args.tree or PINNED:
+            tree = unpacked(name, Path(home), args.wheels)
+            pattern = name if args.whole else args.files or SELECTED[name]
+            files = files_of(tree, pattern)[:: args.every]
+            measure(tree, files, shutil.which("ty", path=str(args.tools)))
+            shutil.rmtree(tree)
+    return 0
+
+
+def unpacked(name: str, home: Path, wheels: Path | None) -> Path:
+    """The tree of a pinned wheel, as a project of its own."""
+    wanted = f"{name}=={PINNED[name]}"
+    folder = wheels or home / "wheels"
+    if wheels is None:
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "--no-deps",
+            "--quiet",
+            "--dest",
+            str(folder),
+            wanted,
+        ]
+        subprocess.run(command, check=True)
+    wheel = next(folder.glob(f"{name}-{PINNED[name]}-*.whl"))
+    tree = home / name
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(tree, [one for one in packed.namelist() if one.endswith(".py")])
+    (tree / "pyproject.toml").touch()
+    return tree
+
+
+def files_of(tree: Path, pattern: str) -> list[str]:
+    """The Python files that a pattern of files and folders selects."""
+    found: list[Path] = []
+    for path in sorted(tree.glob(pattern)):
+        found += sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    return [str(path.relative_to(tree)) for path in found]
+
+
+def measure(tree: Path, files: Sequence[str], ty: str | None) -> None:
+    """Check the files cold, again, and after an edit, and print what it cost beside ty."""
+    check = [sys.executable, "-m", "gradsight", "check", "--exit-zero", *files]
+    cold = run(tree, [*check, "--no-cache", "--gaps", "--output-format", "json"])
+    run(tree, check)
+    again = run(tree, check)
+    edited = tree / leaf(tree, files)
+    edited.write_text(edited.read_text(encoding="utf-8") + "\n_edited = 1\n", encoding="utf-8")
+    after = run(tree, check)
+    lines = sum((tree / file).read_text(encoding="utf-8").count("\n") for file in files)
+    spent, unbound = ended_early(cold.output)
+    print(f"{tree.name} {PINNED[tree.name]}: {len(files)} files, {lines} lines")
+    print(
+        f"  cold                   {cold.seconds:8.1f} s of processor time, {1e6 * cold.seconds / lines:.0f} µs per line"
+    )
+    if ty is not None:
+        peer = run(tree, [ty, "check", "--exit-zero", *files])
+        print(f"  cold / ty              {cold.seconds / peer.seconds:8.1f}   (ty {peer.seconds:.1f} s)")
+        print(
+            f"  memory / ty            {cold.megabytes / peer.megabytes:8.1f}   (ours {cold.megabytes:.0f} MB)"
+        )
+    print(f"  cold / unchanged       {cold.seconds / again.seconds:8.1f}")
+    print(f"  cold / one edit        {cold.seconds / after.seconds:8.1f}   ({edited.relative_to(tree)})")
+    print(f"  files with spent budgets {spent:6}   with names unbound for it: {unbound}")
+
+
+def run(tree: Path, command: Sequence[str]) -> Run:
+    """Run a command to its end; all processes that it starts count."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    # A process of its own, so that the peak of the memory is this command's.
+    told = subprocess.run(
+        [sys.executable, "-c", MEASURED, *command], cwd=tree, capture_output=True, text=True, check=False,
+        env={**os.environ, "NO_COLOR": "1", "VIRTUAL_ENV": sys.prefix},
+    )  # fmt: skip
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert told.returncode == 0, told.stderr
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Run(seconds, int(told.stderr.split()[-1]) / 1024, told.stdout)
+
+
+MEASURED = """
+import resource, subprocess, sys
+code = subprocess.run(sys.argv[1:]).returncode
+print("", resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def leaf(tree: Path, files: Sequence[str]) -> str:
+    """The largest file whose module no other of the files names."""
+    texts = {file: (tree / file).read_text(encoding="utf-8") for file in files}
+    for file in sorted(files, key=lambda one: -len(texts[one])):
+        stem = Path(file).stem
+        if stem != "__init__" and not any(stem in text for other, text in texts.items() if other != file):
+            return file
+    return files[0]
+
+
+def ended_early(output: str) -> tuple[int, int]:
+    """In how many files some work ended early, and in how many of them names of an import were not bound for it."""
+    spent = unbound = 0
+    for file in json.loads(output).get("files", ()):
+        reasons = [gap["reason"] for gap in file["gaps"] if gap["kind"] == SPENT]
+        spent += bool(reasons)
+        unbound += any(UNBOUND in reason for reason in reasons)
+    return spent, unbound
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
