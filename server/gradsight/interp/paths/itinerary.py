@@ -147,8 +147,9 @@ class Itinerary:
             if (turn, plan.passes_by) in self.planned or (turn.later and plan.passes_by):
                 continue
             self.planned.add((turn, plan.passes_by))
-            if self.is_elsewhere(decision.unit):
-                self.fresh += not refused and not turn.later and not turn.outcome
+            if self.is_elsewhere(decision.unit) and not raised:
+                # What another file raises is gone around, too.
+                self.fresh += not turn.later and not turn.outcome
                 continue
             goal = next((node for node, out in decision.turns if leads_somewhere(node, not out)), None)
             meets = goal is not None and not turn.later and self.meets_others(goal, decision)
