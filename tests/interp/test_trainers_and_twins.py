@@ -271,3 +271,21 @@ class Critics(nn.Module):
 def test_modules_with_a_name_of_their_own_in_a_plain_list_are_not_registered() -> None:
     check(IN_A_LIST.format(said="  # GS601", registered="pass"))
     check(IN_A_LIST.format(said="", registered='self.add_module(f"net{index}", net)'))
+
+
+def test_a_backward_of_an_unknown_graph_is_a_backward() -> None:
+    check(
+        """
+        from elsewhere import episodes
+        policy = nn.Linear(4, 2)
+        optimizer = torch.optim.Adam(policy.parameters())
+        for states, returns in episodes:
+            saved = [policy(state).log_softmax(0)[0] for state in states]
+            losses = []
+            for log_prob, value in zip(saved, returns):
+                losses.append(-log_prob.detach() * value)
+            optimizer.zero_grad()
+            torch.stack(losses).sum().backward()
+            optimizer.step()
+        """
+    )

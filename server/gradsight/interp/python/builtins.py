@@ -184,9 +184,9 @@ class Builtins(Objects):
             total = self.language.binary_values(ast.Add, total, item, node)
         if length is None and is_constant(total):
             return Number()
-        # Of a comprehension every item is made by the same expression.
+        # What the expression of a comprehension takes out of the graph for one item it takes out for all.
         written = node.args[0] if isinstance(node, ast.Call) and node.args else None
-        are_alike = isinstance(written, (ast.GeneratorExp, ast.ListComp))
+        are_alike = isinstance(written, (ast.GeneratorExp, ast.ListComp)) and bool(cuts_of(total))
         if length is None and not are_alike and isinstance(total, Tensor) and total.requires_grad is False:
             return Unknown("sum of more than is listed")
         return total

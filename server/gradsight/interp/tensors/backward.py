@@ -71,6 +71,9 @@ class BackwardEngine(BackwardFaults):
         edges: list[Edge] = [edge for tensor in losses if (edge := tensor.edge()) is not None]
         executed = executed_for(edges, inputs) if inputs is not None else None
         run = self.walk(edges, loss, site, cuts, how, assumption, executed)
+        if not run.leaves and isinstance(flag, Maybe) and flag.weak:
+            # A graph that is not known: whose gradients it fills is not known either.
+            self.path.gradients_unknown = True
         keep = retain is True or (retain is None and create is True)
         if how == "assumed":
             return run
