@@ -11,7 +11,7 @@ BIOME = $(NODE) node_modules/@biomejs/biome/bin/biome
 PYTEST_FLAGS ?= -n 2 --dist worksteal
 REPORTS = build/reports
 
-.PHONY: release-version release-check release-mirror publish-marketplace publish-openvsx licences help demo test test-python test-facts test-client test-torch test-models test-nodes test-vscode pictures vsix vscode site settings lint format typecheck fuzz facts \
+.PHONY: release-version release-check release-mirror publish-marketplace publish-openvsx licences help demo test test-python test-facts test-client test-torch test-models test-live test-nodes test-vscode pictures vsix vscode site settings lint format typecheck fuzz facts \
     pins clean setup-python setup-node
 
 help:
@@ -22,6 +22,7 @@ help:
 	@echo 'make vsix       pack the VS Code extension for this machine (TARGETS=all: for every platform)'
 	@echo 'make vscode     open VS Code in a browser, with the extension and a sample workspace'
 	@echo 'make test-models  hold the models of libraries against the libraries, in an environment of their own'
+	@echo 'make test-live  watch a live Jupyter kernel, in an environment of its own'
 	@echo 'make test-nodes  watch a program on two nodes, which are network namespaces (as root)'
 	@echo 'make test-vscode  drive the packed extension in a real VS Code'
 	@echo 'make pictures   the same, and take the pictures of the manual from it'
@@ -73,6 +74,13 @@ test-models: setup-python
 	@build/models/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/models/requirements.txt
 	OMP_NUM_THREADS=1 build/models/bin/python tests/models/recorder.py --check
 	OMP_NUM_THREADS=1 build/models/bin/python tests/models/callbacks.py
+
+# torch comes first, so that nothing else chooses it.
+test-live: setup-python
+	@test -x build/live/bin/python || $(VENV) -m venv build/live
+	@build/live/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	@build/live/bin/python -m pip install --quiet --disable-pip-version-check ipykernel
+	OMP_NUM_THREADS=1 build/live/bin/python tests/live/kernel.py
 
 # Installs iproute2 where it is missing; says so, and ends with 3, where namespaces cannot be made.
 test-nodes: setup-python

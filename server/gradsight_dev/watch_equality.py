@@ -1,7 +1,8 @@
 """`python -m gradsight_dev.watch_equality [--programs N] [--first SEED]`: a watch changes no result, to the last bit.
 
 Every random program runs twice in this process, once under `gradsight.watch()`.  Each tensor that its variables hold, each
-gradient, and the error that ended it, if one did, must be the same; and torch must be as it was when the watch is over.
+gradient, and the error that ended it, if one did, must be the same; and every attribute of torch and Python that the watch
+has listened at must be the same object as before.
 """
 
 from __future__ import annotations
@@ -14,12 +15,16 @@ import random
 import sys
 import warnings
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import torch
+from torch.optim import optimizer
+from torch.overrides import _get_current_function_mode_stack
 
 import gradsight
 from gradsight.agent import sites
+from gradsight.agent.watch import Watch
 from gradsight_dev.fuzz.grammar import generate
 from gradsight_dev.fuzz.program import Program
 
@@ -43,11 +48,33 @@ def main() -> int:
 
 
 def differences(program: Program) -> Iterator[str]:
-    """What a watch changed."""
-    plain, watched = run(program, False), run(program, True)
+    """What a watch changed, in the outcome of a program or in torch itself."""
+    plain, before = run(program, False), patched_places()
+    watched = run(program, True)
+    for place, value in patched_places().items():
+        if value is not before[place]:
+            yield f"{place} is not put back"
     for name in sorted({*plain, *watched}):
         if plain.get(name) != watched.get(name):
             yield name
+
+
+@cache
+def places() -> tuple[tuple[Any, str], ...]:
+    """Every attribute that a watch puts something of its own into."""
+    watch = Watch(lambda error, fault: None)
+    watch.start()
+    watch.stop()
+    return tuple(watch.instruments.patches.places)
+
+
+def patched_places() -> dict[str, Any]:
+    """What stands in those places now, and how many hooks and modes there are."""
+    found = {f"{getattr(owner, '__name__', owner)}.{name}": vars(owner).get(name) for owner, name in places()}
+    found["optimizer hooks"] = len(optimizer._global_optimizer_pre_hooks) + len(
+        optimizer._global_optimizer_post_hooks
+    )
+    return {**found, "modes": len(_get_current_function_mode_stack())}
 
 
 def run(program: Program, is_watched: bool) -> dict[str, Any]:

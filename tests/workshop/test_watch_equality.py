@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from gradsight.agent.fastlog import FastRecorder
+from gradsight.agent.patches import Patches
 from gradsight_dev.fuzz.grammar import generate
 from gradsight_dev.fuzz.program import Program
-from gradsight_dev.watch_equality import differences
+from gradsight_dev.watch_equality import differences, places
 
 
 def test_a_few_random_programs_are_the_same_under_a_watch() -> None:
@@ -30,3 +31,21 @@ def test_a_watch_that_changes_a_value_is_noticed(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(FastRecorder, "__torch_function__", meddle)
     assert list(differences(program)) == ["w.grad"]
+
+
+def test_a_place_that_is_not_put_back_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Program(1, "made up", "import torch\n")
+    left = torch.nn.Module.register_parameter
+    kept: list[Patches] = []
+    undo = Patches.undo
+    monkeypatch.setattr(Patches, "undo", lambda self: kept.append(self))
+    watched = [*differences(program)]
+    for each in reversed(kept):
+        undo(each)
+    assert "Module.register_parameter is not put back" in watched
+    assert torch.nn.Module.register_parameter is left
+
+
+def test_every_place_of_a_watch_is_looked_at() -> None:
+    names = {name for _, name in places()}
+    assert {"_engine_run_backward", "__setattr__", "register_parameter", "excepthook", "run"} <= names

@@ -16,6 +16,7 @@ class Patches:
 
     def __init__(self) -> None:
         self.active = True
+        self.places: list[tuple[Any, str]] = []
         self._undo: list[Callable[[], None]] = []
 
     def put(self, owner: Any, name: str, value: Any) -> None:
@@ -31,6 +32,7 @@ class Patches:
                 setattr(owner, name, before)
 
         setattr(owner, name, value)
+        self.places.append((owner, name))
         self._undo.append(restore)
 
     def at_end(self, undo: Callable[[], None]) -> None:
