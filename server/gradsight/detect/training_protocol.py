@@ -432,8 +432,12 @@ def steps_in_rhythm(node: ast.AST) -> bool:
     """Whether this is a condition under which an optimizer steps every so many rounds."""
     return (
         isinstance(node, ast.If)
-        and any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in ast.walk(node.test))
-        and any(called_attribute(part) == "step" for statement in node.body for part in ast.walk(statement))
+        and any(
+            isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in syntax_parts(node.test)
+        )
+        and any(
+            called_attribute(part) == "step" for statement in node.body for part in syntax_parts(statement)
+        )
     )
 
 

@@ -122,7 +122,7 @@ def _summary_of(function: ast.AST) -> Summary:
 
 def puts_away_what_it_makes(function: ast.AST) -> bool:
     """Whether objects go into a container: `blocks.append(Block())`, or `block = Block()` first."""
-    parts = list(ast.walk(function))
+    parts = syntax_parts(function)
     put = [
         argument
         for node in parts
