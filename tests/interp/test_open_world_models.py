@@ -360,3 +360,28 @@ def test_state_that_no_loop_over_modules_resets_is_carried_over() -> None:
 def test_what_unknown_code_returned_and_is_moved_is_a_module(move: str) -> None:
     check(f"from elsewhere import build_model\nmodel = build_model(3)\nmodel.{move}\n")
     check(f"hidden = nn.Linear(2, 2)(torch.ones(1, 2))\nhidden.{move}  # GS209\nhidden.sum().backward()\n")
+
+
+def test_a_result_that_the_module_keeps_is_not_copied_by_a_function_that_reads_it() -> None:
+    check("""
+class Cell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.v = nn.Linear(3, 3), 0.0
+    def forward(self, x):
+        self.v = self.v + self.a(x)
+        return torch.sigmoid(self.v)
+net = Cell()
+hidden = torch.sigmoid(net.a(torch.ones(1, 3)))
+net(torch.ones(1, 3))
+def train(x):
+    net(x).sum().backward()
+def again(x):
+    out = hidden * x
+    out.sum().backward()
+def copied():
+    import copy
+    out = net.a(torch.ones(1, 3))
+    copy.deepcopy(out)  # GS306
+    out.sum().backward()
+""")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradsight.interp.libraries.standard import Standard
+from gradsight.interp.path_state import PathState
 from gradsight.model.sites import Syntax
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import Copied, NonLeafCopied
@@ -12,9 +13,18 @@ from gradsight.model.values import Instance, Layer, Mapping, Module, ModuleState
 class Copying(Standard):
     """Copies of values."""
 
+    def __init__(self, path: PathState) -> None:
+        super().__init__(path)
+        self.is_asked_to_copy = False
+        """Whether the program itself copies; else the machine does, to keep entries apart."""
+
     def copy_deep(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         self.path.tick += 1
-        result = self.deep_copy(args[0], node, {}) if args else Unknown("deepcopy")
+        before, self.is_asked_to_copy = self.is_asked_to_copy, True
+        try:
+            result = self.deep_copy(args[0], node, {}) if args else Unknown("deepcopy")
+        finally:
+            self.is_asked_to_copy = before
         self.path.tell(Copied(result, node))
         return result
 
@@ -24,6 +34,11 @@ class Copying(Standard):
             return memo[id(value)]
         if isinstance(value, Tensor):
             if not value.is_leaf and value.needs_grad() is True:
+                if not self.is_asked_to_copy:
+                    # What the module's own statements computed: its graph is theirs, and may be freed by now.
+                    computed = memo[id(value)] = Unknown("a result that is kept outside of this function")
+                    computed.carries = True
+                    return computed
                 self.path.refuse(NonLeafCopied(value, self.path.site(node)))
             copy = Tensor(
                 self.path.site(node), requires_grad=value.requires_grad, dtype=value.dtype, shape=value.shape
