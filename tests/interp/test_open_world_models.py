@@ -385,3 +385,31 @@ def copied():
     copy.deepcopy(out)  # GS306
     out.sum().backward()
 """)
+
+
+def test_arguments_of_which_plain_numbers_are_computed_are_numbers() -> None:
+    program = model("""
+def weights(self, x, tau, steps):
+    decay = torch.tensor([math.exp(-1 / tau * step) for step in range(1, 9)])
+    return self.a(x) * decay
+""")
+    check("import math\n" + program)
+    of_layer = program.replace("-1 / tau", "self.b(x).sum()").replace(
+        "range(1, 9)])", "range(1, 9)])  # GS202"
+    )
+    check("import math\n" + of_layer)
+
+
+@pytest.mark.parametrize(
+    "write", ["torch.clamp_max_(h, 1.0)", "h.clamp_min_(0)", "h.clip_(0, 1)", "h.clamp_(0, 1)"]
+)
+def test_a_projection_without_grad_mode_is_meant(write: str) -> None:
+    program = model(f"""
+def forward(self, x):
+    h = self.a(x)
+    with torch.no_grad():
+        {write}
+    return h * self.b(x)
+""")
+    check(program)
+    check(program.replace(write, "h.mul_(2)  # GS105"))

@@ -54,6 +54,9 @@ class ReturnedValues:
             if not lost or is_bare_argument(cut) or is_own_value(cut) or cut.op in SIZES:
                 continue
             parameter = next((end for end in lost if isinstance(end, Tensor)), None)
+            if parameter is None and cut.op.startswith("math."):
+                # `math.exp(-1 / tau)` of arguments alone rather shows that they are numbers.
+                continue
             self.claims.add(
                 "path-cut",
                 cut.site,
