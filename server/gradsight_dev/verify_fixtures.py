@@ -81,6 +81,12 @@ COLLECTIONS = (
         FIXTURES / "memory" / "references",
         FIXTURES / "memory" / "labels.json",
     ),
+    Collection(
+        "trained",
+        FIXTURES / "trained",
+        FIXTURES / "trained" / "references",
+        FIXTURES / "trained" / "labels.json",
+    ),
 )
 
 

@@ -77,3 +77,8 @@ def test_what_torch_refuses_or_cancels_gets_its_verdict(label: dict[str, Any]) -
 @pytest.mark.parametrize("label", labels(FIXTURES / "memory"), ids=lambda label: label["file"])
 def test_one_memory_with_two_meanings_gets_its_verdict(label: dict[str, Any]) -> None:
     check(FIXTURES / "memory", label)
+
+
+@pytest.mark.parametrize("label", labels(FIXTURES / "trained"), ids=lambda label: label["file"])
+def test_who_is_trained_is_judged_as_torch_judges_it(label: dict[str, Any]) -> None:
+    check(FIXTURES / "trained", label)

@@ -62,7 +62,7 @@ class ChangedData:
             "",
         )
         if held and not fact.tensor.is_parameter:
-            self.report(fact.write, f"self.{held}", [], "every epoch fetches it again, changed once more")
+            self.report(fact.write, f"self.{held}", [])
 
     # -- loops -------------------------------------------------------------------------------------------------------
 
@@ -90,16 +90,14 @@ class ChangedData:
             for tensor in tensors:
                 write = self.normalised.pop(tensor.storage, None)
                 if write is not None:
-                    self.report(write, "", [], "the model is given it here, changed once more", fact.node)
+                    words = "the model is given it here, changed once more"
+                    self.report(write, "", [Step("read", self.path.site(fact.node), words)])
 
-    def report(
-        self, write: Write, held: str, steps: list[Step], words: str, node: ast.AST | None = None
-    ) -> None:
-        read = [Step("read", self.path.site(node), words)] if node is not None else []
+    def report(self, write: Write, held: str, steps: list[Step]) -> None:
         self.claims.add(
             "alias-read-after-write",
             write.site,
-            [*steps, *read, *self.path.call_steps(write.site)],
+            [*steps, *self.path.call_steps(write.site)],
             how="stored",
             write=write.op,
             target=held or self.path.text_of_target(write.site),

@@ -107,6 +107,7 @@ class FailedBackwards:
             target=name,
             written=self.path.text_of_target(write.site),
             by_step=write.mode == "silent" and "step" in write.op,
+            by_statistics="running_" in saved.role,
             is_parameter=saved.tensor.is_parameter
             or (saved.tensor.is_leaf and saved.tensor.requires_grad is True),
         )

@@ -50,8 +50,10 @@ from gradsight.detect.second_names import SecondNames
 from gradsight.detect.shared_memory import SharedMemory
 from gradsight.detect.snapshot_aliases import SnapshotAliases
 from gradsight.detect.training_protocol import TrainingProtocol
+from gradsight.detect.undone_freezes import UndoneFreezes
 from gradsight.detect.untrained_parameters import UntrainedParameters
 from gradsight.detect.unused_inputs import UnusedInputs
+from gradsight.detect.unused_layers import UnusedLayers
 from gradsight.interp.path_state import PathEnded, RaisedError, Unwanted
 from gradsight.model.trace import Fact, Handler
 
@@ -116,6 +118,8 @@ class Detectors:
             MisplacedClipping(path, claims, ledger),
             GradientHooks(path, claims),
             UntrainedParameters(path, claims, ledger, replaced),
+            UndoneFreezes(path, claims),
+            UnusedLayers(path, claims),
             IdleOptimizers(path, claims),
             TrainingProtocol(path, claims, ledger, replaced),
             RepeatedSteps(path, claims, ledger),
@@ -162,7 +166,7 @@ class Detectors:
 
 
 FINISHING = (
-    LayersInForward, GradientFlow, DeadTerms, MovingTargets, FrozenParameters, MisplacedClipping, TrainingProtocol, GradientHooks, ModuleAliases, GraphLeaks, Registration, UntrainedParameters, IdleOptimizers,
+    LayersInForward, GradientFlow, DeadTerms, MovingTargets, FrozenParameters, MisplacedClipping, TrainingProtocol, GradientHooks, ModuleAliases, GraphLeaks, Registration, UntrainedParameters, UndoneFreezes, UnusedLayers, IdleOptimizers,
     RecordedWrites,
 )  # fmt: skip
 """Who looks back first: a step without a backward is not worth a word where something else was found."""

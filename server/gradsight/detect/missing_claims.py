@@ -15,9 +15,9 @@ from gradsight.model.events import Event
 
 ABSENCES = frozenset({
     "backward-without-graph", "grad-of-unused", "grad-is-none", "step-without-backward", "parameters-not-optimized",
-    "optimizer-never-stepped", "gradients-left-by-step", "model-not-copied",
+    "optimizer-never-stepped", "gradients-left-by-step", "model-not-copied", "layer-unused",
 })  # fmt: skip
-GRANTED_ONLY = frozenset({"parameters-not-optimized", "model-not-copied"})
+GRANTED_ONLY = frozenset({"parameters-not-optimized", "model-not-copied", "layer-unused"})
 """Absences that no further round of a loop can lift: who holds what is settled before the loop."""
 LEFT_UNDONE = frozenset({"gradients-never-cleared", "eval-left-on", "grad-mode-left-off"})
 """What is wrong because nothing undid it: another condition than those around it may."""

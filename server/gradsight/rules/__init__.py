@@ -60,6 +60,8 @@ MODULES = (
     "clip_misplaced",
     "model_not_copied",
     "update_lost",
+    "freeze_undone",
+    "layer_unused",
     "not_registered",
     "attribute_typo",
     "before_super_init",

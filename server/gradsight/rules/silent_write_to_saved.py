@@ -26,6 +26,48 @@ y.sum().backward()
 assert not torch.allclose(x.grad, torch.cos(torch.tensor([2.0, 3.0, 4.0])))
 ```
 
+A norm layer in eval mode saves its running statistics, and in train mode it updates them without a version.
+
+```python
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
+clean, other = torch.randn(4, 3), 5 + torch.randn(4, 3)
+net.eval()
+(right,) = torch.autograd.grad(net(clean).square().mean(), net[0].weight)
+loss = net(clean).square().mean()
+net.train()
+net(other)  # warning: GS104
+(wrong,) = torch.autograd.grad(loss, net[0].weight)
+assert not torch.allclose(right, wrong)
+```
+
+A checkpointed function runs again in backward, and what it saves then is used as it is: no version is compared.
+
+```python
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+torch.manual_seed(0)
+layer = nn.Linear(4, 4)
+
+
+def block(x):
+    h = torch.tanh(layer(x))
+    h += x  # warning: GS104
+    return h * h
+
+
+x = torch.randn(2, 4, requires_grad=True)
+checkpoint(block, x, use_reentrant=False).sum().backward()
+h = torch.tanh(layer(x)) + x
+(right,) = torch.autograd.grad((h * h).sum(), layer.weight)
+assert not torch.allclose(layer.weight.grad, right)
+```
+
 ## Use instead
 
 Run backward before the value is changed, and change it under `no_grad`, where autograd sees the write.
@@ -65,11 +107,25 @@ for _ in range(2):
     weight.grad = None
 ```
 
+In train mode a norm layer does not need its running statistics for backward.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
+first, second = net(torch.randn(4, 3)), net(torch.randn(4, 3))
+(first + second).sum().backward()
+```
+
 `detach()` shares the version counter, so torch itself notices a write through it: that is reported as `inplace-on-saved`.
 
 ## Fix safety
 
 Giving the operator a clone is safe: every value stays as it is, and the gradient is taken at the values that the operator saw.
+
+See [how autograd checks versions](https://docs.pytorch.org/docs/stable/notes/autograd.html#in-place-correctness-checks) and
+[checkpoint](https://docs.pytorch.org/docs/stable/checkpoint.html).
 """
 
 from __future__ import annotations
@@ -88,6 +144,9 @@ if TYPE_CHECKING:
 def judge(event: Event) -> Finding | None:
     if event.names.get("by_step"):
         return None
+    if event.names.get("by_statistics"):
+        message = f"this updates the running statistics that {named(event, 'saver')} saved in eval mode: call `backward()` first"
+        return make_finding(event, RULE.code, RULE.name, message, "warning")
     message = f"{named(event, 'here', 'this write')} silently changes what {named(event, 'saver')} saved, so the gradient is wrong: use a copy"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 

@@ -45,6 +45,7 @@ from gradsight.interp.paths.unknown_graphs import (
 from gradsight.interp.tensors.checkpoints import Checkpoints
 from gradsight.model.library_objects import GradientScaler, Optimizer
 from gradsight.model.tensors import Maybe, Tensor, leaves_of
+from gradsight.model.trace import ModuleWrapped
 from gradsight.model.values import (
     MISSING,
     Array,
@@ -341,6 +342,7 @@ class Evidence(UnknownGraphs):
         if callee.endswith("data_parallel") and len(args) > 1:
             return self.language.call(module, args[1:2], {}, node if node is not None else self.path.node)
         self.in_coats.append(module)
+        self.path.tell(ModuleWrapped(module, callee, self.path.site(node)))
         return module
 
     def meet_arguments(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST | None) -> None:

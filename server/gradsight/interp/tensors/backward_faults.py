@@ -38,9 +38,9 @@ class BackwardFaults(Writer):
 
     def saved_is_changed(self, node: Node, saved: Saved, site: Site, how: str, assumption: str) -> None:
         """A saved tensor has other content under the same version: torch does not notice."""
-        if not saved.certain or is_weak(node) or "running_" in saved.role:
+        if not saved.certain or is_weak(node):
             return
-        if saved.storage.content == saved.content:
+        if saved.storage.content == saved.content or is_own_statistics(node, saved):
             return
         keeps_sign = node.op.lower() in NEEDS_ONLY_SIGN
         writes = [
@@ -108,3 +108,13 @@ def sees_new_data(node: Node, saved: Saved, write: Write) -> bool:
     if node.op == "matmul" and any(len(operand.shape or ()) != 2 for operand in node.operands):
         return False
     return node.op.lower() in KEEPS_THE_OBJECT
+
+
+def is_own_statistics(node: Node, saved: Saved) -> bool:
+    """Whether a norm layer has updated these running statistics itself: in train mode its backward does not use them."""
+    if "running_" not in saved.role:
+        return False
+    first = next((write for write in saved.storage.writes if write.epoch > saved.epoch), None)
+    return first is None or (
+        first.op == node.op and first.site.node is node.site.node and first.site.loops == node.site.loops
+    )

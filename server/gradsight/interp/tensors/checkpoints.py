@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from gradsight.interp.tensors.regions import overlaps
 from gradsight.interp.tensors.training import Training
-from gradsight.model.sites import Syntax
+from gradsight.model.sites import Site, Syntax
 from gradsight.model.tensors import Cut, Edge, Node, Saved, Tensor, leaves_of
-from gradsight.model.trace import CheckpointedWithoutGrad
+from gradsight.model.trace import CheckpointedWithoutGrad, SavedChanged
 from gradsight.model.values import Unknown, Value, tensors_in
 
 
@@ -61,6 +62,8 @@ class Checkpoints(Training):
                 wrapped = Node("checkpoint", site, given + reached, tensor.requires_grad, self.path.tick)
                 wrapped.holds = "always"
                 # The inputs are kept to run the function again; where nothing inside was kept, nobody runs it again.
+                if reentrant is False and self.path.grad_mode:
+                    self.tell_overwritten(edge, given, site)
                 if reentrant is True or keeps_inside(edge, given):
                     wrapped.saved = [
                         Saved(one, "input", self.autograd.saves_are_certain)
@@ -70,19 +73,42 @@ class Checkpoints(Training):
                 tensor.node = wrapped
         return result
 
+    def tell_overwritten(self, edge: Edge, outside: list[Edge], site: Site) -> None:
+        """What the function saves and overwrites before it saves the last time.
 
-def keeps_inside(edge: Edge, outside: list[Edge]) -> bool:
-    """Whether a node between an edge and what was given from outside certainly keeps something."""
-    todo, seen = [edge], set(map(id, outside))
+        Backward runs the function again up to its last save and takes what was saved then as it is: no version is compared.
+        """
+        nodes = nodes_inside(edge, outside)
+        last = max((node.tick for node in nodes if node.saved), default=0)
+        for node in nodes:
+            for saved in node.saved:
+                writes = [
+                    write
+                    for write in saved.storage.writes
+                    if saved.epoch < write.epoch
+                    and write.tick < last
+                    and overlaps(write.region, saved.region)
+                ]
+                if writes and saved.certain and saved.storage.content != saved.content:
+                    self.path.tell(SavedChanged(node, saved, writes, site, "assumed", ""))
+
+
+def nodes_inside(edge: Edge, outside: list[Edge]) -> list[Node]:
+    """The nodes between an edge and what was given from outside."""
+    todo, seen, found = [edge], set(map(id, outside)), []
     while todo:
         node = todo.pop()
         if id(node) in seen or not isinstance(node, Node):
             continue
         seen.add(id(node))
-        if any(saved.certain for saved in node.saved):
-            return True
+        found.append(node)
         todo.extend(node.inputs)
-    return False
+    return found
+
+
+def keeps_inside(edge: Edge, outside: list[Edge]) -> bool:
+    """Whether a node between an edge and what was given from outside certainly keeps something."""
+    return any(saved.certain for node in nodes_inside(edge, outside) for saved in node.saved)
 
 
 def leaves_list(edge: Edge) -> list[Edge]:

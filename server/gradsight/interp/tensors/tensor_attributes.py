@@ -11,6 +11,7 @@ from gradsight.model.trace import (
     DataAssigned,
     Declared,
     FlagRefused,
+    Frozen,
     GradAssigned,
     GradientRefused,
     GradRead,
@@ -207,6 +208,7 @@ class TensorAttributes(BackwardEngine):
             if tensor.is_leaf:
                 if tensor.requires_grad is not False:
                     tensor.frozen_at = site
+                    self.path.tell(Frozen(tensor, site))
                 tensor.requires_grad = False
         elif tensor.is_leaf:
             tensor.requires_grad = IGNORANT

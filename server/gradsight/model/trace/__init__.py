@@ -20,6 +20,7 @@ from gradsight.model.trace.gradients import (
     Clearing,
     CustomApplied,
     Declared,
+    Frozen,
     GradAssigned,
     GradRead,
     GradRequested,
@@ -101,6 +102,7 @@ from gradsight.model.trace.training import (
     ForwardCalled,
     InputShown,
     LayerMade,
+    ModuleWrapped,
     StateLoaded,
     StateLoading,
     Stepped,
@@ -116,7 +118,7 @@ Fact = (
     | Stepping | Stepped | LayerMade | AttributeSet | AttributeInvented | ChildrenChanging | ChildrenChanged | Copied
     | StateLoading | StateLoaded | Assigning | Assigned | ContainerMade | Stored | ItemStoring | ItemRead | Iterated
     | ClassTensorRead | NameRead | CallReturned | GaveUp | ForwardReturned | ForwardCalled | InputShown | ScalerStepping
-    | MethodReturned | FlagRefused | GradientRefused
+    | MethodReturned | FlagRefused | GradientRefused | Frozen | ModuleWrapped
     | NameSeen | ArgumentsBound | CaseSelected | Recording | ResultsMade | OperandsSaved | LoopEnded | HandedOut | LeafMade
     | Entered | Left | CustomReturned
 )  # fmt: skip
@@ -168,6 +170,7 @@ __all__ = [
     "ForwardCalled",
     "ForwardReturned",
     "FreedNeeded",
+    "Frozen",
     "GaveUp",
     "GradAssigned",
     "GradRead",
@@ -190,6 +193,7 @@ __all__ = [
     "Listener",
     "LoopEnded",
     "MethodReturned",
+    "ModuleWrapped",
     "NameRead",
     "NameSeen",
     "NoGraph",

@@ -46,6 +46,14 @@ class Declared:
 
 
 @dataclass(frozen=True, slots=True)
+class Frozen:
+    """A leaf that required grad was told not to."""
+
+    tensor: Tensor
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
 class Wrapped:
     """`nn.Parameter(value)` of a value that has a history."""
 

@@ -84,6 +84,15 @@ class Copied:
 
 
 @dataclass(frozen=True, slots=True)
+class ModuleWrapped:
+    """A module was put into one that runs it, such as `DistributedDataParallel`; `callee` is the wrapper's name."""
+
+    module: Any
+    callee: str
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
 class StateLoading:
     """`load_state_dict` is about to read what it was given."""
 

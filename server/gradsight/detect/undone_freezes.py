@@ -1,0 +1,68 @@
+"""Parameters that were frozen and thawed again before anything was computed with them: the freeze had no effect."""
+
+from __future__ import annotations
+
+from gradsight.detect.claims import Claims
+from gradsight.detect.path import Path
+from gradsight.model.events import Step
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Tensor
+from gradsight.model.trace import Declared, Frozen, Used
+
+
+class Freeze:
+    """All that one place froze, what of it was thawed untouched, and how many optimizers there were."""
+
+    __slots__ = ("optimizers", "site", "tensors", "thawed")
+
+    def __init__(self, site: Site, optimizers: int) -> None:
+        self.site = site
+        self.optimizers = optimizers
+        self.tensors: set[Tensor] = set()
+        self.thawed: dict[Tensor, Site] = {}
+
+
+class UndoneFreezes:
+    """Follows what each place freezes until it is used or thawed."""
+
+    def __init__(self, path: Path, claims: Claims) -> None:
+        self.path = path
+        self.claims = claims
+        self.freezes: dict[object, Freeze] = {}
+        self.idle: dict[Tensor, Freeze] = {}
+        """Frozen parameters that nothing was computed with since."""
+
+    def on_frozen(self, fact: Frozen) -> None:
+        if fact.site.guards or self.path.assuming or not fact.tensor.is_parameter:
+            return
+        freeze = self.freezes.get(fact.site.key)
+        if freeze is None:
+            freeze = self.freezes[fact.site.key] = Freeze(fact.site, len(self.path.optimizers))
+        freeze.tensors.add(fact.tensor)
+        freeze.thawed.pop(fact.tensor, None)
+        self.idle[fact.tensor] = freeze
+
+    def on_used(self, fact: Used) -> None:
+        if self.idle:
+            for value in fact.arguments.values():
+                if type(value) is Tensor:
+                    self.idle.pop(value, None)
+
+    def on_declared(self, fact: Declared) -> None:
+        freeze = self.idle.pop(fact.tensor, None)
+        if freeze is not None and not fact.site.guards and freeze.optimizers == len(self.path.optimizers):
+            freeze.thawed[fact.tensor] = fact.site
+
+    def finish(self) -> None:
+        for freeze in self.freezes.values():
+            thawing = next(iter(freeze.thawed.values()), None)
+            # Where a part stays frozen, thawing the rest is the way to choose what learns.
+            if thawing is None or set(freeze.thawed) != freeze.tensors or thawing.key == freeze.site.key:
+                continue
+            names = sorted({tensor.label for tensor in freeze.tensors if tensor.label})
+            self.claims.add(
+                "freeze-undone",
+                thawing,
+                [Step("made", freeze.site, "frozen here"), *self.path.call_steps(thawing)],
+                target=names[0] if len(names) == 1 else "",
+            )

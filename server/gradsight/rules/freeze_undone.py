@@ -1,0 +1,97 @@
+"""Parameters that were frozen are thawed again before anything was computed with them.
+
+## What goes wrong silently
+
+`requires_grad` is a flag of each parameter, and the last one who sets it decides. A loop over all parameters that switches
+it on after a part was frozen undoes the freeze: the part learns, and nothing says so.
+
+```python
+import torch
+from torch import nn
+
+backbone, head = nn.Linear(4, 4), nn.Linear(4, 2)
+model = nn.Sequential(backbone, head)
+for parameter in backbone.parameters():
+    parameter.requires_grad = False
+for parameter in model.parameters():
+    parameter.requires_grad = True  # warning: GS516
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+before = backbone.weight.detach().clone()
+for batch in torch.ones(3, 8, 4):
+    optimizer.zero_grad()
+    model(batch).square().mean().backward()
+    optimizer.step()
+assert not torch.equal(backbone.weight, before)
+```
+
+## Use instead
+
+Freeze last.
+
+```python
+import torch
+from torch import nn
+
+backbone, head = nn.Linear(4, 4), nn.Linear(4, 2)
+model = nn.Sequential(backbone, head)
+for parameter in model.parameters():
+    parameter.requires_grad = True
+for parameter in backbone.parameters():
+    parameter.requires_grad = False
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+before = backbone.weight.detach().clone()
+for batch in torch.ones(3, 8, 4):
+    optimizer.zero_grad()
+    model(batch).square().mean().backward()
+    optimizer.step()
+assert torch.equal(backbone.weight, before)
+```
+
+## Not reported
+
+To freeze everything and to thaw a part of it, and to thaw what was used while it was frozen.
+
+```python
+import torch
+from torch import nn
+
+backbone, head = nn.Linear(4, 4), nn.Linear(4, 2)
+model = nn.Sequential(backbone, head)
+model.requires_grad_(False)
+head.requires_grad_(True)
+optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+for batch in torch.ones(3, 8, 4):
+    optimizer.zero_grad()
+    model(batch).square().mean().backward()
+    optimizer.step()
+backbone.requires_grad_(True)
+```
+
+## Fix safety
+
+No fix is offered: which of the two was meant is for the author to say.
+
+See [requires_grad](https://docs.pytorch.org/docs/stable/notes/autograd.html#setting-requires-grad) and a
+[report of a freeze without effect](https://github.com/CSCYQJ/MICCAI23-ProtoContra-SFDA/issues/18).
+"""
+
+from __future__ import annotations
+
+from gradsight.model.events import Event
+from gradsight.model.finding import Finding
+from gradsight.model.rule import Rule, make_finding, named
+
+
+def judge(event: Event) -> Finding | None:
+    message = f"this thaws {named(event, 'target', 'what was frozen before')}: nothing was computed while it was frozen"
+    return make_finding(event, RULE.code, RULE.name, message, "warning")
+
+
+RULE = Rule(
+    "GS516",
+    "freeze-undone",
+    ("freeze-undone",),
+    judge,
+    __doc__,
+    advice="freeze last, or thaw only what is to learn",
+)
