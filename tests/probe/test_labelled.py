@@ -23,6 +23,7 @@ FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 
 HERE = ((FIXTURES / "programs", FIXTURES), (FIXTURES / "truths", FIXTURES / "truths"))
 TRAINING = ((FIXTURES / "training", FIXTURES / "training"),)
+MEANINGS = tuple((FIXTURES / name, FIXTURES / name) for name in ("memory", "trained"))
 
 
 def labelled(*verdicts: str, folders: tuple[tuple[Path, Path], ...] = HERE) -> list[Any]:
@@ -127,6 +128,18 @@ def test_a_silent_fault_of_training_is_judged_rightly(
     seen = {fault["location"]["row"] for fault in document["faults"]}
     is_unseen = path.stem.removesuffix("_in_function") in UNSEEN_IN_TRAINING
     assert bool(seen & set(label["hazard_lines"])) == (not is_unseen), seen
+
+
+@pytest.mark.parametrize(("path", "label"), labelled("safe", folders=MEANINGS))
+def test_safe_meanings_come_out_clean(standby: Standby, path: Path, label: dict[str, Any]) -> None:
+    test_a_safe_program_comes_out_clean(standby, path, label)
+
+
+@pytest.mark.parametrize(("path", "label"), labelled("silent-wrong", folders=MEANINGS))
+def test_no_finding_about_meanings_is_judged_wrongly(
+    standby: Standby, path: Path, label: dict[str, Any]
+) -> None:
+    assert check(standby, path, label)["error"] is None
 
 
 def test_most_silent_faults_are_found() -> None:

@@ -29,8 +29,8 @@ for batch in torch.ones(3, 8, 4):
 assert net.second.weight.grad is None
 ```
 
-`DistributedDataParallel` waits for a gradient of every parameter: it refuses the next forward, unless it is told to look for
-those that are not used (`find_unused_parameters=True`). There it is an error.
+`DistributedDataParallel` expects a gradient for every parameter. It raises in the next forward pass, unless it was made
+with `find_unused_parameters=True`, so the finding is an error.
 
 ## Use instead
 
