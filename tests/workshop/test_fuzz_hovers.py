@@ -46,6 +46,18 @@ def test_a_hover_about_another_operator_is_denied(fact: str, said: str) -> None:
 
 CLAIMS = [
     """
+table = torch.ones(2, 4, requires_grad=True) * 2
+row = table[0]
+nn.functional.relu(row, inplace=True)
+size = row.norm()
+last = table[1]
+nn.ReLU(inplace=True)(last)
+more = last.norm()
+whole = torch.ones(3, requires_grad=True) * 2
+nn.functional.relu(whole, inplace=True)
+rest = whole.norm()
+""",
+    """
 w = torch.ones(3, requires_grad=True)
 v = torch.ones(3, requires_grad=True)
 loss = (w * 2).sum() + (v * v).sum()

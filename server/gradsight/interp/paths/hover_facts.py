@@ -344,13 +344,15 @@ def _recorded_as(observer: NameObserver, tensor: Tensor, node: Node) -> str:
     if node in observer.functions:
         return node.op
     maker = observer.makers.get(tensor, "")
+    # `F.relu(row, inplace=True)` and layers have no name that tells it.
+    works_in_place = node.op.endswith("_") or any(write.tick == node.tick for write in tensor.storage.writes)
     # A layer that works in place leaves the tensor that another operator made.
     if tensor.base is not None and (
         maker not in ("", node.op) or any(write.tick > node.tick for write in tensor.storage.writes)
     ):
         # A write through another name has torch record a view anew, the next time that somebody looks.
-        return "AsStrided" if node.op.endswith("_") else ""
-    if node.op.endswith("_") or maker not in ("", node.op):
+        return "AsStrided" if works_in_place else ""
+    if works_in_place or maker not in ("", node.op):
         if tensor.base is not None:
             return "AsStrided"
         is_matrix = maker == "Linear" and tensor.shape is not None and len(tensor.shape) == 2
