@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gradsight_dev.attack_memory import BACKWARDS, MEMORY, WAYS
+
 SHADOWS: dict[str, str] = {
     "own class called Tensor": "class Tensor:\n    def __init__(self, t):\n        self.t = t\n    def add_(self, k):\n        return Tensor(self.t + k)\ny = VALUE\nTensor(y).add_(1)\ny.sum().backward()\n",
     "own in-place sign": "class Box:\n    def __init__(self, t):\n        self.t = t\n    def __iadd__(self, k):\n        return Box(self.t + k)\nb = Box(VALUE)\nb += 1\nb.t.sum().backward()\n",
@@ -108,4 +110,11 @@ TORCH: dict[str, str] = {
     "complex": "y = (VALUE).to(torch.complex64)\nz = y.exp()\nz += 1\nz.abs().sum().backward()\n",
 }
 
-KINDS: dict[str, dict[str, str]] = {"shadows": SHADOWS, "protocols": PROTOCOLS, "torch": TORCH}
+KINDS: dict[str, dict[str, str]] = {
+    "shadows": SHADOWS,
+    "protocols": PROTOCOLS,
+    "torch": TORCH,
+    "memory": MEMORY,
+    "backwards": BACKWARDS,
+    "ways": WAYS,
+}

@@ -77,6 +77,9 @@ class ChangedInputs:
         statement = statement_around(call.node, frame)
         if isinstance(statement, ast.Expr) and statement.value is call.node:
             return
+        if isinstance(statement, ast.withitem) and statement.context_expr is call.node:
+            # A context manager is entered for what it does.
+            return
         if frame.watched is None:
             frame.watched = {}
         frame.watched.setdefault(name, ChangedInput(write, call))

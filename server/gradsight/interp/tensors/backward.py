@@ -221,7 +221,12 @@ class BackwardEngine(BackwardFaults):
         placeholder = BackwardRun(site, loss, set(), loss.cuts, self.path.tick)
         self.path.backwards.append(placeholder)
         run = self.run_backward(
-            [loss], site, given.get("retain_graph"), given.get("create_graph"), gradient is not None
+            [loss],
+            site,
+            given.get("retain_graph"),
+            given.get("create_graph"),
+            gradient is not None,
+            tensors_in(inputs) if only else None,
         )
         if run is None:
             self.path.backwards.pop()
