@@ -244,6 +244,40 @@ def arm_not_taken(node: ast.AST, outcome: bool) -> list[ast.stmt]:
     return (node.orelse if outcome else node.body) if isinstance(node, ast.If) else []
 
 
+def guarded_growth(loop: ast.AST) -> tuple[tuple[str, tuple[ast.If, ...], bool], ...]:
+    """The lists that a loop adds to inside of conditions: the name, the conditions from outside in, and the last one's arm."""
+    return remembered(loop, "guarded_growth", lambda one: tuple(_growth(getattr(one, "body", []), (), True)))
+
+
+def names_returned(function: ast.AST) -> frozenset[str]:
+    """The names that stand in what a function returns."""
+    return remembered(
+        function,
+        "names_returned",
+        lambda one: frozenset(
+            name
+            for inner in ast.walk(one)
+            if isinstance(inner, ast.Return) and inner.value is not None
+            for name in names_read(inner.value)
+        ),
+    )
+
+
+def _growth(
+    body: list[ast.stmt], around: tuple[ast.If, ...], arm: bool
+) -> Iterator[tuple[str, tuple[ast.If, ...], bool]]:
+    for statement in body:
+        if isinstance(statement, ast.If):
+            yield from _growth(statement.body, (*around, statement), True)
+            yield from _growth(statement.orelse, (*around, statement), False)
+        elif isinstance(statement, (ast.With, ast.For, ast.While, ast.Try)):
+            yield from _growth(statement.body, around, arm)
+        elif around and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            called = statement.value.func
+            if isinstance(called, ast.Attribute) and called.attr in ("append", "extend", "add"):
+                yield base_name(called.value), around, arm
+
+
 def calls_backward(body: list[ast.stmt]) -> bool:
     """Whether some statement of a body calls a method that is named after backward."""
     return any(

@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 from gradsight.interp.path_state import Arm
 from gradsight.interp.python.loop_extrapolation import OUTCOMES, LoopExtrapolation, Trail
 from gradsight.interp.python.loops_floor import LoopsFloor
+from gradsight.interp.syntax import guarded_growth, names_returned
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
@@ -146,6 +147,25 @@ class LoopSampling(LoopsFloor):
             # The next turn of what is foreseen lies behind the end of the loop.
             and not (ends and run.foresight.is_foreseen(condition.test, run.number))
         }
+
+    def note_unfilled(self, run: LoopRun) -> None:
+        """A list that is still empty, because nothing led to where the loop adds to it, waits for that arm.
+
+        What a function returns counts on every path that decided anything; other lists where a condition on the way
+        was not known.
+        """
+        function = self.path.frame.function if self.path.decisions else None
+        for name, conditions, arm in guarded_growth(run.node):
+            held = self.path.frame.namespace.get(name)
+            if type(held) is not Seq or held.items:
+                continue
+            if self.is_any_undecided(conditions) or (
+                function is not None and name in names_returned(function.node)
+            ):
+                self.path.waiting.add((conditions[-1], arm))
+
+    def is_any_undecided(self, conditions: tuple[ast.If, ...]) -> bool:
+        return any(node in conditions for decision in self.path.decisions for node, _ in decision.turns)
 
     def settled(self, condition: ast.If) -> bool | None:
         """What a condition on a number that is not known any more says, where it said one thing and turns in no later round."""

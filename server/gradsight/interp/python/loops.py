@@ -102,6 +102,7 @@ class Loops(LoopSampling):
         finally:
             frame.loops = outer
             self.loop_ended(run)
+            self.note_unfilled(run)
         if not ended_by_break and type(iterable) is Seq and iterable.once and iterable.exact and run.number:
             iterable.spent = iterable.spent or self.path.site(node.iter)
         if not ended_by_break and node.orelse:
@@ -181,6 +182,7 @@ class Loops(LoopSampling):
         finally:
             frame.loops = outer
             self.loop_ended(run)
+            self.note_unfilled(run)
         if not ended_by_break and node.orelse:
             return (yield from self.language.block(node.orelse))
         return None
