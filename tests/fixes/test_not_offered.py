@@ -85,3 +85,16 @@ STEPS = """
 )
 def test_a_call_of_whatever_is_passed_may_give_no_tensor(runs: str) -> None:
     check("GS101", "        import functools" + STEPS.format(runs), ".clone()")
+
+
+def test_no_other_tensor_helps_a_division_that_torch_cannot_differentiate() -> None:
+    check(
+        "GS101",
+        """
+        w = torch.ones(3, requires_grad=True)
+        y = w.exp()
+        y //= 2
+        y.sum().backward()
+        """,
+        "",
+    )

@@ -157,6 +157,9 @@ NOT_SEEN = {
     "protocols, chain map",
     "torch, apply over modules",
     "torch, an empty slice",
+    "memory, flatten layer",
+    "memory, reshape that shares",
+    "ways, a generator that is closed",
 }
 """Disguises in which the hazard is not found: silence is a miss there, and nothing is called safe."""
 

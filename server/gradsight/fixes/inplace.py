@@ -25,6 +25,10 @@ MODES = ("no_grad", "inference_mode", "set_grad_enabled")
 
 def saved_overwritten(case: FixCase) -> Iterator[Draft]:
     """Write a new tensor, or let the reader keep a copy."""
+    statement = case.tree.statement(case.node)
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.FloorDiv):
+        # torch has no derivative for `//`, in place or not: no other tensor helps.
+        return
     yield from written_anew(case)
     yield from twin_passed(case)
     yield from copy_kept(case)

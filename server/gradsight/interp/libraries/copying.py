@@ -40,9 +40,8 @@ class Copying(Standard):
                     computed.carries = True
                     return computed
                 self.path.refuse(NonLeafCopied(value, self.path.site(node)))
-            copy = Tensor(
-                self.path.site(node), requires_grad=value.requires_grad, dtype=value.dtype, shape=value.shape
-            )
+            site = self.path.site(node) if self.is_asked_to_copy else value.site
+            copy = Tensor(site, requires_grad=value.requires_grad, dtype=value.dtype, shape=value.shape)
             copy.is_parameter = value.is_parameter
             copy.leaf_made = True
             copy.label = value.label

@@ -424,6 +424,9 @@ class EvidenceAutograd(UnknownGraphsAutograd):
     def read_grad(self, tensor: Tensor, node: ast.AST) -> Value:
         if tensor.grad is None and (tensor.attributes or {}).get("<stand in>"):
             return Unknown("gradient of an unknown module, which other code may have filled")
+        if tensor.grad is None and self.path.isolated and tensor.site.frame.function is None:
+            # A function that is executed by itself finds what the program has done to its globals by then.
+            return Unknown("gradient of a global, which other code may have filled")
         return super().read_grad(tensor, node)
 
     def tensor_attribute(self, tensor: Tensor, name: str, node: ast.AST) -> Any:

@@ -81,9 +81,9 @@ class Containers(Iteration):
                     return Seq(owner.kind, list(items), False)
             return Seq(owner.kind, list(items), False, owner.site)
         if items and isinstance(index, (Number, Unknown)):
-            if len(items) == 1 or not isinstance(items[0], (Tensor, Layer, Instance)):
-                return items[0]
-            return items[0]
+            # Which item it is is not known: one with a graph is among them.
+            recorded = (item for item in items if any(one.node is not None for one in tensors_in(item)))
+            return next(recorded, items[0]) if isinstance(items[0], (Tensor, Seq)) else items[0]
         return Unknown("element of a sequence at an unknown index")
 
     def mapping_key(self, key: Value) -> Hashable:
