@@ -157,7 +157,6 @@ NOT_SEEN = {
     "protocols, chain map",
     "torch, apply over modules",
     "torch, an empty slice",
-    "memory, flatten layer",
     "memory, reshape that shares",
     "ways, a generator that is closed",
 }

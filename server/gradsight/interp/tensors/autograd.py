@@ -308,11 +308,12 @@ class Recorder(AutogradFloor):
                 if not flows and wants is not False and source.needs_grad() is not False:
                     result.cuts = cuts | {Cut(cut_kind(op), op, site, source, self.path.tick)}
                 return result
-            elif sometimes and (source.shape is None or None in source.shape):
+            elif sometimes and (source.shape is None or None in source.shape or source.base is None):
                 may_share = True
         result = Tensor(site, requires_grad=flag, dtype=dtype, shape=infer_shape(op, output, bound, operands))
         if may_share:
-            # With a dimension of size 1 the same memory, else a copy: nothing is said about a write to it.
+            # With a dimension of size 1, or where an operator has laid its result out anew, the same memory, else a copy:
+            # nothing is said about a write to it.
             result.counter.kept = result.counter.version
         result.dense = all(tensor.dense for _, tensor in operands) or not keeps_layout(op, output.shape)
         result.cuts = cuts

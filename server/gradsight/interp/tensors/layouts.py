@@ -52,6 +52,9 @@ def is_leading(parts: list[Value]) -> bool:
     """Whether a basic index takes one run of memory: numbers first, then at most one slice without a step."""
     sliced = False
     for part in parts:
+        if part is None:
+            # A new dimension of size 1 moves nothing.
+            continue
         if isinstance(part, Slice):
             if part.start is None and part.stop is None and part.step is None:
                 sliced = True
@@ -59,7 +62,7 @@ def is_leading(parts: list[Value]) -> bool:
             if sliced or part.step not in (None, 1):
                 return False
             sliced = True
-        elif sliced or part is None or part is Ellipsis:
+        elif sliced or part is Ellipsis:
             return False
     return True
 
