@@ -289,3 +289,37 @@ def test_a_backward_of_an_unknown_graph_is_a_backward() -> None:
             optimizer.step()
         """
     )
+
+
+def test_gradients_that_are_handed_to_a_shared_model_are_used() -> None:
+    check(
+        """
+        from elsewhere import batches
+        shared, local = nn.Linear(2, 1), nn.Linear(2, 1)
+        local.load_state_dict(shared.state_dict())
+        optimizer = torch.optim.Adam(shared.parameters())
+        for x in batches:
+            optimizer.zero_grad()
+            local.zero_grad()
+            local(x).mean().backward()
+            for theirs, ours in zip(shared.parameters(), local.parameters()):
+                theirs._grad = ours.grad
+            optimizer.step()
+            local.load_state_dict(shared.state_dict())
+        """
+    )
+
+
+def test_the_data_of_what_an_unknown_model_returned_can_be_an_array() -> None:
+    check(
+        """
+        def train(model, loader, optimizer, writer):
+            for x, y in loader:
+                y_hat, attn = model(x)
+                loss = F.mse_loss(y_hat, y)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                writer.add_image("attn", attn[0, 0].data.cpu().numpy())
+        """
+    )

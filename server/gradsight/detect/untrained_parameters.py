@@ -25,7 +25,7 @@ from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Edge, Node, Tensor, leaves_of
-from gradsight.model.trace import Copied, DataAssigned, GaveUp, StateLoaded, Wrote
+from gradsight.model.trace import Copied, DataAssigned, GaveUp, GradRead, StateLoaded, Wrote
 from gradsight.model.values import Instance, Layer, tensors_in
 
 KIND = "parameters-not-optimized"
@@ -75,6 +75,12 @@ class UntrainedParameters:
         """Parameters whose values somebody put there, or that are moved by hand."""
         self.copies: set[Tensor] = set()
         """Parameters that were given the values of others of the program."""
+        self.asked_for: set[Tensor] = set()
+        """Parameters whose gradients were read."""
+
+    def on_grad_read(self, fact: GradRead) -> None:
+        """Somebody has a use for the gradient: `shared.grad = local.grad`."""
+        self.asked_for.add(fact.tensor)
 
     # -- values that are meant to stay -------------------------------------------------------------------------------
 
@@ -172,7 +178,7 @@ class UntrainedParameters:
     def is_forgotten(self, leaf: Tensor) -> bool:
         if not leaf.is_parameter or leaf.requires_grad is not True:
             return False
-        if leaf.frozen_at is not None:
+        if leaf.frozen_at is not None or leaf in self.asked_for:
             return False
         record = self.ledger.records.get(leaf)
         return record is not None and not record.read and record.state not in ("assigned", "masked")

@@ -332,9 +332,6 @@ class Evidence(UnknownGraphs):
             frame = frame.call_site.frame if frame.call_site is not None else None
         return False
 
-    def note_handed_out(self, args: list[Value]) -> None:
-        """Hook: unknown code was given these."""
-
     # -- graphs --------------------------------------------------------------------------------------------------------
 
     def unwrapped(self, module: Module, callee: str, args: list[Value], node: ast.AST | None) -> Value:
@@ -387,6 +384,9 @@ class EvidenceObjects(UnknownGraphsObjects):
         elif name == "data" and owner.graph is not None and self.is_written_through(node):
             self.entry.tensor_of(owner)
         found = super().unknown_attribute(owner, name, node)
+        if type(found) is Unknown and name == "data" and found.graph is not None:
+            # That of a tensor has no graph, and that of a packed sequence has one.
+            found.graph, found.carries = None, True
         if type(found) is Unknown and is_settings_name(key_of(getattr(node, "value", None))):
             found.is_setting = found.graph is None
         return found

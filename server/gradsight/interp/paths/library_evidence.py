@@ -93,7 +93,6 @@ class EvidenceLibraries(Transforms):
             if stand_in is not None:
                 return self.objects.call_method(stand_in, name, args, kwargs, node)
             if receiver.graph is not None and name in OF_LEAVES:
-                self.entry.note_handed_out(args)
                 return receiver if name.endswith("_") else Unknown(f"{name} of a value of unknown code")
         if name == "backward" and receiver.tensor is None:
             if receiver.graph is None and not args:

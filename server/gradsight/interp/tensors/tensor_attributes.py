@@ -28,12 +28,15 @@ from gradsight.model.values import (
     Version,
 )
 
+GRADIENT = ("grad", "_grad")
+"""Two names of one slot: what is written as `_grad` is read as `grad`."""
+
 
 class TensorAttributes(BackwardEngine):
     """Reading and setting attributes."""
 
     def tensor_attribute(self, tensor: Tensor, name: str, node: Syntax) -> Value:
-        if name == "grad":
+        if name in GRADIENT:
             return self.read_grad(tensor, node)
         if name == "requires_grad":
             flag = tensor.needs_grad()
@@ -132,7 +135,7 @@ class TensorAttributes(BackwardEngine):
     def set_tensor_attribute(
         self, tensor: Tensor, name: str, value: Value, node: Syntax, augmented: bool
     ) -> None:
-        if name == "grad":
+        if name in GRADIENT:
             if isinstance(value, Tensor) and not augmented:
                 self.check_assigned_gradient(tensor, value, self.path.site(node))
             self.assign_grad(tensor, value, augmented)
