@@ -65,7 +65,7 @@ def test_the_maximum_along_a_dimension_keeps_its_indices() -> None:
 
 
 def test_a_product_with_a_number_keeps_nothing_that_can_be_overwritten() -> None:
-    check("y = x * 2", "* 2", "may be overwritten", missing=("do not overwrite",))
+    check("y = x * 2", "* 2", "you may overwrite its inputs", missing=("do not overwrite",))
 
 
 def test_a_power_of_a_number_speaks_of_the_tensor_on_its_right() -> None:

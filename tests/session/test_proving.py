@@ -50,6 +50,7 @@ def saw(text: str, *, came: bool = True, fault: bool = False) -> Outcome:
     made = [[*at["saved"], "Exp", 0, 0]]
     report: dict[str, Any] = {
         "touches": [[wrote]] if came and not fault else [],
+        "touched_makers": [[at["saved"]]] if came and not fault else [],
         "finished": [{"needed": [at["needed"]], "made": made, "first": 2, "last": 2, "exact": True}]
         if came and not fault
         else [],

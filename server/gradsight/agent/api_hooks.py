@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any, cast
 
 import torch
+from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from gradsight.agent.aliases import Aliases
@@ -215,7 +216,7 @@ class ApiHooks(TorchFunctionMode):
         owner = args[0]
         stack = capture(3)
         self.log.clock += 1
-        if owner.layout is not torch.strided:
+        if owner.layout is not torch.strided or is_lazy(owner):
             return func(*args)
         to_leaf = owner.is_leaf and owner.requires_grad
         write = LoggedWrite(self.log.clock, "data=", stack, owner._version, None, "", to_leaf)
