@@ -6,11 +6,12 @@ That nothing uses them must hold on every path: a path that uses one grants it.
 from __future__ import annotations
 
 import ast
-import re
 from typing import Any
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
+from gradsight.detect.registration import is_read_of
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
@@ -130,9 +131,12 @@ def is_of_library(owner: Instance) -> bool:
 
 
 def is_mentioned(owner: Instance, name: str) -> bool:
-    """Whether a text of the class, or of one it derives from, reads the attribute by its name or looks attributes up."""
-    pattern = re.compile(rf"\.{re.escape(name)}\b(?!\s*(:[^=\n]*)?=[^=])|getattr|_modules")
+    """Whether a class of the object, or one it derives from, reads the attribute by its name or looks attributes up."""
     return any(
-        isinstance(one, ClassValue) and one.unit is not None and pattern.search(one.unit.text)
+        is_read_of(part, name)
+        or is_read_of(part, "_modules")
+        or (isinstance(part, ast.Name) and part.id == "getattr")
         for one in owner.cls.lineage()
+        if isinstance(one, ClassValue) and one.node is not None
+        for part in syntax_parts(one.node)
     )
