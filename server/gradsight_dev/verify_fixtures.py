@@ -6,6 +6,8 @@ known to be right (the corrected or out-of-place version).  Both end by setting 
 - silent-wrong: the program runs, and its GRADS are not those of the reference.
 - safe: the program runs, and its GRADS are those of the reference.
 
+The programs of `reports` are written after what users reported: `source` is the address of the report.
+
 All programs run in this one process, each in a namespace of its own, after grad mode, seeds and default dtype
 are put back: a program cannot lean on what another one left behind.
 """
@@ -86,6 +88,13 @@ COLLECTIONS = (
         FIXTURES / "trained",
         FIXTURES / "trained" / "references",
         FIXTURES / "trained" / "labels.json",
+    ),
+    Collection(
+        "reports",
+        FIXTURES / "reports",
+        FIXTURES / "reports" / "references",
+        FIXTURES / "reports" / "labels.json",
+        ("source",),
     ),
 )
 
