@@ -15,8 +15,8 @@ import time
 ROUNDS = 15
 BAR = 2.0
 NOTHING = "pass"
-LOADING = "from gradsight.ops.table import load; load()"
-ASKING = "from gradsight.ops.table import load; t = load(); t.find('torch.exp'); t.find('nn.LSTM'); t.find('Tensor.mul_')"
+LOADING = "from gradsight.ops.table import shipped; shipped()"
+ASKING = "from gradsight.ops.table import shipped; t = shipped(); t.find('torch.exp'); t.find('nn.LSTM'); t.find('Tensor.mul_')"
 
 
 def main(arguments: list[str]) -> int:

@@ -25,7 +25,7 @@ from gradsight.model.rule import Rule
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
 from gradsight.model.suppressions import apply_suppressions
-from gradsight.ops.table import Table, load
+from gradsight.ops.table import Table, table_of
 from gradsight.rules import ALL, rule_of
 
 Finder = Callable[[str, int, str], "Source | None"]
@@ -129,7 +129,7 @@ class Analyser:
         if "torch" not in source.text and ".backward(" not in source.text and finder is None:
             self.forget(source.path)
             return Report(source.path)
-        table = load()
+        table = table_of(settings.facts)
         if table is not self._table:
             # What was worked out rests on the facts of another torch.
             self._memories.clear()
@@ -172,7 +172,7 @@ class Analyser:
 def _program(
     finder: Finder | None, settings: Settings | None, modules: SharedModules, audience: Audience | None = None
 ) -> Program:
-    program = Program(load(), audience)
+    program = Program(table_of(settings.facts if settings is not None else ""), audience)
     program.finder, program.models, program.shared = finder, library_model, modules
     if settings is not None and settings.models:
         program.own_models = os.path.join(settings.models, "")

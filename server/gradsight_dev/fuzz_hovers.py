@@ -19,7 +19,7 @@ from gradsight.analysis import Analyser
 from gradsight.model import Source
 from gradsight.model.card import Card
 from gradsight.ops.fact import Case, Condition, OpFact
-from gradsight.ops.table import load
+from gradsight.ops.table import shipped
 from gradsight_dev.fuzz.campaign import prepare
 from gradsight_dev.fuzz.grammar import generate
 from gradsight_dev.hover_calls import compare_calls, observed_calls
@@ -157,7 +157,7 @@ def operator_calls(usual: bool = False) -> Iterator[tuple[OpFact, int, str, tupl
 
     With `usual`, arguments that no condition speaks of are such that torch runs most of the calls.
     """
-    table = load()
+    table = shipped()
     for known in table.names():
         fact = table.find(known)
         assert fact is not None

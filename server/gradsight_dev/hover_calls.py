@@ -19,7 +19,7 @@ from gradsight.model.card import CallCard, Card
 from gradsight.model.sites import Unit
 from gradsight.model.source import Span
 from gradsight.ops.fact import Case, OpFact, Output, Save
-from gradsight.ops.table import load
+from gradsight.ops.table import shipped
 from gradsight.session.fact_card import of_call
 from gradsight_dev.hover_oracle import Verdict, execute
 
@@ -170,7 +170,7 @@ def observed_calls(text: str, path: str) -> dict[Span, list[ObservedCall]]:
 
 def compare_calls(cards: Iterable[Card], seen: dict[Span, list[ObservedCall]]) -> Verdict:
     """Hold the sentences of every card over a call against how the call went."""
-    table = load()
+    table = shipped()
     verdict = Verdict()
     by_place: dict[Span, list[CallCard]] = {}
     for card in cards:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gradsight.model.finding import Severity
-from gradsight.model.settings import Settings
+from gradsight.model.settings import DERIVED, Settings
 from gradsight.rules import ALL
 from gradsight.session.configuration import LARGEST
 from gradsight.session.options import LONGEST_DEBOUNCE, Options
@@ -232,7 +232,8 @@ def model_settings() -> Iterator[tuple[str, dict[str, Any]]]:
         if each.name not in ("checking", "probe"):
             yield _written(each.name), _kind(each, Options)
     for each in fields(Settings):
-        yield _written(each.name), _kind(each, Settings)
+        if each.name not in DERIVED:
+            yield _written(each.name), _kind(each, Settings)
     for each in fields(ProbeOptions):
         name = each.name if each.name == "interpreter" else f"probe.{each.name}"
         if name not in NOT_SETTINGS:

@@ -417,13 +417,12 @@ def test_another_engine_starts_anew(check: Any, monkeypatch: pytest.MonkeyPatch)
     assert analyses(check, monkeypatch, {}) == ["a.py"]
 
 
-def test_other_facts_make_another_engine(check: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_facts_give_other_results(check: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from gradsight.cli import result_cache
 
     check({"a.py": FAILS})
     assert analyses(check, monkeypatch, {}) == []
-    monkeypatch.setattr(result_cache, "mark_in_use", lambda: "facts of another torch")
-    monkeypatch.setattr(result_cache, "_engine_mark", [])
+    monkeypatch.setattr(result_cache, "facts_mark", lambda file: "facts of another torch")
     assert analyses(check, monkeypatch, {}) == ["a.py"]
 
 

@@ -19,7 +19,7 @@ from gradsight.model.report import GapKind
 from gradsight.model.sites import Frame, Numbering, Site, Unit
 from gradsight.model.tensors import Maybe, Node, Tensor, Write
 from gradsight.model.values import Mapping, Scope, Seq, Unknown
-from gradsight.ops.table import load
+from gradsight.ops.table import shipped
 
 
 class Stage:
@@ -33,7 +33,7 @@ class Stage:
         self.names: dict[str, Any] = {}
         self.frame = Frame("<module>", self.unit, self.names, Scope(self.names, None), 0, self.numbering)
         self.node: ast.AST = self.tree
-        self.table = load()
+        self.table = shipped()
         self.context = "script"
         self.tick = 0
         self.grad_mode, self.mode_site = True, None

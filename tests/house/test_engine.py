@@ -12,7 +12,7 @@ import gradsight
 from gradsight.interp.path_state import Program
 from gradsight.interp.paths.assembly import Machine
 from gradsight.model.values import PythonModule
-from gradsight.ops.table import load
+from gradsight.ops.table import shipped
 from tests.house.tree import SERVER
 
 LONGEST_CHAIN = 12
@@ -49,7 +49,7 @@ def test_nothing_in_the_engine_answers_to_every_name() -> None:
 
 
 def test_every_floor_is_joined_to_what_it_names() -> None:
-    machine = Machine(Program(load()), PythonModule("__main__", "file.py"), [], 100)
+    machine = Machine(Program(shipped()), PythonModule("__main__", "file.py"), [], 100)
     for name in FLOORS:
         floor = getattr(machine, name)
         for link in links_of(type(floor)):

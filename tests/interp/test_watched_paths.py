@@ -16,7 +16,7 @@ from gradsight.interp.paths.name_observer import NameObserver, Onlookers
 from gradsight.model.source import Source
 from gradsight.model.trace import Fact, looks
 from gradsight.model.values import PythonModule
-from gradsight.ops.table import load
+from gradsight.ops.table import shipped
 
 LOOKS = {kind for _, kind in inspect.getmembers(looks, inspect.isclass) if kind.__module__ == looks.__name__}
 PROGRAM = Source(
@@ -49,7 +49,7 @@ work(start).sum().backward()
 
 
 def path_of(audience: Deaf) -> Machine:
-    return Machine(Program(load(), audience), PythonModule("__main__", "file.py"), [], 100)
+    return Machine(Program(shipped(), audience), PythonModule("__main__", "file.py"), [], 100)
 
 
 def test_an_analysis_is_told_nothing_about_single_names(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from gradsight.agent.facts.by_hand import hand_facts
 from gradsight.ops.fact import OpFact
-from gradsight.ops.table import load
+from gradsight.ops.table import shipped
 
 TRIED = {
     "Tensor.grad",
@@ -37,7 +37,7 @@ NEEDS_A_DEVICE = {"Tensor.cuda", "Tensor.xpu", "Tensor.ipu", "Tensor.mtia", "Ten
 
 
 def by_hand(name: str) -> OpFact:
-    fact = load().find(name)
+    fact = shipped().find(name)
     assert fact is not None
     assert fact.origin == "hand"
     return fact
@@ -219,7 +219,7 @@ def test_a_fused_step_moves_no_version_and_the_usual_one_does() -> None:
             version, before = leaf._version, leaf.detach().clone()
             kind([leaf], lr=0.1, fused=fused).step()
             assert not torch.equal(before, leaf.detach())
-            found = load().find(fact)
+            found = shipped().find(fact)
             assert found is not None
             case = found.cases[0] if fused else found.cases[-1]
             assert (leaf._version != version) == case.bumps_version

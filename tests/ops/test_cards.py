@@ -11,13 +11,12 @@ import pytest
 
 from gradsight import cli
 from gradsight.cli.card import plain_card, sections, signature
-from gradsight.ops.table import forget_loaded, load
+from gradsight.ops.cache import load
 
 
 @pytest.fixture(autouse=True)
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRADSIGHT_CACHE_DIR", str(tmp_path))
-    forget_loaded()
 
 
 def check(capsys: pytest.CaptureFixture[str], argv: list[str], code: int, *said: str) -> str:

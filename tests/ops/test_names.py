@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gradsight.ops.fact import Case, OpFact
-from gradsight.ops.table import load
+from gradsight.ops.table import shipped
 from tests.ops.usual import usual_case
 
 ARITHMETIC = "add sub mul truediv floordiv mod pow".split()
@@ -16,7 +16,7 @@ NOT_IN_PLACE = {"nn.AlphaDropout", "nn.FeatureAlphaDropout"}
 
 
 def known(name: str) -> OpFact:
-    fact = load().find(name)
+    fact = shipped().find(name)
     assert fact is not None, name
     return fact
 
@@ -134,7 +134,7 @@ def test_a_step_of_any_optimizer_writes_the_parameters(name: str) -> None:
 
 
 def with_inplace() -> list[str]:
-    table = load()
+    table = shipped()
     facts = [table.find(name) for name in table.names() if name.startswith(("nn.", "nn.functional."))]
     return [fact.name for fact in facts if fact and "inplace" in (*fact.options, *fact.parameters)]
 
@@ -194,7 +194,7 @@ def test_recurrent_layers_keep_their_input_and_parameters(kind: str) -> None:
 
 def test_conditions_rest_on_no_accident_of_a_sample() -> None:
     """Options that are numbers are compared only with values that switch something off or on."""
-    table = load()
+    table = shipped()
     for name in table.names():
         for case in known(name).cases:
             for condition in case.when:

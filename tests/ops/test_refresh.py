@@ -6,25 +6,30 @@ import os
 import stat
 import sys
 import warnings
-from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from gradsight import cli
+from gradsight.analysis import analyze
+from gradsight.model.settings import Settings
+from gradsight.model.source import Source
 from gradsight.ops import cache, refresh
+from gradsight.ops.cache import facts_mark, load, measured_facts
 from gradsight.ops.environment import installed_torch
-from gradsight.ops.table import SHIPPED, forget_loaded, load, mark_in_use, use_environment
+from gradsight.ops.table import SHIPPED
+from gradsight.session.options import FolderOptions, Options
+from gradsight.session.probe_options import ProbeOptions
+from gradsight.session.session import EditorSession
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Every test has a cache folder of its own and starts with nothing loaded."""
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every test has a cache folder of its own."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("GRADSIGHT_CACHE_DIR", str(folder))
-    forget_loaded()
-    yield folder
-    forget_loaded()
+    return folder
 
 
 def check_refused(capsys: pytest.CaptureFixture[str], python: str, *said: str, timeout: str = "60") -> None:
@@ -133,7 +138,6 @@ def forgetful_exp(own_cache: Path) -> None:
     assert version is not None
     told = "Tensor.exp torch.exp:input\t" + '{"sig":"self","cases":[{"out":["flows"],"held":"never"}]}'
     Path(cache.table_path(version)).write_text("\n".join([*lines, told]), encoding="utf-8")
-    forget_loaded()
 
 
 def test_the_table_of_the_environment_is_used_without_asking(
@@ -141,14 +145,46 @@ def test_the_table_of_the_environment_is_used_without_asking(
 ) -> None:
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
     monkeypatch.delenv("CONDA_PREFIX", raising=False)
-    assert (load().source, mark_in_use()) == (SHIPPED, "")
+    assert (load().source, facts_mark(measured_facts())) == (SHIPPED, "")
     forgetful_exp(own_cache)
     assert Path(load().source).parent == own_cache
-    assert mark_in_use().startswith(load().source)
-    use_environment(str(own_cache / "bin" / "python"))
-    assert load().source == SHIPPED
-    use_environment("")
-    assert Path(load().source).parent == own_cache
+    assert facts_mark(measured_facts()).startswith(load().source)
+    assert measured_facts(str(own_cache / "bin" / "python")) == ""
+
+
+EXP_WRITTEN = (
+    "import torch\nx = torch.rand(3, requires_grad=True)\ny = torch.exp(x)\ny *= 3\ny.sum().backward()\n"
+)
+
+
+def test_a_report_depends_on_the_facts_that_it_is_asked_with_alone(own_cache: Path) -> None:
+    forgetful_exp(own_cache)
+    source = Source("program.py", EXP_WRITTEN)
+    of_own_torch, of_shipped = Settings(facts=measured_facts(sys.executable)), Settings()
+
+    def codes(settings: Settings) -> set[str]:
+        return {each.code for each in analyze(source, settings).findings if each.severity == "error"}
+
+    with ThreadPoolExecutor(2) as threads:
+        found = list(threads.map(codes, [of_own_torch, of_shipped] * 4))
+    assert found == [set(), {"GS101"}] * 4
+
+
+def test_folders_with_different_interpreters_have_the_facts_of_their_own(
+    own_cache: Path, tmp_path: Path
+) -> None:
+    forgetful_exp(own_cache)
+    torchless = stand_in(tmp_path, "")
+    session = EditorSession()
+    folders = {}
+    for name, python in (("measured", sys.executable), ("plain", torchless)):
+        folder = tmp_path / name
+        folder.mkdir()
+        folders[str(folder)] = Options(probe=ProbeOptions(interpreter=python))
+    session.use_options(FolderOptions(folders=folders))
+    facts = [session.settings_at(str(Path(folder) / "program.py")).facts for folder in folders]
+    assert facts == [measured_facts(sys.executable), ""]
+    assert facts[0]
 
 
 def test_a_check_speaks_by_the_refreshed_table(
@@ -157,9 +193,7 @@ def test_a_check_speaks_by_the_refreshed_table(
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
     monkeypatch.delenv("CONDA_PREFIX", raising=False)
     program = tmp_path / "program.py"
-    program.write_text(
-        "import torch\nx = torch.rand(3, requires_grad=True)\ny = torch.exp(x)\ny *= 3\ny.sum().backward()\n"
-    )
+    program.write_text(EXP_WRITTEN)
     assert cli.main(["check", "--no-cache", str(program)]) == 1
     forgetful_exp(own_cache)
     assert cli.main(["check", "--no-cache", str(program)]) == 0

@@ -13,7 +13,7 @@ import pytest
 
 from gradsight.ops.coverage import coverage_of
 from gradsight.ops.notation import encode_fact
-from gradsight.ops.table import SHIPPED, Table, UnreadableTable, canonical, load, read_table
+from gradsight.ops.table import SHIPPED, Table, UnreadableTable, canonical, read_table, shipped
 from gradsight.ops.writing import table_text
 
 SMALL = 500_000
@@ -21,13 +21,13 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "facts_load.py"
 
 
 def check_found(spelled: str, name: str) -> None:
-    fact = load().find(spelled)
+    fact = shipped().find(spelled)
     assert fact is not None
     assert fact.name == name
 
 
 def test_every_line_is_decoded_without_complaint() -> None:
-    table = load()
+    table = shipped()
     for name in table.names():
         fact = table.find(name)
         assert fact is not None
@@ -36,7 +36,7 @@ def test_every_line_is_decoded_without_complaint() -> None:
 
 
 def test_the_last_case_of_every_fact_fits_any_call() -> None:
-    table = load()
+    table = shipped()
     for name in table.names():
         fact = table.find(name)
         assert fact is not None
@@ -44,7 +44,7 @@ def test_the_last_case_of_every_fact_fits_any_call() -> None:
 
 
 def test_facts_speak_of_parameters_they_have() -> None:
-    table = load()
+    table = shipped()
     for name in table.names():
         fact = table.find(name)
         assert fact is not None
@@ -68,7 +68,7 @@ def test_sub_namespaces_are_found_with_and_without_torch() -> None:
 
 
 def test_a_method_calls_its_first_parameter_self_and_a_function_input() -> None:
-    function, method = load().find("torch.mul"), load().find("Tensor.mul")
+    function, method = shipped().find("torch.mul"), shipped().find("Tensor.mul")
     assert function is not None
     assert method is not None
     assert function.parameters == ("input", "other", "out")
@@ -76,14 +76,14 @@ def test_a_method_calls_its_first_parameter_self_and_a_function_input() -> None:
 
 
 def test_an_unknown_name_has_near_ones() -> None:
-    assert load().find("torch.expp") is None
-    assert "torch.exp" in load().suggest("torch.expp")
-    assert "nn.Dropout" in load().suggest("nn.Droput")
-    assert load().suggest("zzzzzzzzzzzz") == []
+    assert shipped().find("torch.expp") is None
+    assert "torch.exp" in shipped().suggest("torch.expp")
+    assert "nn.Dropout" in shipped().suggest("nn.Droput")
+    assert shipped().suggest("zzzzzzzzzzzz") == []
 
 
 def test_coverage_is_at_least_97_percent_and_the_rest_has_reasons() -> None:
-    coverage = coverage_of(load())
+    coverage = coverage_of(shipped())
     assert coverage.percent >= 97.0
     assert sum(room.names for room in coverage.rooms) > 1500
     assert all(reason for reason in coverage.missing)
@@ -102,7 +102,7 @@ def test_the_file_is_small_and_has_one_line_per_fact() -> None:
 
 
 def test_loading_imports_no_torch() -> None:
-    program = "import sys; from gradsight.ops.table import load; load().find('torch.exp'); print('torch' in sys.modules)"
+    program = "import sys; from gradsight.ops.table import shipped; shipped().find('torch.exp'); print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
@@ -116,7 +116,7 @@ def test_loading_costs_less_than_starting_python() -> None:
 def test_a_written_table_reads_back_the_same() -> None:
     with open(SHIPPED, encoding="utf-8") as file:
         header, *lines = file.read().splitlines()
-    table = load()
+    table = shipped()
     assert json.loads(header)["format"] == 1
     assert len(table.names()) == sum(
         len(line.split("\t")[0].split(" ")) for line in lines if not line.startswith("-")

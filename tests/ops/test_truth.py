@@ -27,7 +27,7 @@ from gradsight.agent.facts.signatures import Signatures
 from gradsight.agent.facts.survey import is_known_call
 from gradsight.agent.facts.torch_samples import TorchSamples, import_databases
 from gradsight.agent.facts.variants import variants_of
-from gradsight.ops.table import load
+from gradsight.ops.table import shipped
 from tests.ops.judge import can_be_tried, disagreements
 
 DRAWN = 340
@@ -50,7 +50,7 @@ def draw(seed: int) -> random.Random:
 def test_facts_drawn_at_random_hold_on_fresh_inputs(seed: int, draw: random.Random) -> None:
     torch.set_num_threads(1)
     print(f"seed {seed}")
-    table = load()
+    table = shipped()
     trials = Trials(seed, draw)
     names = [name for name in trials.names() if table.find(name) is not None]
     draw.shuffle(names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gradsight.ops.fact import Case, Condition
-from gradsight.ops.table import load
+from gradsight.ops.table import shipped
 
 
 def check(name: str, keeps: set[str], requiring: str = "", **options: str) -> None:
@@ -18,7 +18,7 @@ def check(name: str, keeps: set[str], requiring: str = "", **options: str) -> No
 
 def case_of(name: str, **options: str) -> Case:
     """The case for arguments given by kind (`other="number"`) or by value (`inplace="True"`)."""
-    fact = load().find(name)
+    fact = shipped().find(name)
     assert fact is not None, name
     for case in fact.cases:
         if all(holds(each, options, {**fact.option_defaults, **fact.defaults}) for each in case.when):

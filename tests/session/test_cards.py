@@ -9,7 +9,7 @@ import pytest
 
 from gradsight.model.card import SavedBy, TensorCard
 from gradsight.model.source import Span
-from gradsight.ops.table import load
+from gradsight.ops.table import shipped
 from gradsight.session.fact_card import fact_card
 from gradsight.session.myths import ALL, PREAMBLE, Myth
 from gradsight.session.tensor_text import hint_label, tensor_card
@@ -61,14 +61,14 @@ def test_an_entry_speaks_in_whole_sentences(entry: Myth) -> None:
     ],
 )
 def test_a_card_tells_what_is_kept_and_what_may_be_overwritten(name: str, words: list[str]) -> None:
-    fact = load().lookup(name)
+    fact = shipped().lookup(name)
     assert fact is not None
     card = fact_card(fact, "2.13.0")
     assert [word for word in words if word not in card] == [], card
 
 
 def test_every_operator_of_the_table_has_a_card() -> None:
-    table = load()
+    table = shipped()
     for name in table.names():
         fact = table.find(name)
         assert fact is not None

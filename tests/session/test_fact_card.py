@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from gradsight.ops.table import load
+from gradsight.ops.table import shipped
 from gradsight.session.fact_card import FOR_LEAVES, fact_card
 
 CALLS: dict[str, Callable[[torch.Tensor], object]] = {
@@ -20,7 +20,7 @@ CALLS: dict[str, Callable[[torch.Tensor], object]] = {
 
 @pytest.mark.parametrize("name", sorted(FOR_LEAVES))
 def test_what_is_for_leaves_takes_a_leaf_and_refuses_a_result(name: str) -> None:
-    fact = load().find(name)
+    fact = shipped().find(name)
     assert fact is not None
     assert "raises if `self` requires grad and is not a leaf" in fact_card(fact, "")
     leaf = torch.ones(2, requires_grad=True)

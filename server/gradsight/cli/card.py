@@ -93,7 +93,7 @@ def signature(fact: OpFact) -> str:
 
 def _properties() -> frozenset[str]:
     """Names that are read, not called."""
-    from gradsight.ops.table import load
+    from gradsight.ops.cache import load
 
     return frozenset(load().about.get("listed", {}).get("Tensor properties", ()))
 

@@ -18,6 +18,7 @@ from gradsight.cli.progress import CheckProgress
 from gradsight.cli.shell import CLEAN, FAILED, FINDINGS, ISSUES, complain, fail
 from gradsight.model.finding import Finding
 from gradsight.model.settings import Settings
+from gradsight.ops.cache import measured_facts
 from gradsight.session import disk
 from gradsight.session.configuration import (
     BadValueError,
@@ -211,6 +212,7 @@ class Planner:
         """The projects that ignore some rules in some files, by the folder that their patterns speak of."""
         self.failed = False
         self.wants_hints = False
+        self.facts = measured_facts()
 
     def plan(self, paths: Iterable[str], stdin_name: str | None) -> Iterator[Task]:
         """The tasks in the order of their names, each file once."""
@@ -264,7 +266,7 @@ class Planner:
         else:
             configuration = configuration_for(path)
             self._tell(configuration)
-        settings = replace(configuration.settings, **self.chosen)  # type: ignore[arg-type]
+        settings = replace(configuration.settings, facts=self.facts, **self.chosen)  # type: ignore[arg-type]
         if self.also_excluded:
             settings = replace(settings, exclude=(*settings.exclude, *self.also_excluded))
         self.wants_hints = self.wants_hints or settings.hints

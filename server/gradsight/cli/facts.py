@@ -10,7 +10,8 @@ from dataclasses import asdict
 from typing import Any
 
 from gradsight.cli.shell import CLEAN, fail
-from gradsight.ops.table import Table, UnreadableTable, load
+from gradsight.ops.cache import load
+from gradsight.ops.table import Table, UnreadableTable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import TextIO
 
 from gradsight.cli.checking import Task, shown_path
+from gradsight.model.settings import DERIVED
 
 
 def write_files(tasks: Sequence[Task], out: TextIO) -> None:
@@ -24,6 +25,7 @@ def write_settings(tasks: Sequence[Task], configurations: Sequence[str], out: Te
         text = "".join(
             f"{name.replace('_', '-')} = {json.dumps(value)}\n"
             for name, value in sorted(asdict(task.settings).items())
+            if name not in DERIVED
         )
         if text not in shown:
             shown.append(text)

@@ -25,6 +25,7 @@ from gradsight.cli.shell import CLEAN, FINDINGS, complain, fail
 from gradsight.model.finding import Finding
 from gradsight.model.report import Report
 from gradsight.model.source import Source
+from gradsight.ops.cache import measured_facts
 from gradsight.probe.document import document_of
 from gradsight.probe.outcome import CouldNotRun, Outcome, Progress
 from gradsight.probe.request import ProbeRequest
@@ -125,7 +126,7 @@ def _open(path: str) -> Opened | None:
     configuration = files.configuration_for(path)
     for text in configuration.complaints:
         complain(text)
-    settings = configuration.settings
+    settings = replace(configuration.settings, facts=measured_facts())
     documents = Documents(settings={path: settings})
     source = documents.source(path)
     if source is None:

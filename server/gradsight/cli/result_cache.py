@@ -27,7 +27,7 @@ from gradsight.model.finding import Finding, Related
 from gradsight.model.report import Coverage, Gap
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source, Span
-from gradsight.ops.table import mark_in_use
+from gradsight.ops.cache import facts_mark
 from gradsight.session import disk
 from gradsight.session.reading import reader
 from gradsight.session.workspace import ROOT_MARKS, WorkspaceFinder
@@ -151,10 +151,10 @@ _engine_mark: list[str] = []
 
 
 def engine_mark() -> str:
-    """Changes with the engine: its version, its files, the facts in use, and the Python whose grammar it reads with."""
+    """Changes with the engine: its version, its files, and the Python whose grammar it reads with."""
     if not _engine_mark:
         package = Path(gradsight.__file__).parent
-        told = [gradsight.__version__, mark_in_use(), *map(str, sys.version_info[:3])]
+        told = [gradsight.__version__, *map(str, sys.version_info[:3])]
         for path in disk.files_below(str(package), ENGINE_SUFFIXES):
             status = os.stat(path)
             told.append(f"{path}:{status.st_size}:{status.st_mtime_ns}")
@@ -185,7 +185,8 @@ def _read(path: str) -> dict[str, Entry]:
 
 def _settings_mark(settings: Settings) -> str:
     told = [
-        settings.select, settings.ignore, sorted(settings.severity.items()), settings.hints, settings.max_megabytes
+        settings.select, settings.ignore, sorted(settings.severity.items()), settings.hints, settings.max_megabytes,
+        settings.models, facts_mark(settings.facts),
     ]  # fmt: skip
     return mark_of(repr(told))
 

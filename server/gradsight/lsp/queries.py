@@ -97,7 +97,6 @@ def rule_page(ls: GradSightServer, uri: str = "", line: int = 0, code: str = "")
 async def refresh_facts(ls: GradSightServer, uri: str = "") -> Answer:
     """Measure the operators of the user's torch, and use what was measured from now on."""
     from gradsight.ops.refresh import RefreshFailed, refresh
-    from gradsight.ops.table import forget_loaded, use_environment
     from gradsight.session.interpreters import resolve
 
     options = _options(ls, uri)
@@ -124,8 +123,7 @@ async def refresh_facts(ls: GradSightServer, uri: str = "") -> Answer:
         reporter.end("failed")
         raise Refused(f"{problem}; the facts in use stay as they are") from None
     reporter.end("done")
-    use_environment(python)
-    forget_loaded()
+    ls.session.use_options(ls.session.options)
     ls.session.outdate(ls.session.open.documents.values())
     return {
         "summary": f"GradSight measured {made.facts} operators of torch {made.torch_version.split('+')[0]}"

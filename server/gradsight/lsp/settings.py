@@ -73,17 +73,8 @@ class Choices:
     def _apply(self, before: tuple[Options, dict[str, Options]]) -> None:
         if before != (self.common, self.folders):
             self._push()
-            self._use_facts()
             self._server.session.outdate(self._server.session.open.documents.values())
             self._server.redraw()
-
-    def _use_facts(self) -> None:
-        """The facts of the interpreter that the user has chosen, where they were measured."""
-        from gradsight.ops.table import use_environment
-        from gradsight.session.interpreters import resolve
-
-        chosen = next(iter(self.folders.values()), self.common).probe.interpreter
-        use_environment(resolve(chosen) if chosen else "")
 
     def _read(self, sent: object) -> Options:
         """Options out of what was sent: the section itself, or a table that holds it."""

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from gradsight.model.finding import Severity
 
+DERIVED = frozenset({"facts"})
+"""What follows from the interpreter in use: no user writes it down."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -22,6 +25,8 @@ class Settings:
     max_megabytes: float = 2.0
     models: str = ""
     """The folder with the user's own models of libraries; none if empty."""
+    facts: str = ""
+    """The file with the facts that were measured on the user's own torch; the shipped ones if empty."""
 
     @property
     def most_bytes(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from gradsight.ops.table import Table, UnreadableTable, read_table
+from gradsight.ops.table import Table, table_of
 from gradsight.ops.user_folder import cache_folder
 
 
@@ -23,20 +23,34 @@ def has_tables() -> bool:
         return False
 
 
-def cached_table(torch_version: str) -> Table | None:
-    """The refreshed table of a torch version, or None; a file that cannot be used is told once and left in place."""
-    path = table_path(torch_version)
-    if not os.path.exists(path):
-        return None
-    try:
-        return read_table(path)
-    except UnreadableTable as error:
-        import warnings
+def measured_facts(python: str = "") -> str:
+    """The file with what was measured on the torch of an interpreter; empty where nothing was.
 
-        warnings.warn(
-            f"the refreshed operator facts cannot be used, the shipped ones are: {error}", stacklevel=2
-        )
-        return None
+    Without an interpreter that of the active environment is meant.
+    """
+    if not has_tables():
+        return ""
+    from gradsight.ops.environment import default_python, installed_torch
+
+    version = installed_torch(python or default_python())
+    file = table_path(version) if version else ""
+    return file if os.path.exists(file) else ""
+
+
+def facts_mark(file: str) -> str:
+    """Tells the facts in one file from others: empty for the shipped ones, else the file with its size and time."""
+    if not file:
+        return ""
+    try:
+        status = os.stat(file)
+    except OSError:
+        return ""
+    return f"{file}:{status.st_size}:{status.st_mtime_ns}"
+
+
+def load(torch_version: str | None = None) -> Table:
+    """The table for a torch version, by default that of the active environment: measured if the user did so, else shipped."""
+    return table_of(table_path(torch_version) if torch_version else measured_facts())
 
 
 def make_folder() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import gradsight
 from gradsight.ops.cache import make_folder, store
-from gradsight.ops.table import SHIPPED, Table, forget_loaded, read_table
+from gradsight.ops.table import SHIPPED, Table, read_table
 from gradsight.ops.user_folder import cache_folder
 from gradsight.ops.writing import table_text
 
@@ -74,7 +74,6 @@ def refresh(
         raise RefreshFailed(
             f"the table cannot be kept: {error.strerror or error} ({error.filename})"
         ) from error
-    forget_loaded()
     table = read_table(path)
     return Refreshed(path, version, len(table.names()), tuple(measured["troubles"]))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache, lru_cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,55 +127,38 @@ class Table:
         return [known for score, _, known in scored[:count] if score <= -0.5]
 
 
-_loaded: dict[str, Table] = {}
-_environment = ""
+@cache
+def shipped() -> Table:
+    """The facts of the torch that GradSight was made with."""
+    return read_table(SHIPPED)
 
 
-def load(torch_version: str | None = None) -> Table:
-    """The table for a torch version: refreshed from that torch if the user did so, else the shipped one.
+def table_of(file: str) -> Table:
+    """The facts in a file that the user had measured; the shipped ones for an empty name, and where the file cannot be used.
 
-    Without a version the torch of the environment in use is meant.  Read once; `forget_loaded` makes the next call read
-    again.
+    A table is read once for as long as its file stays the same, so that equal facts are one object.
     """
-    key = torch_version or ""
-    if key not in _loaded:
-        _loaded[key] = _refreshed(torch_version) or read_table(SHIPPED)
-    return _loaded[key]
-
-
-def use_environment(python: str) -> None:
-    """From now on `load()` means the torch of this interpreter; empty = the active environment."""
-    global _environment
-    if python != _environment:
-        _environment = python
-        forget_loaded()
-
-
-def mark_in_use() -> str:
-    """Tells one table from another: empty for the shipped one, else the refreshed file with its size and time."""
-    source = load().source
-    if source == SHIPPED:
-        return ""
+    if not file:
+        return shipped()
     try:
-        status = os.stat(source)
+        status = os.stat(file)
     except OSError:
-        return source
-    return f"{source}:{status.st_size}:{status.st_mtime_ns}"
+        return shipped()
+    return _measured(file, status.st_size, status.st_mtime_ns) or shipped()
 
 
-def forget_loaded() -> None:
-    """Read tables anew, after one was refreshed."""
-    _loaded.clear()
+@lru_cache(maxsize=8)
+def _measured(file: str, size: int, changed_at: int) -> Table | None:
+    """None for a file that cannot be used, which is told once; it is left in place."""
+    try:
+        return read_table(file)
+    except UnreadableTable as error:
+        import warnings
 
-
-def _refreshed(torch_version: str | None) -> Table | None:
-    from gradsight.ops.cache import cached_table, has_tables
-
-    if torch_version is None and has_tables():
-        from gradsight.ops.environment import default_python, installed_torch
-
-        torch_version = installed_torch(_environment or default_python())
-    return cached_table(torch_version) if torch_version else None
+        warnings.warn(
+            f"the refreshed operator facts cannot be used, the shipped ones are: {error}", stacklevel=3
+        )
+        return None
 
 
 def read_table(path: str) -> Table:

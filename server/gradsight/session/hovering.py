@@ -14,6 +14,7 @@ from gradsight.model.rule import Rule
 from gradsight.model.showing import as_markdown, sentence_markdown, unescaped
 from gradsight.model.source import Span
 from gradsight.model.suppressions import OWN, SHARED
+from gradsight.ops.table import Table, table_of
 from gradsight.session import naming
 from gradsight.session.documents import Document
 from gradsight.session.evidence import shown_by_probe
@@ -76,6 +77,7 @@ def card_at(
             span = span or finding.span
     names = [card for card in cards if isinstance(card, TensorCard)]
     calls = [card for card in cards if isinstance(card, CallCard)]
+    table = table_of(document.settings.facts if document.settings is not None else "")
     word = naming.word_at(text, column)
     if word is not None and not _is_quoted(document, line):
         place = Span(line, word.start, line, word.end)
@@ -84,7 +86,7 @@ def card_at(
         ]
         seen = observed.card(document.path, document.source.text, line, word.name) if observed else ""
         said += [seen] if seen else []
-        said += word_cards(word, document.source.text, [call for call in calls if call.span == place])
+        said += word_cards(table, word, document.source.text, [call for call in calls if call.span == place])
         if said:
             parts = [*said, *parts] if link else [*parts, *said]
             span = place if span is None or len(parts) == len(said) else span
@@ -97,7 +99,7 @@ def card_at(
             and symbol.end <= call.span.end_column
         ]  # fmt: skip
         if symbol is not None and (around or _is_beside_tensor(symbol, text, line, names)):
-            parts += _facts_of(f"Tensor.{symbol.method}", around)
+            parts += _facts_of(table, f"Tensor.{symbol.method}", around)
             span = span or Span(line, symbol.start, line, symbol.end)
     missing = _missing(document, line)
     if missing and word is not None and not _is_quoted(document, line):
@@ -108,7 +110,7 @@ def card_at(
     return Card("\n\n---\n\n".join(parts), span)
 
 
-def word_cards(word: naming.Word, text: str, calls: Sequence[CallCard] = ()) -> list[str]:
+def word_cards(table: Table, word: naming.Word, text: str, calls: Sequence[CallCard] = ()) -> list[str]:
     """What is known about a word of torch's: the truth and the myth, and the operator's facts, those of this call first."""
     if "torch" not in text:
         return []
@@ -116,15 +118,12 @@ def word_cards(word: naming.Word, text: str, calls: Sequence[CallCard] = ()) -> 
     myth = _myth_of(word, name)
     said = [myth_card(word.name, myth)] if myth is not None else []
     if calls or (name is not None and (word.is_called or word.receiver)):
-        said += _facts_of(name or "", calls)
+        said += _facts_of(table, name or "", calls)
     return said
 
 
-def _facts_of(name: str, calls: Sequence[CallCard]) -> list[str]:
+def _facts_of(table: Table, name: str, calls: Sequence[CallCard]) -> list[str]:
     """The card of an operator: the cases that the calls here met, or all of them where that is not known."""
-    from gradsight.ops.table import load
-
-    table = load()
     cast = [f"*{UNDER_AUTOCAST}*"] if any(call.is_cast for call in calls) else []
     met = [call for call in calls if call.cases and table.find(call.fact) is not None]
     if len(met) == 1 and len(calls) == 1:

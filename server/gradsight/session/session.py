@@ -11,7 +11,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from gradsight.model.finding import Finding
 from gradsight.model.report import Gap, Report
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
+from gradsight.ops.cache import has_tables, measured_facts
 from gradsight.session.analyser import DocumentAnalyser, load_engine, load_repairs, new_analyser
 from gradsight.session.documents import Document, Notebook, Open
 from gradsight.session.evidence import EvidenceBook
@@ -233,7 +234,17 @@ class EditorSession:
             settings = located(settings, self.files.root_of(path))
             for complaint in problems_of_models(settings.models, self.files.root_of(path)):
                 self.complain(f"gradsight.{complaint}")
-        return settings
+        return replace(settings, facts=self._facts_of(options))
+
+    @staticmethod
+    def _facts_of(options: Options) -> str:
+        """The facts of the interpreter that the user has chosen, where they were measured."""
+        if not has_tables():
+            return ""
+        from gradsight.session.interpreters import resolve
+
+        chosen = options.probe.interpreter
+        return measured_facts(resolve(chosen) if chosen else "")
 
     def complain(self, text: str) -> None:
         """Say once that something was not understood."""
