@@ -173,3 +173,16 @@ def test_a_flag_that_asks_for_work_in_place_is_the_callers_business() -> None:
                 out[:] = self.mix(bias)
                 return out + bias
     """)
+
+
+def test_items_are_stored_with_a_stride_in_a_list_of_unknown_length() -> None:
+    check(
+        """
+def interleaved(parts, between):
+    made = [between] * (len(parts) * 2 + 1)
+    made[1::2] = parts
+    return made
+def load(names, layer):
+    return interleaved(names, 0), interleaved([layer(torch.ones(3)), layer(torch.ones(3))], 0)
+"""
+    )

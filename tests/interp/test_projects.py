@@ -540,3 +540,54 @@ def test_import_fills_the_registry_that_another_file_keeps(tmp_path: Path) -> No
             """
         ),
     )
+
+
+def test_a_far_function_that_detaches_what_it_is_given_may_have_cut_it_off(tmp_path: Path) -> None:
+    check(
+        tmp_path,
+        helpers="""
+            def cut_loose(state):
+                if isinstance(state, torch.Tensor):
+                    return state.detach()
+                return tuple(cut_loose(part) for part in state)
+        """,
+        train="""
+            import argparse
+            from fast_cells import FastLayer
+            from helpers import cut_loose
+
+            parser = argparse.ArgumentParser()
+            parser.add_argument("--layers", type=int, default=3)
+            args = parser.parse_args()
+
+            class Net(nn.Module):
+                def __init__(self, layers):
+                    super().__init__()
+                    self.cells = nn.ModuleList([FastLayer(4, 4) for _ in range(layers)])
+                    self.head = nn.Linear(4, 1)
+
+                def forward(self, x, states):
+                    x = self.head.weight.exp() * x
+                    kept = []
+                    for place, cell in enumerate(self.cells):
+                        x, new = cell(x, states[place])
+                        kept.append(new)
+                    return self.head(x), kept
+
+            net = Net(args.layers)
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+            def train(data):
+                states = [(torch.zeros(2, 4), torch.zeros(2, 4)) for _ in range(args.layers)]
+                place = 0
+                while place < data.size(0) - 1:
+                    states = cut_loose(states)
+                    optimizer.zero_grad()
+                    out, states = net(data[place], states)
+                    out.mean().backward()
+                    optimizer.step()
+                    place += 1
+
+            train(torch.ones(20, 2, 4))
+        """,
+    )

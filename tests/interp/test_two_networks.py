@@ -255,3 +255,38 @@ def test_whoever_clears_around_the_call_of_a_method_clears_for_it() -> None:
                 agent.step(state, target)
     """
     )
+
+
+LENGTH_OF_SPEECH = """
+class Length(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
+        self.last = nn.Linear(4, 1)
+    def forward(self, h):
+        h = torch.detach(h)
+        for layer in self.layers:
+            h = torch.relu(layer(h))
+        return self.last(h)
+class Speech(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.ModuleList([nn.Linear(4, 4) for _ in range(40)])
+        self.length = Length()
+    def forward(self, x):
+        for layer in self.encoder:
+            x = x + layer(x)
+        return x, self.length(x)
+model = Speech()
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+for _ in range(4):
+    optimizer.zero_grad()
+    out, length = model(torch.ones(2, 4))
+    loss = F.mse_loss(out, torch.zeros(2, 4)) + length.float().sum()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_term_may_train_parameters_of_an_optimizer_that_holds_more_than_is_known() -> None:
+    check(LENGTH_OF_SPEECH)

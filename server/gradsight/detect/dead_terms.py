@@ -47,6 +47,8 @@ class DeadTerms:
         """Terms of the loss that went backward last."""
         self.run: Any = None
         self.moved: set[Tensor] = set()
+        self.moves_more = False
+        """Whether an optimizer that steps holds parameters that are not known."""
 
     def on_combined(self, fact: Combined) -> None:
         if fact.operator in ("__add__", "__radd__", "__sub__", "__rsub__"):
@@ -77,6 +79,7 @@ class DeadTerms:
     def on_stepped(self, fact: Stepped) -> None:
         if self.pending:
             self.moved.update(self.path.parameters_of(fact.optimizer))
+            self.moves_more |= not self.path.knows_all_parameters(fact.optimizer)
 
     def on_clearing(self, fact: Clearing) -> None:
         if self.moved:
@@ -97,13 +100,14 @@ class DeadTerms:
                 self.claims.add(
                     "term-cut", cut.site, steps, cut=cut.kind, op=cut.op, source=cut.source.label, dead=True
                 )  # fmt: skip
-        self.pending, self.moved = [], set()
+        self.pending, self.moved, self.moves_more = [], set(), False
 
     def cut_of(self, term: Term) -> Cut | None:
         """The cut that makes a term dead, the last one that was made."""
         edge = term.tensor.edge()
-        if term.tensor.needs_grad() is True and edge is not None and leaves_of([edge]) & self.moved:
-            return None
+        if term.tensor.needs_grad() is True and edge is not None:
+            if self.moves_more or leaves_of([edge]) & self.moved:
+                return None
         rest = self.run.leaves & self.moved
         within = linear_chain(term.partner.edge())
         found: list[Cut] = []

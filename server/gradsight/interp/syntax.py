@@ -120,6 +120,28 @@ def own_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
                 yield from own_statements(inner)
 
 
+CUTTING_METHODS = frozenset({"detach", "detach_", "data"})
+
+
+def cuts_what_it_is_given(function: ast.AST) -> bool:
+    """Whether a text detaches a parameter, or what a loop takes out of something: `return state.detach()`."""
+    return remembered(function, "cuts what it is given", _cuts_what_it_is_given)
+
+
+def _cuts_what_it_is_given(function: ast.AST) -> bool:
+    given: set[str] = set()
+    cut: set[str] = set()
+    for part in syntax_parts(function):
+        if isinstance(part, ast.arg):
+            given.add(part.arg)
+        elif isinstance(part, (ast.For, ast.AsyncFor, ast.comprehension)):
+            given |= {name.id for name in ast.walk(part.target) if isinstance(name, ast.Name)}
+        elif isinstance(part, ast.Attribute) and part.attr in CUTTING_METHODS:
+            if isinstance(part.value, ast.Name):
+                cut.add(part.value.id)
+    return not given.isdisjoint(cut)
+
+
 def returns_value(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Whether some `return` of the function's own body gives a value (`return None` counts: it is said on purpose)."""
     return any(

@@ -14,6 +14,7 @@ from typing import Any
 from gradsight.interp.path_state import PathEnded, PathState, RaisedError
 from gradsight.interp.paths.descriptions import only_describes
 from gradsight.interp.paths.unknown_graphs import UnknownGraphsLanguage
+from gradsight.interp.syntax import cuts_what_it_is_given
 from gradsight.model.values import ClassValue, Function, Instance, Layer, Names, Unknown
 
 SHARE = 2
@@ -77,7 +78,11 @@ class DistantCalls(UnknownGraphsLanguage):
                         inner.module.training = Unknown("mode of a module in other hands", "bool")
         if function.name == "__init__" and args and isinstance(args[0], Instance):
             args[0].open = True
-        return self.nn.unknown_result(reason, args, kwargs, node)
+        result = self.nn.unknown_result(reason, args, kwargs, node)
+        if isinstance(result, Unknown) and cuts_what_it_is_given(function.node):
+            # Whether it would have been cut off from what it was given is not known.
+            result.graph = None
+        return result
 
     def is_description(self, function: Function, args: list[Any], kwargs: dict[str, Any]) -> bool:
         """Whether a function of another file only describes the functions and classes that it is given, and gives the first back."""

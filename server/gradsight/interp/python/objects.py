@@ -310,9 +310,15 @@ class Objects(FunctionObjects):
                 owner.items[index] = value
             elif (place := known_slice(index)) is not None:
                 iterator, length = self.iterate(value)
-                owner.items[place] = list(iterator) if length is None else list(islice(iterator, 256))
+                items = list(iterator) if length is None else list(islice(iterator, 256))
                 whole = place == slice(None, None, None)
                 owner.exact = (owner.exact or whole) and length is not None and length <= 256
+                if place.step in (None, 1) or len(owner.items[place]) == len(items):
+                    owner.items[place] = items
+                else:
+                    # A stride takes exactly as many items as it has places; of these not all are known.
+                    owner.items.extend(items[:8])
+                    owner.exact = False
             else:
                 if len(owner.items) < 8:
                     owner.items.append(value)
