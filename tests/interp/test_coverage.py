@@ -134,7 +134,7 @@ def test_function_that_a_caller_had_no_work_left_for_is_executed_by_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(entries, "ENTRY_BUDGET", 20)
-    monkeypatch.setattr(entries, "ENTRY_PER_LINE", 5)
+    monkeypatch.setattr(entries, "ENTRY_PER_LINE", 1)
     monkeypatch.setattr(entries, "TRAINING", 20)
     call = "first(nn.Linear(2, 1), loader, optimizer)"
     program = f"{TRAINS}\ndef setup(loader, optimizer):\n    {call}\n"

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from gradsight.analysis import Analyser, analyze
+from gradsight.interp.parsing import parse_text
+from gradsight.interp.paths import entries
 from gradsight.model import Source
 from gradsight.ops.table import SHIPPED, read_table
 
@@ -150,3 +152,120 @@ def test_a_definition_that_a_decorator_registers_is_executed_again_when_it_chang
     reused, fresh = analyser.analyze(changed), analyze(changed)
     assert reused.findings == fresh.findings
     assert [finding.code for finding in fresh.findings if finding.severity == "error"] == ["GS101"]
+
+
+LONG_FORWARD = "\n".join(f"        x = self.part(x) + {number}" for number in range(60))
+COSTLY = f"""\
+import torch
+from torch import nn
+
+
+class Deep(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = nn.Sequential(*[nn.Linear(4, 4) for _ in range(64)])
+
+    def forward(self, x):
+{LONG_FORWARD}
+        x += 1
+        return x
+
+
+def other_loss(x):
+    y = x.exp()
+    y *= 2
+    return y
+"""
+
+
+def records_of(analyser: Analyser, path: str) -> dict[str, object]:
+    return {name: record for (_, name), record in analyser._memories[path].records.items()}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("y *= 2", "y *= 3"), ("y = x.exp()", "\n    y = x.exp()\n    z = y + 1")]
+)
+def test_an_entry_that_spent_its_budget_is_not_executed_again_for_an_edit_elsewhere(
+    old: str, new: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entries, "ENTRY_BUDGET", 200)
+    monkeypatch.setattr(entries, "ENTRY_PER_LINE", 1)
+    analyser = Analyser()
+    report = analyser.analyze(Source("deep.py", COSTLY))
+    assert any(gap.kind == "budget" for gap in report.gaps)
+    before = records_of(analyser, "deep.py")
+    edited = Source("deep.py", COSTLY.replace(old, new))
+    assert analyser.analyze(edited) == analyze(edited)
+    now = records_of(analyser, "deep.py")
+    assert now["Deep.forward"] is before["Deep.forward"]
+    assert now["other_loss"] is not before["other_loss"]
+
+
+def test_what_was_not_understood_in_an_imported_module_is_still_told_after_an_edit() -> None:
+    helper = Source(
+        "/p/helper.py",
+        "import unheard_of\nSIZE = unheard_of.size()\n\n\ndef scale(x):\n    return x * SIZE\n",
+    )
+    text = "import torch\nfrom helper import scale, SIZE\n\nprint(SIZE)\n\n\ndef loss(x):\n    y = x.exp()\n    return scale(y)\n"
+
+    def find(module: str, level: int, importer: str) -> Source | None:
+        return helper if module == "helper" else None
+
+    analyser = Analyser()
+    first = analyser.analyze(Source("/p/main.py", text), None, find)
+    assert any(gap.path == "/p/helper.py" for gap in first.gaps)
+    edited = Source("/p/main.py", text.replace("y = x.exp()", "y = x.sin()"))
+    assert analyser.analyze(edited, None, find).gaps == analyze(edited, None, find).gaps
+    assert analyser.analyze(edited, None, find).gaps == analyze(edited, None, find).gaps
+
+
+TOLD_BY_USE = """\
+import torch
+from torch import nn
+
+
+class Agent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.actor = nn.Linear(4, 4)
+        self.critic = nn.Linear(4, 1)
+
+    def act(self, x):
+        return self.actor(x)
+
+
+class Logger:
+    def write(self, text):
+        print(text)
+
+
+def update_loss(agent, x):
+    y = agent.act(x).sigmoid()
+    y *= 2
+    return y.sum() + agent.critic(x).sum()
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_kept"),
+    [
+        ("print(text)", "print(text + text)", True),
+        ("print(text)", "self.critic, self.act = text, text", False),
+        ("return self.actor(x)", "return self.actor(x) * 2", False),
+        ("class Logger:", "class Logger(Agent):", False),
+    ],
+)
+def test_a_class_that_was_only_looked_at_may_change_inside(old: str, new: str, is_kept: bool) -> None:
+    analyser = Analyser()
+    analyser.analyze(Source("agent.py", TOLD_BY_USE))
+    before = records_of(analyser, "agent.py")["update_loss"]
+    edited = Source("agent.py", TOLD_BY_USE.replace(old, new))
+    assert analyser.analyze(edited) == analyze(edited)
+    assert (records_of(analyser, "agent.py")["update_loss"] is before) == is_kept
+
+
+def test_statements_on_one_line_are_one_unit_with_the_text_of_that_line_once() -> None:
+    text = "import torch\n" + "; ".join(f"a{number} = torch.ones(3)" for number in range(200)) + "\n"
+    units = parse_text("line.py", text).units
+    assert sum(len(unit.text) for unit in units) < 2 * len(text)
+    assert [len(unit.tree) for unit in units] == [1, 200]

@@ -10,6 +10,7 @@ import ast
 from typing import Any
 
 from gradsight.interp.idle_edits import Grafted, remap
+from gradsight.interp.syntax import remembered, set_on_self
 from gradsight.model.events import Event
 from gradsight.model.report import Coverage, GapKind
 from gradsight.model.sites import Unit
@@ -21,7 +22,7 @@ Gaps = dict[tuple[str, Unit, int, GapKind], int]
 class Record:
     """The outcome of one entry."""
 
-    __slots__ = ("asked", "cards", "events", "executed", "gaps", "spent", "unfinished", "units")
+    __slots__ = ("asked", "cards", "events", "executed", "gaps", "given", "spent", "unfinished", "units")
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -30,11 +31,17 @@ class Record:
         self.gaps: Gaps = {}
         self.unfinished: set[ast.AST] = set()
         """The functions that were running when the budget was spent."""
+        self.given = 0
+        """The budget it had."""
         self.spent = 0
-        self.units: frozenset[Unit] = frozenset()
-        """Every unit that the outcome rests on."""
+        self.units: frozenset[Unit | str] = frozenset()
+        """Every unit that the outcome rests on; of a class that was only looked at, its outside."""
         self.cards: Any = None
         """What was seen of tensor names, once somebody has asked."""
+
+    def is_same_within(self, budget: int) -> bool:
+        """Whether the entry does the same with this budget: the one it had, or one that lasts as that one did."""
+        return budget == self.given or self.spent < min(budget, self.given)
 
 
 class Memory:
@@ -110,24 +117,47 @@ def only_defines(unit: Unit) -> bool:
 
 def rests_on(
     asked: set[str], binders: dict[str, list[Unit]], unit_asked: dict[Unit, set[str]]
-) -> frozenset[Unit]:
+) -> frozenset[Unit | str]:
     """All units that the values of these names depend on."""
-    found: set[Unit] = set()
+    found: set[Unit | str] = set()
     todo = list(asked)
     seen: set[str] = set(todo)
     while todo:
-        for unit in binders.get(todo.pop(), ()):
-            if unit not in found:
-                found.add(unit)
-                for name in unit_asked.get(unit, ()):
-                    if name not in seen:
-                        seen.add(name)
-                        todo.append(name)
+        name = todo.pop()
+        for unit in binders.get(name, ()):
+            part = outside_of(unit) if name == EVERY_CLASS else unit
+            if part not in found:
+                found.add(part)
+                for further in unit_asked.get(unit, ()):
+                    if further not in seen:
+                        seen.add(further)
+                        todo.append(further)
     return frozenset(found)
 
 
+def outside_of(unit: Unit) -> Unit | str:
+    """What can be told of a class without executing its methods, which they decide by the attributes they set on `self`;
+    the whole unit where it is more than classes.
+    """
+    if not all(isinstance(statement, ast.ClassDef) for statement in unit.tree):
+        return unit
+    return "\n".join(remembered(statement, "outside", _outside) for statement in unit.tree)
+
+
+def _outside(cls: ast.AST) -> str:
+    assert isinstance(cls, ast.ClassDef)
+    told = [cls.name, *map(ast.dump, [*cls.bases, *cls.keywords, *cls.decorator_list])]
+    told += sorted(remembered(cls, "set on self", set_on_self))
+    for statement in cls.body:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            told += [statement.name, *map(ast.dump, statement.decorator_list)]
+        else:
+            told.append(ast.dump(statement))
+    return "\n".join(told)
+
+
 EVERY_CLASS = "<every class>"
-"""Asked for by an entry that looked through all classes of the file: it rests on whatever brings one."""
+"""Asked for by an entry that looked at all classes of the file from outside: it rests on whatever brings one."""
 
 
 def binders_of(units: list[Unit]) -> dict[str, list[Unit]]:

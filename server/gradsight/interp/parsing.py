@@ -316,16 +316,21 @@ def _with_line_feeds(text: str) -> str:
 
 
 def split_units(path: str, text: str, tree: ast.Module) -> list[Unit]:
-    """One unit per top-level statement."""
+    """One unit per top-level statement; those that share a line are one, since the text of a unit is whole lines."""
     lines = text.split("\n")
-    units = []
+    groups: list[tuple[int, int, list[ast.stmt]]] = []
     for statement in tree.body:
         first = statement.lineno
         for decorator in getattr(statement, "decorator_list", []):
             first = min(first, decorator.lineno)
         last = statement.end_lineno or first
-        units.append(Unit(path, "\n".join(lines[first - 1 : last]), [statement], first))
-    return units
+        if groups and first <= groups[-1][1]:
+            first, _, together = groups[-1]
+            together.append(statement)
+            groups[-1] = (first, last, together)
+        else:
+            groups.append((first, last, [statement]))
+    return [Unit(path, "\n".join(lines[first - 1 : last]), group, first) for first, last, group in groups]
 
 
 def _parse(text: str) -> tuple[ast.Module | None, SyntaxProblem | None]:

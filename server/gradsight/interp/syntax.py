@@ -108,6 +108,18 @@ def remembered(node: Node, question: str, answer: Callable[[Node], Answer]) -> A
     return answers[question]
 
 
+def set_on_self(cls: ast.AST) -> frozenset[str]:
+    """The attributes that the methods of a class set on `self`."""
+    return frozenset(
+        node.attr
+        for node in syntax_parts(cls)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+    )
+
+
 def own_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """All statements of a body, nested ones too, without those of functions and classes defined in it."""
     for statement in body:

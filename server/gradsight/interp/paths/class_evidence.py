@@ -6,13 +6,10 @@ with `act` and `q1`.  *Own*: what a class defines or sets on `self`; what every 
 
 from __future__ import annotations
 
-import ast
-
 from gradsight.interp.memory import EVERY_CLASS
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.roles import deeds_of, words_of
-from gradsight.interp.syntax import remembered
-from gradsight.interp.syntax_parts import syntax_parts
+from gradsight.interp.syntax import remembered, set_on_self
 from gradsight.model.sites import Frame
 from gradsight.model.values import ClassValue, Function
 
@@ -31,17 +28,20 @@ def class_asked_for(machine: Machine, outer: Frame, function: Function, name: st
     if not asked:
         return None
     machine.asked.add(EVERY_CLASS)
-    fitting = [
-        value
-        for value in dict.fromkeys(
-            one for one in outer.namespace.values() if isinstance(one, ClassValue) and one.unit is not None
-        )
-        if value.unit is not None and not value.unit.library and asked <= own_of(value)
-    ]
+    fitting = {
+        value: known_as
+        for known_as, value in outer.namespace.items()
+        if isinstance(value, ClassValue)
+        and value.unit is not None
+        and not value.unit.library
+        and asked <= own_of(value)
+    }
     if len(fitting) != 1:
         return None
-    is_called_alike = bool(words_of(name) & words_of(fitting[0].name))
-    return fitting[0] if len(asked) >= TELLING or is_called_alike else None
+    ((found, known_as),) = fitting.items()
+    machine.asked.add(known_as)
+    is_called_alike = bool(words_of(name) & words_of(found.name))
+    return found if len(asked) >= TELLING or is_called_alike else None
 
 
 def own_of(cls: ClassValue) -> set[str]:
@@ -51,16 +51,5 @@ def own_of(cls: ClassValue) -> set[str]:
         if isinstance(one, ClassValue):
             found.update(one.namespace)
             if one.node is not None:
-                found |= remembered(one.node, "set on self", _set_on_self)
+                found |= remembered(one.node, "set on self", set_on_self)
     return found
-
-
-def _set_on_self(cls: ast.AST) -> frozenset[str]:
-    return frozenset(
-        node.attr
-        for node in syntax_parts(cls)
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.ctx, ast.Store)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "self"
-    )

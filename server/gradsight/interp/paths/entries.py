@@ -66,6 +66,9 @@ MAKING_SHARE = 2
 """The part of an entry's budget that the object it is executed on may cost on each path."""
 FAIR_SHARES = 12
 """How many times its share of what is left an entry may spend."""
+COARSEST_LINES = 8
+STEADY_BITS = 4
+"""Numbers of one length in bits are rounded to eight."""
 MOST_DETOURS = 6
 """How many paths that end in an exception before anything is trained are made up for by others."""
 
@@ -88,7 +91,7 @@ class Explorer:
         self.namespace = memory.namespace
         self.executed: set[ast.AST] = set()
         self.records: list[Record] = []
-        self.lines = sum(unit.height for unit in units)
+        self.lines = steady(sum(unit.height for unit in units))
         self.shared = SHARED_BUDGET + SHARED_PER_LINE * self.lines
         self.calls = CallGraph(function for unit in units for function in functions_in(unit))
         self.waiting = sum(len(named) for named in self.calls.by_name.values())
@@ -219,7 +222,11 @@ class Explorer:
             for name in names_bound(unit):
                 if name not in self.binders:
                     self.namespace.pop(name, None)
-        script.gaps = {gap: count for gap, count in script.gaps.items() if gap[1] in self.alive}
+        script.gaps = {
+            gap: count
+            for gap, count in script.gaps.items()
+            if gap[1] in self.alive or gap[1].path != self.path
+        }
         if fresh:
             machine = Machine(self.program, PythonModule("__main__", self.path), [], SCRIPT_BUDGET)
             machine.entry.adopt(memory.modules)
@@ -293,7 +300,7 @@ class Explorer:
         context: str = "script",
     ) -> None:
         """Run one entry along its paths."""
-        given = budget
+        record.given = given = budget
         ways = Itinerary(most_paths, "" if context in ("script", "driver") else self.path)
         together = self.program.audience.gather()
         plan: PathPlan | None = PathPlan([])
@@ -378,11 +385,11 @@ class Explorer:
         )
 
     def budget_for(self, node: ast.stmt | ast.expr) -> int:
-        lines = int((node.end_lineno or node.lineno) - node.lineno)
-        fair = max(ENTRY_BUDGET, FAIR_SHARES * self.shared // max(1, self.waiting))
+        lines = steady(int((node.end_lineno or node.lineno) - node.lineno))
+        fair = max(ENTRY_BUDGET, steady(FAIR_SHARES * self.shared // max(1, self.waiting)))
         share = ENTRY_BUDGET + ENTRY_PER_LINE * lines
         # A loop that trains is executed for some rounds, with all that they call.
-        return min(self.shared, fair, TRAINING * share if summary_of(node).steps else share)
+        return min(steady(self.shared), fair, TRAINING * share if summary_of(node).steps else share)
 
     def context_of(self, function: Function, cls: ClassValue | None) -> str:
         if cls is not None and is_module_class(cls) and function.name == "forward":
@@ -432,7 +439,7 @@ class Explorer:
             budget = self.budget_for(defined.node)
             init, _ = cls.find("__init__")
             if isinstance(init, Function) and defined.name != "__init__":
-                budget = min(self.shared, budget + MAKING * self.budget_for(init.defined().node))
+                budget = min(steady(self.shared), budget + MAKING * self.budget_for(init.defined().node))
             self.run_entry(
                 (cls.unit, f"{cls.name}.{defined.name}{'+' * place}"), previous, body, budget, context
             )
@@ -466,7 +473,7 @@ class Explorer:
     ) -> None:
         """Execute one entry, or take what is remembered of it."""
         known = previous.get(key)
-        if known is not None and known.spent < budget and self.rests_unchanged(known):
+        if known is not None and known.is_same_within(budget) and self.rests_unchanged(known):
             record = known
         else:
             record = Record()
@@ -547,6 +554,12 @@ class Explorer:
 
     def outer_frame(self, machine: Machine, unit: Unit) -> Frame:
         return Frame("<module>", unit, self.namespace, Scope(self.namespace, None), 0, machine.numbering)
+
+
+def steady(number: int) -> int:
+    """The number rounded up to one of a few: a line more or less seldom changes a budget, and what was done within it holds."""
+    step = max(COARSEST_LINES, 1 << max(0, number.bit_length() - STEADY_BITS))
+    return -(-number // step) * step
 
 
 def explore_module(program: Program, source: Source, memory: Memory, units: list[Unit]) -> list[Record]:
