@@ -13,12 +13,14 @@ from typing import Any
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.listening import snake_case
+from gradsight.interp.tensors.training import Action
 from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.report import GapKind
 from gradsight.model.sites import Frame, Numbering, Site, Unit
-from gradsight.model.tensors import Maybe, Node, Tensor, Write
-from gradsight.model.values import Mapping, Scope, Seq, Unknown
+from gradsight.model.tensors import Cut, Maybe, Node, Tensor, Write
+from gradsight.model.trace import BackwardRun
+from gradsight.model.values import Function, Mapping, Scope, Seq, Unknown
 from gradsight.ops.table import shipped
 
 
@@ -172,4 +174,21 @@ class Stage:
         return made
 
 
-__all__ = ["Maybe", "Stage"]
+def run_of(
+    stage: Stage, piece: str, loss: Tensor, *leaves: Tensor, cuts: frozenset[Cut] = frozenset()
+) -> BackwardRun:
+    """A backward that came through, as the machine logs it."""
+    stage.tick += 1
+    run = BackwardRun(stage.at(piece), loss, set(leaves), cuts, stage.tick)
+    run.zero_leaves = set()
+    stage.backwards.append(run)
+    stage.log.append(Action("backward", run, run.site, stage.tick, run.leaves))
+    return run
+
+
+def function_of(stage: Stage, name: str) -> Function:
+    node = next(n for n in ast.walk(stage.tree) if isinstance(n, ast.FunctionDef) and n.name == name)
+    return Function(node, Scope({}, None), stage.unit, [], {})
+
+
+__all__ = ["Maybe", "Stage", "function_of", "run_of"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-
 import pytest
 
 from gradsight.detect.attribute_typos import AttributeTypos
@@ -33,7 +31,6 @@ from gradsight.detect.snapshot_aliases import SnapshotAliases
 from gradsight.detect.training_protocol import TrainingProtocol
 from gradsight.detect.unused_inputs import UnusedInputs
 from gradsight.interp.python.statements import LoopRun
-from gradsight.interp.tensors.backward import BackwardRun
 from gradsight.interp.tensors.training import Action
 from gradsight.model.library_objects import GradientScaler
 from gradsight.model.tensors import Cut, Saved, Tensor
@@ -69,25 +66,8 @@ from gradsight.model.trace import (
     WriteRefused,
     Wrote,
 )
-from gradsight.model.values import ClassValue, Function, Layer, ModuleState, Scope, Seq
-from tests.detect.staging import Stage
-
-
-def run_of(
-    stage: Stage, piece: str, loss: Tensor, *leaves: Tensor, cuts: frozenset[Cut] = frozenset()
-) -> BackwardRun:
-    """A backward that came through, as the machine logs it."""
-    stage.tick += 1
-    run = BackwardRun(stage.at(piece), loss, set(leaves), cuts, stage.tick)
-    run.zero_leaves = set()
-    stage.backwards.append(run)
-    stage.log.append(Action("backward", run, run.site, stage.tick, run.leaves))
-    return run
-
-
-def function_of(stage: Stage, name: str) -> Function:
-    node = next(n for n in ast.walk(stage.tree) if isinstance(n, ast.FunctionDef) and n.name == name)
-    return Function(node, Scope({}, None), stage.unit, [], {})
+from gradsight.model.values import ClassValue, Layer, ModuleState, Seq
+from tests.detect.staging import Stage, function_of, run_of
 
 
 def test_a_saved_tensor_that_was_overwritten_is_claimed_at_the_write() -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gradsight.analysis import analyze
 from gradsight.detect.graph_leaks import GraphLeaks
+from gradsight.detect.listening import Detectors
 from gradsight.detect.training_protocol import TrainingProtocol
 from gradsight.model import Source
+from tests.detect.staging import Stage
 
 PROGRAM = """\
 import torch
@@ -62,3 +65,11 @@ def test_a_failing_detector_is_raised_where_faults_are_looked_for(monkeypatch: p
     monkeypatch.setattr(GraphLeaks, "finish", fail)
     with pytest.raises(ZeroDivisionError):
         analyze(Source("program.py", PROGRAM))
+
+
+def test_every_detector_is_tried_alone_by_facts() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*_detectors.py")]
+    texts.append(Path(__file__).with_name("test_detectors.py").read_text(encoding="utf-8"))
+    listed = [type(detector).__name__ for detector in Detectors(Stage("x = 1")).listed]
+    untried = [name for name in listed if not any(f"{name}(stage, " in text for text in texts)]
+    assert not untried, f"tests/detect tries no facts on {untried}"
