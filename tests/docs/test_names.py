@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gradsight.interp.paths.roles import NAMES
+from gradsight.model.name_hints import NAMES
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-it-thinks.md"
 
 
-def test_every_name_that_decides_a_role_is_in_the_manual() -> None:
+def test_every_name_that_counts_is_in_the_manual() -> None:
     text = PAGE.read_text(encoding="utf-8")
     for role, words in NAMES.items():
         assert f"{role}: {words}\n" in text, f"docs/how-it-thinks.md lacks the line `{role}: {words}`"

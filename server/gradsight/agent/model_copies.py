@@ -15,14 +15,11 @@ from typing import Any
 
 import torch
 
+from gradsight.agent.copy_names import MEANT_AS_COPY
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
 from gradsight.agent.sites import FrameKey, Stack, place_of, statement_of, text_of
 
 SECOND = "__gradsight_second__"
-MEANT_AS_COPY = re.compile(
-    r"(^|_)(best|target|tgt|teacher|ema|old|prev|previous|backup|snapshot|frozen|initial|init|reference|ref|anchor)(_|\d|$)"
-)
-"""Names that say: this is the model as it was."""
 _MOST_NAMES = 256
 
 
@@ -110,9 +107,9 @@ def second_name_of(statement: ast.stmt | None, name: str) -> str:
         return ""
     text = ast.unparse(origin)
     last, first = name.rpartition(".")[2], text.rpartition(".")[2]
-    if last == first or MEANT_AS_COPY.search(first):
+    if last == first or re.search(MEANT_AS_COPY, first):
         return ""
-    return text if is_copy or MEANT_AS_COPY.search(last) else ""
+    return text if is_copy or re.search(MEANT_AS_COPY, last) else ""
 
 
 def second_names_in(tree: ast.Module) -> frozenset[str]:

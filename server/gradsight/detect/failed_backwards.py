@@ -6,11 +6,11 @@ import ast
 from collections.abc import Callable
 
 from gradsight.detect.claims import Claims
-from gradsight.detect.grad_mode_leaks import INFERENCE_NAMES
 from gradsight.detect.path import Path
 from gradsight.detect.wording import code_at, how_called, operator_of
 from gradsight.interp.path_state import assumption_of
 from gradsight.model.events import Step
+from gradsight.model.name_hints import suggests
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Cut, Edge, Maybe, Node, Tensor
 from gradsight.model.trace import (
@@ -290,7 +290,7 @@ class FailedBackwards:
         owner = getattr(function, "name", "")
         if (
             self.word_for(cut) in ("no_grad", "inference")
-            and INFERENCE_NAMES.search(owner)
+            and suggests("run without gradients", owner)
             and cut.site.frame is not site.frame
         ):
             for caller in cut.site.callers():

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.interp.syntax import own_statements
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
+from gradsight.model.name_hints import suggests
 from gradsight.model.sites import Site
 from gradsight.model.trace import CallReturned, CutByMode
 from gradsight.model.values import Function
-
-INFERENCE_NAMES = re.compile(
-    r"predict|infer|eval|valid|test|generat|sampl|score|metric|embed|encode", re.IGNORECASE
-)
-"""Functions with such names run without grad mode on purpose."""
 
 
 class GradModeLeaks:
@@ -53,7 +48,10 @@ class GradModeLeaks:
                     "call", self.path.site(node), "this call can leave before grad mode is switched on again"
                 ),
             )
-        elif INFERENCE_NAMES.search(function.name) and len(list(own_statements(function.node.body))) > 1:
+        elif (
+            suggests("run without gradients", function.name)
+            and len(list(own_statements(function.node.body))) > 1
+        ):
             self.left_off = place
 
     def on_cut_by_mode(self, fact: CutByMode) -> None:

@@ -8,7 +8,6 @@ and uses that after a step has changed the model under its first name.
 from __future__ import annotations
 
 import ast
-import re
 from typing import Any
 
 from gradsight.detect.claims import Claims
@@ -18,16 +17,13 @@ from gradsight.detect.untrained_parameters import leaf_behind
 from gradsight.interp.paths.roles import key_of
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
+from gradsight.model.name_hints import suggests
 from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import Assigned, NameRead, StateLoaded, Stepped
 from gradsight.model.values import Instance, Layer, tensors_in
 
 KIND = "model-not-copied"
-MEANT_AS_COPY = re.compile(
-    r"(^|_)(best|target|tgt|teacher|ema|old|prev|previous|backup|snapshot|frozen|initial|init|reference|ref|anchor)(_|\d|$)"
-)
-"""Names that say: this is the model as it was."""
 
 
 class ModuleAlias:
@@ -113,11 +109,9 @@ class ModuleAliases:
             self.used(alias, self.path.site(fact.node))
 
     def used(self, alias: ModuleAlias, site: Site) -> None:
-        if alias.stepped is None or not (
-            alias.how == "copy" or MEANT_AS_COPY.search(last_word(alias.target))
-        ):
+        if alias.stepped is None or not (alias.how == "copy" or suggests("copy", last_word(alias.target))):
             return
-        if MEANT_AS_COPY.search(last_word(alias.origin)) or not self.is_still_one(alias):
+        if suggests("copy", last_word(alias.origin)) or not self.is_still_one(alias):
             return
         self.claim(
             alias,

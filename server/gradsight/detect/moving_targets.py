@@ -7,21 +7,17 @@ and is made like this is one, whatever it is called.
 from __future__ import annotations
 
 import ast
-import re
 from typing import Any
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_flow import COMPARING, nodes_behind
 from gradsight.detect.path import Path
 from gradsight.model.events import Step
+from gradsight.model.name_hints import suggests
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Node, Tensor, leaves_of
 from gradsight.model.trace import Applied, Backward, Combined, Stepped
 from gradsight.model.values import Unknown
-
-TARGET_NAMES = re.compile(r"target|teacher|bootstrap|bellman|expected|goal|(^|_)returns?$", re.IGNORECASE)
-WEIGHT_NAMES = re.compile(r"adv|td_error|delta|return|reward|baseline", re.IGNORECASE)
-"""Names that say: this is meant to be a number for the optimizer, not something to learn."""
 
 
 class MovingTarget:
@@ -63,7 +59,7 @@ class MovingTargets:
                 if (
                     isinstance(weight, Tensor)
                     and is_log_probability(chance)
-                    and WEIGHT_NAMES.search(weight.label)
+                    and suggests("weight of a loss", weight.label)
                 ):
                     if weight.needs_grad() is True and weight.node is not None:
                         self.remember_meeting(result, weight, node)
@@ -72,7 +68,7 @@ class MovingTargets:
         tensors = [value for value in values if isinstance(value, Tensor) and value.needs_grad() is True]
         if len(tensors) < 2:
             return
-        target = next((tensor for tensor in tensors[:2] if TARGET_NAMES.search(tensor.label)), None)
+        target = next((tensor for tensor in tensors[:2] if suggests("target", tensor.label)), None)
         if target is None:
             target = next((tensor for tensor in reversed(tensors[:2]) if self.is_bootstrapped(tensor)), None)
             if target is not None and any(
@@ -83,7 +79,7 @@ class MovingTargets:
         if target is None or target.node is None:
             return
         other = tensors[1] if target is tensors[0] else tensors[0]
-        if other.node is None or TARGET_NAMES.search(other.label):
+        if other.node is None or suggests("target", other.label):
             return
         shared = leaves_of([target.node]) & leaves_of([other.node])
         if any(leaf.is_parameter or leaf.leaf_made for leaf in shared):
@@ -164,7 +160,7 @@ def is_log_probability(value: Any) -> bool:
     """A value that is named so, or was computed by a logarithm and picked, summed or reshaped since."""
     if not isinstance(value, Tensor):
         return False
-    if re.search(r"log_?p", value.label) is not None:
+    if suggests("log probability", value.label):
         return True
     edge: Any = value.node
     for _ in range(6):

@@ -7,12 +7,11 @@ A cut counts if what lies behind it (a parameter, an argument) reaches the retur
 
 from __future__ import annotations
 
-import re
-
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.detect.recorded_writes import RecordedWrites
 from gradsight.model.events import Step
+from gradsight.model.name_hints import suggests
 from gradsight.model.tensors import Cut, Edge, Maybe, Node, Tensor
 from gradsight.model.trace import ForwardReturned
 
@@ -20,13 +19,6 @@ ASSUMED = "backward is called on the result"
 HARDLY_MEANT = {"copy", "numpy", "number"}
 SIZES = {"tolist", "int"}
 """What sizes and places are made of; a value is taken out as one number."""
-PREPARING = re.compile(r"init|reset|load|calib|prune|quant")
-"""Names of functions that give weights their values, where a write without grad mode is the way to do it."""
-OTHER_ENDS = re.compile(
-    r"predict|generat|infer|sampl|eval|visual|plot|export|log|metric|decode|save|summary|post_?process|round|sort"
-    r"|assign|match|index|stat|mask|get_|resize|interpolat|compress|beam|search|array|nms"
-)
-"""Names of functions that lead out of training, or that compute what no gradient is wanted for."""
 
 
 class ReturnedValues:
@@ -40,10 +32,10 @@ class ReturnedValues:
     def on_forward_returned(self, fact: ForwardReturned) -> None:
         """What keeps gradients from the parameters behind the result of a forward."""
         returned, name = fact.tensors, fact.name
-        if not returned or PREPARING.search(name.lower()):
+        if not returned or suggests("preparation of weights", name):
             return
         self.check_writes(returned)
-        if OTHER_ENDS.search(name.lower()):
+        if suggests("way out of training", name):
             return
         cuts = {cut for tensor in returned for cut in tensor.cuts if cut.kind in HARDLY_MEANT}
         if not cuts:

@@ -10,10 +10,11 @@ import ast
 from collections.abc import Iterable
 from functools import partial
 
-from gradsight.interp.paths.roles import BY_NAME, MODULE, deeds_of, key_of
+from gradsight.interp.paths.roles import MODULE, deeds_of, key_of
 from gradsight.interp.python.loops import leaves_block
 from gradsight.interp.syntax import remembered
 from gradsight.interp.syntax_parts import syntax_parts
+from gradsight.model.name_hints import BY_NAME
 
 WRITE, CUT, TRAIN, REGISTER = "write", "cut", "train", "register"
 CUTTING = frozenset({

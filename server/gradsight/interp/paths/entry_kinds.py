@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import Any
 
 from gradsight.interp.paths.call_graph import applies_a_module
 from gradsight.interp.paths.roles import annotation_text, is_tensor_annotation
+from gradsight.model.name_hints import suggests
 from gradsight.model.sites import Unit
 from gradsight.model.values import ClassValue, Function
 
-LOSS_NAMES = ("loss", "criterion", "objective", "penalty")
-INFERENCE = re.compile(
-    r"compress|beam|search|penaliz|(^|_)nms|greedy|generate|(^|_)sample|predict|infer|evaluat|metric|visual|plot|export"
-)
-
 
 def is_loss_name(name: str) -> bool:
-    return any(word in name.lower() for word in LOSS_NAMES)
+    return suggests("loss", name)
 
 
 def is_inference_name(name: str) -> bool:
     """Names of functions that lead out of training; they are part of it if a forward or a loss calls them."""
-    return INFERENCE.search(name.lower()) is not None
+    return suggests("inference", name)
 
 
 def takes_tensors(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool:

@@ -12,6 +12,7 @@ import re
 
 from gradsight.interp.syntax import remembered
 from gradsight.interp.syntax_parts import syntax_parts
+from gradsight.model.name_hints import BY_NAME, suggests
 
 OF_LEAVES = {"grad", "is_leaf", "requires_grad", "grad_fn", "requires_grad_", "retain_grad", "numpy"}
 """What depends on whether unknown code gave a tensor back as it was."""
@@ -21,31 +22,8 @@ ONLY_MODULES = frozenset({
     "register_forward_hook", "register_forward_pre_hook", "get_submodule", "add_module",
 })  # fmt: skip
 """Methods that nothing but a module has."""
-CLEARING_WORDS = ("zero", "step", "optim", "clear", "reset")
-NOT_GRADIENTS = ("cache", "hidden", "state", "memory", "head", "classifier", "hook")
-"""What a method whose name clears or resets may mean: then gradients stay."""
 SWITCHES = frozenset({"train", "eval"})
 ONLY_SCALERS = frozenset({"unscale_", "get_scale"})
-NAMES: dict[str, str] = {
-    "module": r"model|net(work)?s?(_?[a-z]+)?$|module|generator|discriminator|encoder|decoder|actor|critic|policy|backbone"
-    r"|student|classifier|q_?net|unet|transformer|^(self\.)?[GD]$|^(self\.)?net[A-Z]",
-    "optimizer": r"optim|(^|[._])opt([._A-Z]|$|\d)|opt$",
-    "scaler": r"scaler",
-    "scheduler": r"sched|warmup",
-    "layer": r"attn|attention|layer|block|module",
-    "function": r"act|activ|drop|pool|loss|criterion|fn$|func|forward|hook|callback|metric|scheduler|sampler|get|rearrange",
-    "source": r"loader|data|batch|buffer|replay|(^|[._])envs?$|(^|_)dl$|(^|_)iter(ator)?$",
-    "constant": r"target|label|(^|_)masks?$|ind(ex|ices)|_ids?$|^ids$|^batch$|^ptr$|counts?$|lengths?$|(^|_)(seq)?lens?$|^y$|^y_|true|^gt|ground|rewards?$|dones?$"
-    r"|rotary|rope|freqs|(^|_)(cos|sin)($|_)|scale|position|timestep|sigma|size|shape",
-    "settings": r"(^|[._])(args|argv|config|cfg|conf|hparams|hp|hps|options|settings|flags)$",
-    "number": r"(^|_)(rate|ratio|eps|epsilon|momentum|lr|factor|dropout|prob|p|dim|axis|step|steps)$",
-    "model": r"^(model|net|network|policy|classifier)(_fn)?$",
-    "follower": r"target|teacher|(^|[._])ema($|_)|frozen|(^|[._])ref($|_)|reference|(^|[._])old($|_)|momentum_|averaged?",
-    "maker": r"(^|_)(class|cls|type|factory|builder|constructor)$",
-    "wrapper": r"parallel|^ddp$|fsdp|shard|compile|script|wrap$|prepare_model|prepare_ddp|convert_sync_batchnorm",
-}
-"""What a name suggests, where what is done to the value leaves it open."""
-BY_NAME = {role: re.compile(words) for role, words in NAMES.items()}
 PLAIN_WORDS = frozenset(
     {"self", "model", "net", "network", "module", "optimizer", "optim", "opt", "the", "my"}
 )
@@ -194,7 +172,7 @@ def trains(methods: set[str]) -> bool:
 
 
 def is_no_loss(key: str) -> bool:
-    return not re.search(r"loss|criterion|objective", key.lower())
+    return not suggests("loss", key)
 
 
 def last_part(key: str) -> str:
@@ -325,6 +303,4 @@ def is_source_name(key: str) -> bool:
 
 def may_clear(method: str) -> bool:
     """Whether a method of an unknown module may clear gradients, or step: only its name tells."""
-    return any(word in method for word in CLEARING_WORDS) and not any(
-        word in method for word in NOT_GRADIENTS
-    )
+    return suggests("clears", method) and not suggests("keeps gradients", method)

@@ -12,13 +12,12 @@ import re
 from gradsight.interp.syntax import own_statements, remembered
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.library_objects import GeneratorContext
+from gradsight.model.name_hints import suggests
 from gradsight.model.values import Function, Instance, Value
 
 SPECIFIC = {"RuntimeError"}
 """What torch raises when it refuses."""
 BROAD = {"Exception", "BaseException"}
-RAISES = re.compile(r"raises|suppress", re.IGNORECASE)
-"""What contexts and helpers are called that wait for an exception."""
 OTHER_MISHAPS = re.compile(r"memory|oom\b|cuda|print_exc|format_exc|\.exception\(|exit\(", re.IGNORECASE)
 MOST_STATEMENTS = 8
 
@@ -63,7 +62,7 @@ def waits_for_error(context: ast.expr, value: Value) -> bool:
     if not isinstance(context, ast.Call):
         return False
     name = getattr(context.func, "attr", getattr(context.func, "id", ""))
-    if not RAISES.search(name):
+    if not suggests("expects an error", name):
         return False
     names = set().union(*(names_of(argument) for argument in context.args[:1])) if context.args else set()
     return not names or bool(names & (SPECIFIC | BROAD)) or "" in names

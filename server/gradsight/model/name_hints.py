@@ -1,0 +1,51 @@
+"""Words in names, and what they suggest: the one place where the name of a thing counts.
+
+A name decides nothing that the machine knows.  It breaks ties where what is done to a value leaves its role open, and it
+tells what a program intends: a copy, a target, a function that leads out of training.  The manual prints this table.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gradsight.agent.copy_names import MEANT_AS_COPY
+
+NAMES: dict[str, str] = {
+    "module": r"model|net(work)?s?(_?[a-z]+)?$|module|generator|discriminator|encoder|decoder|actor|critic|policy|backbone"
+    r"|student|classifier|q_?net|unet|transformer|^(self\.)?[GD]$|^(self\.)?net[A-Z]",
+    "optimizer": r"optim|(^|[._])opt([._A-Z]|$|\d)|opt$",
+    "scaler": r"scaler",
+    "scheduler": r"sched|warmup",
+    "layer": r"attn|attention|layer|block|module",
+    "function": r"act|activ|drop|pool|loss|criterion|fn$|func|forward|hook|callback|metric|scheduler|sampler|get|rearrange",
+    "source": r"loader|data|batch|buffer|replay|(^|[._])envs?$|(^|_)dl$|(^|_)iter(ator)?$",
+    "constant": r"target|label|(^|_)masks?$|ind(ex|ices)|_ids?$|^ids$|^batch$|^ptr$|counts?$|lengths?$|(^|_)(seq)?lens?$|^y$|^y_|true|^gt|ground|rewards?$|dones?$"
+    r"|rotary|rope|freqs|(^|_)(cos|sin)($|_)|scale|position|timestep|sigma|size|shape",
+    "settings": r"(^|[._])(args|argv|config|cfg|conf|hparams|hp|hps|options|settings|flags)$",
+    "number": r"(^|_)(rate|ratio|eps|epsilon|momentum|lr|factor|dropout|prob|p|dim|axis|step|steps)$",
+    "model": r"^(model|net|network|policy|classifier)(_fn)?$",
+    "follower": r"target|teacher|(^|[._])ema($|_)|frozen|(^|[._])ref($|_)|reference|(^|[._])old($|_)|momentum_|averaged?",
+    "maker": r"(^|_)(class|cls|type|factory|builder|constructor)$",
+    "wrapper": r"parallel|^ddp$|fsdp|shard|compile|script|wrap$|prepare_model|prepare_ddp|convert_sync_batchnorm",
+    "loss": r"loss|criterion|objective|penalty",
+    "copy": MEANT_AS_COPY,
+    "target": r"target|teacher|bootstrap|bellman|expected|goal|(^|_)returns?$",
+    "weight of a loss": r"adv|td_error|delta|return|reward|baseline",
+    "run without gradients": r"predict|infer|eval|valid|test|generat|sampl|score|metric|embed|encode",
+    "inference": r"compress|beam|search|penaliz|(^|_)nms|greedy|generate|(^|_)sample|predict|infer|evaluat|metric|visual|plot"
+    r"|export",
+    "preparation of weights": r"init|reset|load|calib|prune|quant",
+    "way out of training": r"predict|generat|infer|sampl|eval|visual|plot|export|log|metric|decode|save|summary|post_?process"
+    r"|round|sort|assign|match|index|stat|mask|get_|resize|interpolat|compress|beam|search|array|nms",
+    "clears": r"zero|step|optim|clear|reset",
+    "keeps gradients": r"cache|hidden|state|memory|head|classifier|hook",
+    "log probability": r"log_?p",
+    "expects an error": r"raises|suppress",
+}
+"""What a name with such words in it suggests."""
+BY_NAME = {hint: re.compile(words) for hint, words in NAMES.items()}
+
+
+def suggests(hint: str, name: str) -> bool:
+    """Whether a name has words of a hint; large and small letters are alike."""
+    return BY_NAME[hint].search(name.lower()) is not None
