@@ -154,12 +154,18 @@ class Memories:
     kept: dict[int, set[int]] = field(default_factory=dict)
     alive: list[Any] = field(default_factory=list)
     """An address means one memory only as long as nothing is freed."""
+    ranges: list[tuple[int, int]] = field(default_factory=list)
+    """Where each memory begins and ends: what comes back from NumPy can begin inside another one."""
 
     def address(self, tensor: torch.Tensor) -> set[int]:
         """The memory, and the object itself: `t.data = …` gives a tensor other memory, and it stays what it is."""
         storage = tensor.untyped_storage()
         self.alive += [storage, tensor]
-        return {int(storage.data_ptr()), -id(tensor)}
+        start = int(storage.data_ptr())
+        around = next((low for low, high in self.ranges if low <= start < high), None)
+        if around is None:
+            self.ranges.append((start, start + max(storage.nbytes(), 1)))
+        return {start if around is None else around, -id(tensor)}
 
     def see(self, value: Any, line: int, column: int) -> Any:
         """Note the memory of a value, and hand it on."""

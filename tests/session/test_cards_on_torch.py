@@ -18,13 +18,37 @@ BATCH = 40
 
 def check(path: Path) -> tuple[Verdict, Verdict]:
     """What torch says of the claims about a program's names, and of those about who keeps its tensors for backward."""
-    text = path.read_text(encoding="utf-8")
+    return check_text(path.read_text(encoding="utf-8"), str(path))
+
+
+def check_text(text: str, path: str) -> tuple[Verdict, Verdict]:
     lines = text.split("\n")
-    cards = Analyser().cards(Source(str(path), text), 1, len(lines))
+    cards = Analyser().cards(Source(path, text), 1, len(lines))
     return (
-        compare(cards, observations(text, str(path)), lines),
-        compare_saved(cards, memories(text, str(path)), lines),
+        compare(cards, observations(text, path), lines),
+        compare_saved(cards, memories(text, path), lines),
     )
+
+
+WINDOWS = {
+    "several views without grad mode": "with torch.no_grad():\n    first, second = x.split([1, 2])\nprint(first, second)\n",
+    "halves without grad mode": "with torch.inference_mode():\n    first, second = x.chunk(2)\n    print(second)\n",
+    "computed from a view without grad mode": "with torch.no_grad():\n    row = x[0]\nlater = row * 2\nprint(later)\n",
+    "einsum that only reorders": 'other = torch.einsum("ij->ji", x)\nother += 1\nprint(x, other)\n',
+    "detached after a write": "row = x.sum(1, keepdim=True).squeeze(1)\nrow.add_(1)\nrow.detach_()\nprint(row)\n",
+    "back from numpy, further on": (
+        "part = torch.nn.functional.pad(x, (1, 1))[..., 1:-1]\nagain = torch.from_numpy(part.detach().numpy())\n"
+        "again.add_(x)\nwave = torch.cos(again)\nprint(part, wave)\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_no_card_of_a_window_says_what_torch_denies(name: str) -> None:
+    head = "import torch\n\nx = torch.rand(3, 3, requires_grad=True) * 2\n"
+    names, keepers = check_text(head + WINDOWS[name], "windows.py")
+    assert names.lies + keepers.lies == []
+    assert names.claims > 3
 
 
 @pytest.mark.parametrize("first", range(0, len(PROGRAMS), BATCH))

@@ -124,7 +124,7 @@ def find_silent(nodes: Sequence[Node], log: OpLog) -> list[Clash]:
             if not log.may_have_changed(saved.data) or _is_running_statistic(node, saved):
                 continue
             maker = log.maker(node)
-            later = _silent_writes(saved, maker, log) if maker is not None else ()
+            later = _silent_writes(node, saved, maker, log) if maker is not None else ()
             if later and version_refusal(node, saved) is None:
                 version = saved.data._version
                 clashes.append(
@@ -143,7 +143,7 @@ def find_silent(nodes: Sequence[Node], log: OpLog) -> list[Clash]:
     return clashes
 
 
-def _silent_writes(saved: NodeSaved, maker: Operation, log: OpLog) -> tuple[LoggedWrite, ...]:
+def _silent_writes(node: Node, saved: NodeSaved, maker: Operation, log: OpLog) -> tuple[LoggedWrite, ...]:
     """The writes to a saved tensor since it was saved; where nobody noted one, what its values tell."""
     replaced = log.replaced(saved.data)
     if replaced is not None and replaced.clock > maker.clock and replaced.stack:
@@ -159,7 +159,7 @@ def _silent_writes(saved: NodeSaved, maker: Operation, log: OpLog) -> tuple[Logg
         if write.stack
         and write.geometry is not None
         and overlaps(write.geometry, here)
-        and write.changed_something
+        and write.is_felt_by(node)
         and not (write.name == NUMPY and log.is_untouched(saved.data, maker.clock))
     )
 

@@ -14,7 +14,7 @@ from gradsight.agent.sites import place_of, text_of
 
 _DIRTY: dict[str, Kind] = {
     "dirty-alias": "alias-read-after-write",
-    "dirty-data": "saved-changed-silently",
+    "dirty-data": "graph-written-without-grad",
     "dirty-no-grad": "graph-written-without-grad",
     "dirty-numpy": "alias-read-after-write",
 }

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from gradsight.agent.changes import NEEDS_ONLY_SIGN, Change
 from gradsight.agent.graph import Geometry, Imprint, Node, Witness, storage_key
 from gradsight.agent.numbering import IS_NATIVE, number_of
 from gradsight.agent.sites import FrameKey, Stack
@@ -60,11 +61,19 @@ class LoggedWrite(NamedTuple):
     imprint: Imprint | None = None
     library: FrameKey | None = None
     """The line of a library that wrote, where it was not the user's."""
+    change: Change | None = None
 
     @property
     def changed_something(self) -> bool:
-        """Whether the values are other ones now; known only where a witness was left."""
+        """Whether the values are other ones now; known where a witness was left, or where the numbers were compared."""
+        if self.change is not None and self.change.kind == "none":
+            return False
         return self.witness is None or self.witness.changed
+
+    def is_felt_by(self, node: Node) -> bool:
+        """Whether the backward of a node that saved the tensor can give another result after this write."""
+        only_scaled = self.change is not None and self.change.kind == "scaled"
+        return self.changed_something and not (only_scaled and node.name() in NEEDS_ONLY_SIGN)
 
 
 class _Track:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from gradsight.agent.changes import Change, change_of
 from gradsight.agent.faults import Ledger, quietly
 from gradsight.agent.graph import Witness, geometry_of, is_own_leaf, storage_key
 from gradsight.agent.numbering import IS_NATIVE, next_number, number_of
@@ -139,12 +140,14 @@ class DispatchRecorder(TorchDispatchMode):
                 track.add(number, Operation(log.clock, trait.name, stack))
             if self.touches is not None:
                 self._note_reads(self.touches, args, stack)
+            change = None
             if trait.writes:
-                self._note_writes(trait, args, kwargs, stack)
+                change = change_of(trait.name, args, kwargs)
+                self._note_writes(trait, args, kwargs, stack, change)
             if self.shadow is None or trait.shape_only:
                 result = self._run(trait, func, args, kwargs)
             else:
-                result = self._follow(trait, func, args, kwargs, grad_enabled, stack)
+                result = self._follow(trait, func, args, kwargs, grad_enabled, stack, change)
             if self.touches is not None:
                 self._note_made(self.touches, result, stack)
             return result
@@ -181,7 +184,9 @@ class DispatchRecorder(TorchDispatchMode):
         return result
 
     @quietly
-    def _note_writes(self, trait: Trait, args: Any, kwargs: Any, stack: Stack) -> None:
+    def _note_writes(
+        self, trait: Trait, args: Any, kwargs: Any, stack: Stack, change: Change | None = None
+    ) -> None:
         node = _current_node() if self.situation.backwards_running else None
         node_name = node.name() if node is not None else ""
         if self.builder is not None and node is None:
@@ -205,6 +210,7 @@ class DispatchRecorder(TorchDispatchMode):
                     is_own_leaf(tensor),
                     witness=Witness(tensor.detach()) if trait.name.startswith("c10d::") else None,
                     library=library,
+                    change=change,
                 ),
             )
             if self.situation.grad_writes is not None:
@@ -213,17 +219,31 @@ class DispatchRecorder(TorchDispatchMode):
                 self.situation.gradient_edits(tensor, stack)
 
     def _follow(
-        self, trait: Trait, func: Any, args: Any, kwargs: Any, grad_enabled: bool, stack: Stack
+        self,
+        trait: Trait,
+        func: Any,
+        args: Any,
+        kwargs: Any,
+        grad_enabled: bool,
+        stack: Stack,
+        change: Change | None,
     ) -> Any:
         """Runs the operator and lets the shadow of its inputs fall on its outputs."""
+        soiled: list[torch.Tensor] = []
         try:
             shade = self._look(trait, args, kwargs, grad_enabled, stack)
+            if change is not None:
+                soiled = self._unattributed(trait, args, kwargs, grad_enabled)
+                for tensor in soiled[:1]:
+                    change.remember(tensor)
         except Exception:
             self.ledger.problem(traceback.format_exc())
             shade = None
         result = self._run(trait, func, args, kwargs)
         if not trait.detaches:
             self.previous = trait.name
+        if change is not None and soiled:
+            self._soil_graph_values(trait, args, kwargs, soiled, stack, change)
         if shade is not None:
             try:
                 self._cast(trait, shade, _tensors_in(result), grad_enabled, stack)
@@ -247,8 +267,6 @@ class DispatchRecorder(TorchDispatchMode):
             deps |= more
             live |= reached
             events |= passed
-        if targets:
-            self._soil_graph_values(trait, targets, grad_enabled, stack)
         return Shade(inputs, targets, numbers, deps, live, events) if deps and not trait.overwrites else None
 
     def _cast(
@@ -335,28 +353,49 @@ class DispatchRecorder(TorchDispatchMode):
             return shadow.event("checkpoint", "checkpoint", self.situation.checkpoint, live)
         return shadow.event("no_grad", trait.name, stack, live)
 
+    def _unattributed(self, trait: Trait, args: Any, kwargs: Any, grad_enabled: bool) -> list[torch.Tensor]:
+        """What is written of the values of the graph without autograd attributing the write to them."""
+        shadow, situation = self.shadow, self.situation
+        assert shadow is not None
+        if situation.backwards_running or situation.custom_functions:
+            return []
+        return [
+            tensor
+            for tensor in written_tensors(trait, args, kwargs)
+            if tensor.layout is torch.strided
+            and not (grad_enabled and tensor.requires_grad)
+            and shadow.is_tracked(tensor)
+        ]
+
+    @quietly
     def _soil_graph_values(
-        self, trait: Trait, targets: list[torch.Tensor], grad_enabled: bool, stack: Stack
+        self, trait: Trait, args: Any, kwargs: Any, targets: list[torch.Tensor], stack: Stack, change: Change
     ) -> None:
-        """A write that autograd does not attribute to the graph tensor of this storage."""
+        """Notes the writes that autograd does not know, unless the gradient is right all the same."""
         shadow = self.shadow
         assert shadow is not None
+        change.settle(targets[0])
+        if change.kind == "none" or not self.situation.is_in_place(trait.name):
+            return
+        if change.kind == "shifted" and not self._depends_on_leaves(args, kwargs, targets):
+            return
         for tensor in targets:
-            if tensor.layout is not torch.strided or (grad_enabled and tensor.requires_grad):
-                continue
-            situation = self.situation
-            if (
-                situation.backwards_running
-                or situation.custom_functions
-                or not situation.is_in_place(trait.name)
-            ):
-                continue
             if not shadow.is_graph_value(tensor):
                 continue
             kind = "dirty-no-grad"
             if not tensor.requires_grad:
                 kind = "dirty-data" if shadow.alias_kind(tensor) == "data" else "dirty-alias"
             shadow.soil(tensor, shadow.event(kind, trait.name, stack, 0))
+
+    def _depends_on_leaves(self, args: Any, kwargs: Any, targets: list[torch.Tensor]) -> bool:
+        """Whether leaves had a part in what a write is given besides the tensors it writes."""
+        shadow = self.shadow
+        assert shadow is not None
+        inputs, (deps, _) = self._inputs(args, kwargs)
+        for tensor in inputs:
+            if all(tensor is not one for one in targets):
+                deps |= shadow.read(tensor)[0]
+        return deps != 0
 
     def _dead_term(
         self,

@@ -200,6 +200,11 @@ class Shadow:
             if len(entry.dirty) < _MOST_DIRTY:
                 entry.dirty.append((self.event("dirty-numpy", "numpy", stack, 0), geometry))
 
+    def is_tracked(self, tensor: torch.Tensor) -> bool:
+        """Whether this storage holds a value of the graph, or a leaf of it."""
+        entry = self._entries.get(storage_key(tensor))
+        return entry is not None and entry.live != 0
+
     def is_graph_value(self, tensor: torch.Tensor) -> bool:
         """Whether this storage holds a value of the graph that is no leaf."""
         return self._holds_graph_value(storage_key(tensor))

@@ -17,6 +17,7 @@ from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.entries import Explorer
 from gradsight.interp.paths.grad_fns import grad_fn_name, name_of
 from gradsight.interp.paths.name_observer import NameObserver, Onlookers, Sighting
+from gradsight.interp.tensors.writes import MOVES
 from gradsight.model.card import CallCard, Card, SavedBy, SeenFrom, TensorCard
 from gradsight.model.sites import Site, Unit, span_of
 from gradsight.model.source import Span
@@ -283,6 +284,15 @@ def _callers(seen: Seen, path: str) -> tuple[SeenFrom, ...]:
     return ()
 
 
+def _stems_from_unrecorded_view(tensor: Tensor, requires: bool | Maybe) -> bool:
+    """Whether it is a view made without grad mode of something that requires grad, or was computed from one."""
+    if tensor.view_made_without_grad and tensor.base is not None and tensor.base.needs_grad() is not False:
+        return True
+    return requires is False and any(
+        cut.kind in ("no_grad", "inference") and cut.op in MOVES for cut in tensor.cuts
+    )
+
+
 def _look(observer: NameObserver, sighting: Sighting) -> Look:
     tensor, node, requires = sighting.tensor, sighting.node, sighting.requires
     doubt = sighting.escaped
@@ -291,7 +301,7 @@ def _look(observer: NameObserver, sighting: Sighting) -> Look:
     if node is not None and node.op == "torch.func.grad":
         # A derivative may be constant; then torch records nothing.
         known, is_leaf = None, None
-    elif tensor.view_made_without_grad and tensor.base is not None and tensor.base.needs_grad() is not False:
+    elif _stems_from_unrecorded_view(tensor, requires):
         # Torch says that such a view requires grad, and is a leaf; no gradient comes to anything through it.
         known, is_leaf, node = None, None, None
     elif isinstance(requires, Maybe):
@@ -321,7 +331,7 @@ def _look(observer: NameObserver, sighting: Sighting) -> Look:
         is_leaf,
         known,
         made_by,
-        _recorded_as(observer, tensor, node) if node is not None and known else "",
+        _recorded_as(observer, sighting, node) if node is not None and known else "",
         made_at,
         _window_on(tensor),
         tensor.grad_of.label if tensor.grad_of is not None and node is None else "",
@@ -339,26 +349,27 @@ def _filled_at(gradient: Tensor, leaf: Tensor) -> Site | None:
     return current.site if isinstance(current, Tensor) and current.storage is gradient.storage else None
 
 
-def _recorded_as(observer: NameObserver, tensor: Tensor, node: Node) -> str:
+def _recorded_as(observer: NameObserver, sighting: Sighting, node: Node) -> str:
     """What torch calls the operation; of what some composites hand out it is not known whether it is a view of theirs."""
+    tensor, is_view = sighting.tensor, sighting.base is not None
     if node in observer.functions:
         return node.op
     maker = observer.makers.get(tensor, "")
     # `F.relu(row, inplace=True)` and layers have no name that tells it.
     works_in_place = node.op.endswith("_") or any(write.tick == node.tick for write in tensor.storage.writes)
     # A layer that works in place leaves the tensor that another operator made.
-    if tensor.base is not None and (
+    if is_view and (
         maker not in ("", node.op) or any(write.tick > node.tick for write in tensor.storage.writes)
     ):
         # A write through another name has torch record a view anew, the next time that somebody looks.
         return "AsStrided" if works_in_place else ""
     if works_in_place or maker not in ("", node.op):
-        if tensor.base is not None:
+        if is_view:
             return "AsStrided"
         is_matrix = maker == "Linear" and tensor.shape is not None and len(tensor.shape) == 2
         if maker and not name_of(maker) and not is_matrix:
             return ""
-    return grad_fn_name(node, tensor.base is not None)
+    return grad_fn_name(node, is_view)
 
 
 def _premise(requires: Maybe) -> str:

@@ -61,7 +61,7 @@ class CallSighting:
 class Sighting:
     """One name at one moment."""
 
-    __slots__ = ("escaped", "frame", "is_assigned", "loops", "node", "records", "requires", "storage", "syntax", "tensor", "unit",
+    __slots__ = ("base", "escaped", "frame", "is_assigned", "loops", "node", "records", "requires", "storage", "syntax", "tensor", "unit",
                  "version", "writes")  # fmt: skip
 
     def __init__(self, syntax: ast.AST, frame: Frame, tensor: Tensor, is_assigned: bool) -> None:
@@ -73,6 +73,7 @@ class Sighting:
         self.is_assigned = is_assigned
         self.requires: bool | Maybe = tensor.needs_grad()
         self.node: Node | None = tensor.node
+        self.base = tensor.base  # `detach_()` makes a view stand alone
         self.version = tensor.counter.version
         self.storage = tensor.storage  # `tensor.data = ...` gives a tensor other memory
         self.writes = len(tensor.storage.writes)

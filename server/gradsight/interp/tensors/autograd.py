@@ -556,7 +556,7 @@ def holds_of(case: Case, flags: dict[str, RequiresGrad], certain: bool) -> str:
     return case.holds_saved
 
 
-PASSED_ON = "base seen_rebases one_of_many overlapping cuts source dense born_version follows".split()
+PASSED_ON = "base seen_rebases one_of_many overlapping cuts source dense born_version follows view_made_without_grad".split()
 """What the other parts of a sequence have of the first."""
 CUT_KINDS = {"detach": "detach", "detach_": "detach", "data": "data"}
 

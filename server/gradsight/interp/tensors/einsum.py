@@ -33,6 +33,18 @@ def factors_kept(equation: str, shapes: list[Shape]) -> list[SavedOperand]:
     return list((operands_kept(equation) if plain else None) or [SavedOperand(UNSURE)] * len(shapes))
 
 
+def permutation_of(equation: str) -> list[int] | None:
+    """The order of dimensions that an equation of one operand asks for, where that is all it does: torch makes a view.
+
+    `torch.einsum("ij->ji", x)` is `x.permute(1, 0)`.
+    """
+    labels, arrow, output = equation.replace(" ", "").partition("->")
+    output = output if arrow else "".join(sorted(labels))
+    if not labels.isalpha() or len({*labels}) < len(labels) or sorted(labels) != sorted(output):
+        return None
+    return [labels.index(label) for label in output]
+
+
 @lru_cache(maxsize=256)
 def operands_kept(equation: str) -> tuple[SavedOperand, SavedOperand] | None:
     """What backward keeps of each of two operands, or None for an equation that is not of that form."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from gradsight.interp.tensors.einsum import permutation_of
 from gradsight.interp.tensors.facts_floor import FactsFloor
 from gradsight.model.sites import Syntax
 from gradsight.model.tensors import Shape, Tensor
@@ -28,6 +29,10 @@ class CaseSelection(FactsFloor):
         settings: dict[str, Value] | None = None,
     ) -> Value:
         """Call the operator `name` (as the fact table spells it)."""
+        if name == "torch.einsum" and len(args) == 2 and isinstance(args[0], str):
+            order = permutation_of(args[0]) if isinstance(args[1], Tensor) else None
+            if order is not None:
+                name, args = "Tensor.permute", [args[1], *order]
         fact = self.path.table.find(name)
         if fact is None:
             return self.nn.unknown_result(f"no fact about {name}", args, kwargs, node)
