@@ -241,9 +241,22 @@ class GradientLedger:
         place, filled = record.site, record.filled_at
         if place is None or filled is None or set(place.guards) - set(needed.guards):
             return
+        cleared = self.place_of_order(place, filled, needed)
+        if is_ahead_of_backward(needed, filled):
+            self.claims.add(
+                "cleared-before-step",
+                needed,
+                [
+                    Step("made", filled, "the gradients are computed here"),
+                    Step("written", cleared, "and are cleared here before the next step"),
+                    *self.path.call_steps(needed),
+                ],
+                is_step_first=True,
+            )
+            return
         self.claims.add(
             "cleared-before-step",
-            self.place_of_order(place, filled, needed),
+            cleared,
             [
                 Step("made", filled, "the gradients are computed here"),
                 Step("needed", needed, "this step has nothing to apply"),
@@ -253,6 +266,13 @@ class GradientLedger:
 
 
 NOT_UPDATES = {"load_state_dict", "optimizer step", "reset_parameters", "zero_grad"}
+
+
+def is_ahead_of_backward(step: Site, backward: Site) -> bool:
+    """Whether a step belongs to a later round of the loop around both: in one round it comes first, and the backward after it."""
+    rounds = dict(step.loops)
+    shared = [(rounds[run], number) for run, number in backward.loops if run in rounds]
+    return bool(shared) and shared[-1][0] > shared[-1][1]
 
 
 def gradient_owner(tensor: Tensor | None) -> Tensor | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradsight.detect.passed_arms import may_be_lifted
 from gradsight.interp.path_state import Arm
 from gradsight.model.events import Event
 
@@ -56,7 +57,8 @@ class PathsTogether:
             claims.add(claim)
             if not is_single and event.kind == CALLED_SAFE and not event.place.guards:
                 continue
-            if not is_single and (claim is not None or event.kind in LEFT_UNDONE):
+            is_absence = claim is not None or event.kind in LEFT_UNDONE
+            if not is_single and is_absence and may_be_lifted(event.kind, listener.claims.path.decisions):
                 self.proposed.add(claim or (event.kind, event.place.key))
                 continue
             key = (event.kind, event.place.key, event.names.get("cut"))

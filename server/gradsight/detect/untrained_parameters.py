@@ -16,6 +16,7 @@ from typing import Any
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_ledger import GradientLedger
+from gradsight.detect.passed_arms import OPTIMIZERS
 from gradsight.detect.path import Path
 from gradsight.detect.replaced_parameters import ReplacedParameters
 from gradsight.interp.paths.roles import words_in_common
@@ -42,10 +43,6 @@ INITIALISING = (
 """Writes that make a parameter: what they leave is as good as fresh."""
 TELLING = {"parameters-replaced", "not-registered", "layer-made-in-forward", "before-super-init"}
 """What says already why an optimizer does not have all parameters."""
-OPTIMIZERS = {
-    "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "ASGD", "LBFGS", "Muon", "NAdam", "RAdam", "RMSprop",
-    "Rprop", "SGD", "SparseAdam",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +236,11 @@ class UntrainedParameters:
             return max(reversed(doubled), key=lambda one: self.words_shared(one, home))
         if idle:
             return idle[-1]
-        if self.kept.issuperset(owned & set(left.parameters)):
+        if self.kept.issuperset(owned & set(left.parameters)) and not any(
+            # What was loaded as a whole is trained as a whole; a fresh part of it is trained on top of the others.
+            self.kept.issuperset(owned & self.path.ever_held_by(one))
+            for one in partly
+        ):
             return None
         copied = [one for one in stepped if self.copies and self.path.ever_held_by(one) <= self.copies]
         if copied:

@@ -39,6 +39,9 @@ NAMES: dict[str, str] = {
     r"|round|sort|assign|match|index|stat|mask|get_|resize|interpolat|compress|beam|search|array|nms",
     "clears": r"zero|step|optim|clear|reset",
     "keeps gradients": r"cache|hidden|state|memory|head|classifier|hook",
+    "watcher": r"^(log|sav(e|ing)|eval|valid(at)?|val|test|print|summar|plot|watch|count|write|visuali|export|report|record|monitor"
+    r"|dump|descri|display|show|benchmark|profil)",
+    "trainer": r"^(train|fit|learn|update|backward)",
     "log probability": r"log_?p",
     "expects an error": r"raises|suppress",
 }

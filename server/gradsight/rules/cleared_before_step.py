@@ -47,6 +47,21 @@ for batch in range(2):
 assert weight.item() == -4.0  # not -12: two parts in three were dropped
 ```
 
+A step that comes before the backward has nothing to apply, and what the backward leaves is cleared before the next step.
+
+```python
+import torch
+
+weight = torch.zeros(1, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=1.0)
+for step in range(3):
+    optimizer.zero_grad()
+    loss = (weight * 2).sum()
+    optimizer.step()  # warning: GS502
+    loss.backward()
+assert weight.item() == 0.0
+```
+
 ## Use instead
 
 Clear before the backward or after the step.
@@ -103,6 +118,8 @@ def judge(event: Event) -> Finding | None:
     message = "gradients are cleared between `backward()` and `step()`: nothing is learned"
     if event.names.get("accumulating"):
         message = "gradients are cleared in every iteration, so `step()` applies only the last ones: clear them after `step()`"
+    elif event.names.get("is_step_first"):
+        message = "this `step()` comes before `backward()`, and the gradients are cleared before the next: nothing is learned"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 

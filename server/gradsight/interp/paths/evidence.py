@@ -41,6 +41,8 @@ from gradsight.interp.paths.unknown_graphs import (
     UnknownGraphsObjects,
     default_function,
     indexes_tensor,
+    not_watched,
+    spoken_callee,
 )
 from gradsight.interp.tensors.checkpoints import Checkpoints
 from gradsight.model.library_objects import GradientScaler, Optimizer
@@ -568,7 +570,7 @@ class EvidenceModules(Checkpoints):
         if is_wrapper_name(callee) and (modules := self.entry.parameters_given([*args, *kwargs.values()])):
             if len(modules) == 1 and isinstance(modules[0], (Instance, Layer)):
                 return self.entry.unwrapped(modules[0], callee, args, node)
-        result = super().unknown_result(reason, args, kwargs, node)
+        result = super().unknown_result(reason, *not_watched(callee, args, kwargs), node)
         tensors = self.entry.graphs_in(args, kwargs)
         if reason.startswith(OF_TORCH) or not isinstance(result, Unknown):
             # torch's own functions without a model: whether they record is theirs to say.
@@ -592,9 +594,3 @@ class EvidenceModules(Checkpoints):
             [known.get(id(value)) or value for value in args],
             {name: known.get(id(value)) or value for name, value in kwargs.items()},
         )
-
-
-def spoken_callee(node: ast.AST | None) -> str:
-    """How the text names what it calls."""
-    text = key_of(getattr(node, "func", None)) if node is not None else ""
-    return text or "unknown code"

@@ -301,6 +301,16 @@ def is_source_name(key: str) -> bool:
     return BY_NAME["source"].search(last_part(key).lower()) is not None
 
 
+def only_watches(callee: str) -> bool:
+    """Names of what evaluates, logs, saves or counts: it leaves the gradients of a model, and what an optimizer holds."""
+    words = words_of(callee)
+    return (
+        any(suggests("watcher", word) for word in words)
+        and not any(suggests("trainer", word) for word in words)
+        and not may_clear(last_part(callee))
+    )
+
+
 def may_clear(method: str) -> bool:
     """Whether a method of an unknown module may clear gradients, or step: only its name tells."""
     return suggests("clears", method) and not suggests("keeps gradients", method)

@@ -13,10 +13,18 @@ from typing import Any, Literal
 
 from gradsight.interp.path_state import PathEnded, PathState
 from gradsight.interp.paths.importing import Importing
-from gradsight.interp.paths.roles import deeds_of, is_constant_name, is_source_name, key_of, last_part
+from gradsight.interp.paths.roles import (
+    deeds_of,
+    is_constant_name,
+    is_source_name,
+    key_of,
+    last_part,
+    only_watches,
+)
 from gradsight.interp.python.builtins import Builtins
 from gradsight.interp.python.contexts import Contexts
 from gradsight.interp.tensors.tensor_api import TensorApi
+from gradsight.model.library_objects import Optimizer
 from gradsight.model.tensors import Edge, Maybe, Node, Tensor, any_requires_grad
 from gradsight.model.values import (
     ClassValue,
@@ -342,3 +350,25 @@ def remembered_losses(scope: ast.AST, name: str) -> bool:
     """Whether a text differentiates a name, or reads a number from it: it is a tensor."""
     done = deeds_of(scope).done_to(name)
     return "backward" in done or "item" in done or "detach" in done
+
+
+def spoken_callee(node: ast.AST | None) -> str:
+    """How the text names what it calls."""
+    text = key_of(getattr(node, "func", None)) if node is not None else ""
+    return text or "unknown code"
+
+
+def not_watched(
+    callee: str, args: list[Value], kwargs: dict[str, Value]
+) -> tuple[list[Value], dict[str, Value]]:
+    """What unknown code may change of what it is given: one that evaluates, logs or saves leaves modules and optimizers."""
+    if not only_watches(callee):
+        return args, kwargs
+    kept = {name: value for name, value in kwargs.items() if not is_trained(value)}
+    return [value for value in args if not is_trained(value)], kept
+
+
+def is_trained(value: Value) -> bool:
+    """Whether a value is a module or an optimizer."""
+    is_module = isinstance(value, (Instance, Layer)) and value.module is not None
+    return is_module or isinstance(value, Optimizer)

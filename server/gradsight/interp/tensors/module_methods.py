@@ -84,6 +84,8 @@ class ModuleMethods(ModuleRegistry):
             return result
         if name in ("share_memory", "compile", "to_empty", "type"):
             return module
+        if name == "flatten_parameters":
+            return None
         return self.unknown_result(f"method {name} of a module", [module, *args], kwargs, node)
 
     def module_hooked(self, hooks: list[Value], hook: Value, kwargs: dict[str, Value], node: Syntax) -> Value:

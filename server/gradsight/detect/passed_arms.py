@@ -1,0 +1,84 @@
+"""What the arms that a path went past could have done: whether one of them may be what a conclusion misses.
+
+A path that passes by takes no `if`, as if all flags were off at once.  Flags can depend on each other, so what was not done
+on it may be done by an arm that some flag always opens.  Where no arm that it went past says anything of the kind, whether
+the flags depend on each other makes no difference.
+
+    if args.log: logger.write(loss)     says nothing of gradients: that nothing is cleared holds without it, too
+    if args.fused: fused_clear(model)   may clear: nothing is concluded
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from gradsight.interp.path_state import Decision
+from gradsight.interp.paths.roles import OPTIMIZER, is_scheduler_name, key_of, last_part, may_clear
+from gradsight.interp.syntax import remembered
+from gradsight.interp.syntax_parts import syntax_parts
+from gradsight.model.name_hints import BY_NAME, suggests
+
+OPTIMIZERS = frozenset({
+    "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "ASGD", "LBFGS", "Muon", "NAdam", "RAdam", "RMSprop",
+    "Rprop", "SGD", "SparseAdam",
+})  # fmt: skip
+MADE, GIVEN, CLEARED = "<optimizer made>", "<optimizer given>", "<cleared>"
+CLEARS = frozenset({"zero_grad", "grad", CLEARED})
+HOLDS = frozenset({
+    "requires_grad", "requires_grad_", "parameters", "named_parameters", "param_groups", "add_param_group", "eval", "no_grad",
+    "detach", "enable_grad", "set_grad_enabled", "inference_mode", MADE,
+})  # fmt: skip
+MODES = frozenset({"train", "eval", "training"})
+SAYS = {
+    "gradients-never-cleared": CLEARS,
+    "parameters-not-optimized": HOLDS,
+    "optimizer-never-stepped": frozenset({"step", MADE, GIVEN}),
+    "eval-left-on": MODES,
+}
+"""The words of arms that may do what is missing; of other kinds nothing is concluded from such a path."""
+
+
+def may_be_lifted(kind: str, decisions: Iterable[Decision]) -> bool:
+    """Whether an arm that the path went past may do what the conclusion says is not done."""
+    words = SAYS.get(kind)
+    if words is None:
+        return True
+    turns = [turn for decision in decisions for turn in decision.turns]
+    taken = set(turns)
+    return any(
+        not words.isdisjoint(remembered(part, "said", said_in))
+        for node, outcome in dict.fromkeys(turns)
+        if (node, not outcome) not in taken
+        for part in arm(node, not outcome)
+    )
+
+
+def arm(node: ast.AST, outcome: bool) -> list[ast.AST]:
+    """What is executed on this outcome of a condition; of a loop, its body."""
+    if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+        return list(node.body)
+    found = getattr(node, "body" if outcome else "orelse", None)
+    if found is None:
+        return [node]
+    return list(found) if isinstance(found, list) else [found]
+
+
+def said_in(part: ast.AST) -> frozenset[str]:
+    """The names and attributes of a text, and whether it makes an optimizer, hands one over, or calls what clears by its name."""
+    said: set[str] = set()
+    for node in syntax_parts(part):
+        if isinstance(node, ast.Attribute):
+            said.add(node.attr)
+        elif isinstance(node, ast.Name):
+            said.add(node.id)
+        elif isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", "") or getattr(node.func, "id", "")
+            if name in OPTIMIZERS or suggests(OPTIMIZER, name) or "freez" in name.lower():
+                said.add(MADE)
+            if may_clear(name) and not is_scheduler_name(key_of(getattr(node.func, "value", None))):
+                said.add(CLEARED)
+            keys = [key_of(one) for one in [*node.args, *(keyword.value for keyword in node.keywords)]]
+            if any(key and BY_NAME[OPTIMIZER].search(last_part(key)) for key in keys):
+                said.add(GIVEN)
+    return frozenset(said)
