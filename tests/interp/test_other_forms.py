@@ -25,9 +25,9 @@ def test_a_step_before_backward_that_finds_cleared_gradients_is_reported() -> No
         opt = torch.optim.SGD(net.parameters(), lr=0.1)
         for i in range(4):
             loss = net(torch.randn(8, 4)).pow(2).mean()
-            opt.step()
+            opt.step()  # GS502
             loss.backward()
-            opt.zero_grad()  # GS502
+            opt.zero_grad()
     """)
 
 
