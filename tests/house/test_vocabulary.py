@@ -62,6 +62,21 @@ def test_a_message_is_one_line_that_is_taken_in_at_once() -> None:
     assert median(lengths) <= USUAL_MESSAGE
 
 
+def test_a_message_about_very_long_names_is_still_one_short_line() -> None:
+    long = "activation_of_the_second_projection_of_the_decoder_" * 2
+    program = (
+        f"import torch\nclass {long.title()}(torch.autograd.Function):\n"
+        "    @staticmethod\n    def forward(ctx, x):\n        x.mul_(2)\n        return x\n"
+        "    @staticmethod\n    def backward(ctx, g):\n        return g, g\n"
+        f"w = torch.ones(3, requires_grad=True)\n{long} = w.exp()\n{long} *= {long}.mean() + {long}.std()\n"
+        f"{long}.sum().backward()\n{long.title()}.apply(w * 2).sum().backward()\n"
+    )
+    found = analyze(Source("long.py", program), Settings()).findings
+    assert {"GS101", "GS701", "GS703"} <= {finding.code for finding in found}
+    assert not [finding.message for finding in found if len(finding.message) > LONGEST_MESSAGE]
+    assert all("…" in finding.message for finding in found)
+
+
 def test_messages_and_trails_begin_small_and_end_without_a_full_stop() -> None:
     texts = [finding.message for finding in SAID] + [
         step.message for finding in SAID for step in finding.related

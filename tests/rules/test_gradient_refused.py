@@ -12,7 +12,7 @@ def test_an_event_is_told_in_the_words_of_the_user() -> None:
     )
     assert finding is not None
     assert (finding.code, finding.severity) == ("GS409", "error")
-    assert finding.message == "a gradient of shape [3, 2] does not fit `rows`, which has [3]"
+    assert finding.message == "a gradient of shape [3, 2] does not fit `rows`, which has shape [3]"
 
 
 def test_a_number_of_gradients_is_told() -> None:

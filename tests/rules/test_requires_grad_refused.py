@@ -10,7 +10,7 @@ def test_an_event_is_told_in_the_words_of_the_user() -> None:
     finding = judged(RULE, "requires-grad-refused", target="positions", reason="integer")
     assert finding is not None
     assert (finding.code, finding.severity) == ("GS307", "error")
-    assert finding.message.startswith("`positions` holds whole numbers")
+    assert finding.message.startswith("`positions` holds integers")
 
 
 def test_a_hook_is_told_by_the_name_of_its_method() -> None:

@@ -11,5 +11,6 @@ def test_an_event_is_told_in_the_words_of_the_user() -> None:
     assert finding is not None
     assert (finding.code, finding.severity) == ("GS705", "warning")
     assert (
-        finding.message == "`Product.backward` writes `right`, which forward saved: the program still uses it"
+        finding.message
+        == "`Product.backward` overwrites `right`, which `forward` saved: the program still uses it"
     )

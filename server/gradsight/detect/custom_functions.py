@@ -97,7 +97,12 @@ class CustomFunctionFaults:
             return
         steps = [Step("call", applied.site, "the function is applied here")]
         if applied.once:
-            steps.insert(0, Step("made", self.path.place_in(backward, backward.node), "differentiable once"))
+            steps.insert(
+                0,
+                Step(
+                    "made", self.path.place_in(backward, backward.node), "marked `once_differentiable` here"
+                ),
+            )
             self.claims.add("differentiated-twice", site, steps, cls=applied.cls.name, reason="once", name="")
             return
         outside = {tensor.storage for tensor in [*applied.inputs, *tensors_in(applied.result)]}

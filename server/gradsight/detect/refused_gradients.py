@@ -8,11 +8,11 @@ from gradsight.model.events import Step
 from gradsight.model.trace import FlagRefused, GradientRefused
 
 MADE = {
-    "integer": "holds whole numbers since here",
+    "integer": "holds integers from here on",
     "result": "computed here, from tensors that require grad",
     "inference": "created here, in inference mode",
-    "retain": "made here, and requires no grad",
-    "hook": "made here, and requires no grad",
+    "retain": "made here, without `requires_grad`",
+    "hook": "made here, without `requires_grad`",
 }
 
 

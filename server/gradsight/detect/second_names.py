@@ -167,7 +167,8 @@ class SecondNames:
         inside = write.site.frame is not frame
         told = f"{quoted(stale.written)} and {quoted(name)} become one tensor here"
         if inside:
-            told = f"the result is stored in {quoted(stale.written)} here"
+            stored = quoted(stale.written)
+            told = f"the result is stored {'' if stored.startswith('the ') else f'in {stored} '}here"
         steps = [
             Step("call" if inside else "made", stale.site, told),
             Step("read", self.path.site(node), f"{quoted(name)} is read here, with the new value"),

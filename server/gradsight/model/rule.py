@@ -6,6 +6,7 @@ What another package wants to know about rules it asks of these fields: no rule 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,6 +26,8 @@ Witness = Callable[["RunTraces", Finding], bool]
 SameCause = Callable[[Finding, Finding], bool | None]
 """Whether a fault on another line is the one that a finding predicts; None leaves it to the trails of both."""
 LONGEST_NAME = 32
+LONGEST_MESSAGE = 140
+SHORTEST_CUT = 12
 TRAINING_CONTEXTS = ("forward", "loss", "evidence")
 
 
@@ -99,6 +102,17 @@ def quoted(code: str) -> str:
     return f"`{code if len(code) <= LONGEST_NAME else code[: LONGEST_NAME - 1].rstrip('.') + '…'}`"
 
 
+def fitting(message: str) -> str:
+    """A message of one line: where it is too long, the longest pieces of the user's code in it are cut."""
+    while len(message) > LONGEST_MESSAGE:
+        longest = max(re.findall(r"`[^`]*`", message), key=len, default="")
+        if len(longest) <= SHORTEST_CUT:
+            break
+        kept = max(len(longest) - 3 - (len(message) - LONGEST_MESSAGE), SHORTEST_CUT - 3)
+        message = message.replace(longest, f"`{longest[1 : kept + 1]}…`", 1)
+    return message
+
+
 def gradient_name(event: Event) -> str:
     """`weight.grad`, or a phrase for the gradient of what has no name."""
     target = text(event, "target", "")
@@ -129,6 +143,6 @@ def make_finding(event: Event, code: str, name: str, message: str, severity: Sev
     if event.assumption:
         related += (Related("assumed", f"assumed: {event.assumption}", event.place.path, event.place.span()),)
     return Finding(
-        code, name, message, severity, certainty, event.place.path, event.place.span(), related, event.assumption,
+        code, name, fitting(message), severity, certainty, event.place.path, event.place.span(), related, event.assumption,
         {key: value for key, value in event.names.items() if isinstance(value, (str, int, bool))},
     )  # fmt: skip

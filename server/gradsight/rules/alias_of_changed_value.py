@@ -239,7 +239,7 @@ def _message(event: Event) -> str:
     if how == "kept":
         return "this layer works in place on a value that was stored before: the stored entry changes too"
     if how == "stored":
-        return f"this changes {alias or 'the stored data'} itself, once more every time it is fetched: clone it first"
+        return f"this changes {alias or 'the stored data'} again every time it is fetched: clone it first"
     if how == "source":
         return f"{alias} shares memory with {name}: this write changes both, and {name} is read later"
     if how == "state":

@@ -91,9 +91,9 @@ from gradsight.model.rule import Rule, make_finding
 
 
 def judge(event: Event) -> Finding | None:
-    message = "clipped before there is a gradient: clip between `backward()` and `step()`"
+    message = "gradients are clipped before they exist: clip between `backward()` and `step()`"
     if event.names.get("how") == "late":
-        message = "clipped after `step()` has used the gradients: clip between `backward()` and `step()`"
+        message = "gradients are clipped after `step()` has used them: clip between `backward()` and `step()`"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 

@@ -1,4 +1,4 @@
-"""Parameters that were frozen are thawed again before anything was computed with them.
+"""Parameters that were frozen are unfrozen again before anything was computed with them.
 
 ## What goes wrong silently
 
@@ -49,7 +49,7 @@ assert torch.equal(backbone.weight, before)
 
 ## Not reported
 
-To freeze everything and to thaw a part of it, and to thaw what was used while it was frozen.
+Freezing everything and unfreezing a part of it, and unfreezing what was used while it was frozen.
 
 ```python
 import torch
@@ -83,7 +83,7 @@ from gradsight.model.rule import Rule, make_finding, named
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"this thaws {named(event, 'target', 'what was frozen before')}: nothing was computed while it was frozen"
+    message = f"this unfreezes {named(event, 'target', 'what was frozen before')}, so the freeze never had an effect: freeze last"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
@@ -93,5 +93,5 @@ RULE = Rule(
     ("freeze-undone",),
     judge,
     __doc__,
-    advice="freeze last, or thaw only what is to learn",
+    advice="freeze last, or unfreeze only what should learn",
 )

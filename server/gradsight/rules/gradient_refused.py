@@ -121,10 +121,10 @@ def _message(event: Event) -> str:
     if reason == "count":
         return f"`{how}` got {given} gradients for {wanted} outputs"
     if how == "hook":
-        return f"the hook returns a gradient of shape {given} for {target}, which has {wanted}"
+        return f"the hook returns a gradient of shape {given} for {target}, which has shape {wanted}"
     if how == "backward of a Function":
-        return f"`backward` returns a gradient of shape {given} for {target}, which has {wanted}"
-    return f"a gradient of shape {given} does not fit {target}, which has {wanted}"
+        return f"`backward` returns a gradient of shape {given} for {target}, which has shape {wanted}"
+    return f"a gradient of shape {given} does not fit {target}, which has shape {wanted}"
 
 
 RULE = Rule(

@@ -90,7 +90,7 @@ from gradsight.model.torch_messages import alone
 def judge(event: Event) -> Finding | None:
     write, name = named(event, "here", "this write"), text(event, "transform")
     if name == "vmap":
-        message = f"{write} puts a value of the batch into a tensor that `vmap` does not map, which raises"
+        message = f"{write} writes a mapped value into a tensor that `vmap` does not map, which raises"
     else:
         message = (
             f"{write} writes a tensor from outside the function that `{name}` differentiates, which raises"

@@ -107,7 +107,7 @@ from gradsight.model.rule import Rule, make_finding, named
 
 def judge(event: Event) -> Finding | None:
     name, how = named(event, "target"), event.names.get("how")
-    message = f"{name} is never used: its parameters get no gradient, and the optimizer moves nothing of it"
+    message = f"{name} is never used, so its parameters get no gradient: use it or remove it"
     severity: Severity = "warning"
     if how == "waited":
         message = f"{name} is never used, and `DistributedDataParallel` waits for its gradient: the next forward raises"
@@ -124,6 +124,6 @@ RULE = Rule(
     ("layer-unused",),
     judge,
     __doc__,
-    advice="use the layer in forward, or do not make it",
+    advice="use the layer in `forward`, or remove it",
     needs_training=True,
 )

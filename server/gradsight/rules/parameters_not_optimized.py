@@ -126,9 +126,9 @@ from gradsight.model.rule import Rule, make_finding, named
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{named(event, 'parameters')} gets gradients and is in no optimizer: no `step()` moves it"
+    message = f"{named(event, 'parameters')} gets gradients but is in no optimizer, so no `step()` trains it"
     if event.kind == "optimizer-never-stepped":
-        message = f"{named(event, 'optimizer')} is never stepped: its parameters do not learn"
+        message = f"{named(event, 'optimizer')} is never stepped, so its parameters never change"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 

@@ -85,7 +85,7 @@ if TYPE_CHECKING:
 
 def judge(event: Event) -> Finding | None:
     name = "this module" if text(event, "name").isdigit() else named(event, "name")
-    message = f"{name} gets new parameters, but the optimizer holds the old ones: create it after this"
+    message = f"{name} gets new parameters, but the optimizer holds the old ones: create the optimizer later"
     if event.names.get("lazy"):
         message = f"{name} creates its parameters here, after the optimizer was created: no step trains them"
     return make_finding(event, RULE.code, RULE.name, message, "warning")

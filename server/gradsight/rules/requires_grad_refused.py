@@ -96,13 +96,13 @@ def judge(event: Event) -> Finding | None:
     target = named(event, "target", "the tensor")
     reason = event.names.get("reason")
     if reason == "integer":
-        message = f"{target} holds whole numbers: only floating-point tensors can require grad"
+        message = f"{target} holds integers: only floating-point tensors can require grad"
     elif reason == "result":
-        message = f"{target} was computed: its flag cannot be switched off, use `detach()`"
+        message = f"{target} is not a leaf, so `requires_grad` cannot be switched off: use `detach()`"
     elif reason == "inference":
-        message = f"{target} was made in inference mode: it cannot require grad outside, use `clone()`"
+        message = f"{target} was made in inference mode and can never require grad: `clone()` it first"
     else:
-        message = f"{target} requires no grad: `{text(event, 'how')}` raises, there will be no gradient"
+        message = f"{target} does not require grad, so `{text(event, 'how')}` raises: it gets no gradient"
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 
@@ -117,7 +117,7 @@ RULE = Rule(
         alone(
             r"can require gradients|only change requires_grad flags of leaf|hook on a tensor that doesn't require"
             r"|can't retain_grad on Tensor|Setting requires_grad=True on inference tensor",
-            "This tensor cannot have the flag or the hook: it holds whole numbers, was computed, or requires no grad.",
+            "This tensor cannot have the flag or the hook: it holds integers, is not a leaf, or does not require grad.",
         ),
     ),
 )

@@ -102,7 +102,9 @@ if TYPE_CHECKING:
 
 def judge(event: Event) -> Finding | None:
     seen = "the program still uses it" if event.names.get("shared") else "the next backward finds it changed"
-    message = f"`{text(event, 'cls')}.backward` writes {named(event, 'name')}, which forward saved: {seen}"
+    message = (
+        f"`{text(event, 'cls')}.backward` overwrites {named(event, 'name')}, which `forward` saved: {seen}"
+    )
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 

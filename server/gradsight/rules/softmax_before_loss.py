@@ -96,7 +96,7 @@ if TYPE_CHECKING:
 
 def judge(event: Event) -> Finding | None:
     if event.names.get("missing"):
-        message = f"{named(event, 'loss')} takes what {named(event, 'op')} returns, and gets raw scores"
+        message = f"{named(event, 'loss')} gets raw scores but expects the output of {named(event, 'op')}: apply it first"
         return make_finding(event, RULE.code, RULE.name, message, "warning")
     message = f"{named(event, 'op')} is applied twice: {named(event, 'loss')} already includes it, so pass the raw scores"
     return make_finding(event, RULE.code, RULE.name, message, "warning")

@@ -87,7 +87,7 @@ from gradsight.model.rule import Rule, make_finding, text
 
 def judge(event: Event) -> Finding | None:
     target = text(event, "target")
-    message = f"a new tensor is called {target} here, and the parameter does not move: write to it in place"
+    message = f"this only rebinds {target}, so the parameter never changes: write to it in place"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
