@@ -52,7 +52,7 @@ test-facts: setup-python
 	@mkdir -p $(REPORTS)
 	OMP_NUM_THREADS=1 $(VENV) -m pytest $(PYTEST_FLAGS) -m facts --junitxml=$(REPORTS)/facts.xml
 
-# Say which: TORCH=2.5.1.
+# Say which: TORCH=2.5.1, or TORCH=newest.
 TORCH =
 
 test-torch: setup-python
@@ -62,7 +62,7 @@ test-client: setup-node
 	@mkdir -p $(REPORTS)
 	$(NODE) client/build.mjs --tests
 	$(NODE) --test --test-reporter=spec --test-reporter-destination=stdout \
-	    --test-reporter=junit --test-reporter-destination=$(REPORTS)/client.xml build/client-tests/*.test.js
+	    --test-reporter=junit --test-reporter-destination=$(REPORTS)/client.xml build/client-tests/*.test.js .ci/workflows.test.mjs
 	$(TSC) --project .
 	$(BIOME) check --error-on-warnings
 	$(NODE) client/build.mjs

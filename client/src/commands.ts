@@ -56,6 +56,8 @@ const PROBES: Readonly<Record<string, string>> = {
   "gradsight.refreshFacts": "Measuring the operators of your torch",
 };
 const SAMPLE = "client/samples/first_steps.py";
+/** How much of the log goes with the debug information. */
+const LOGGED_LINES = 60;
 const HINTS_OFFERED = "gradsight.hintsOffered";
 /** A place of the trail of a finding. */
 interface Step {
@@ -260,9 +262,17 @@ export class Commands implements Disposable {
       python: extensions.all.map(({ id }) => id).filter((id) => id.startsWith("ms-python.")),
       server: environment ?? "does not run",
       settings,
+      log: await this.lastLines(),
     };
     await env.clipboard.writeText(`\`\`\`json\n${JSON.stringify(told, null, 2)}\n\`\`\`\n`);
     void window.showInformationMessage("GradSight's debug information is on the clipboard.");
+  }
+
+  /** The end of the log, as the editor keeps it in a file; without what the user's programs printed. */
+  private async lastLines(): Promise<string[]> {
+    const file = Uri.joinPath(this.context.logUri, "GradSight.log");
+    const read = Promise.resolve(workspace.fs.readFile(file));
+    return headlines(new TextDecoder().decode(await read.catch(() => new Uint8Array())));
   }
 
   /** Opens a copy of the sample with the cursor in its first fault, beside what is not a text: the walkthrough stays in sight. */
@@ -354,6 +364,17 @@ export class Commands implements Disposable {
   private uri(): string {
     return pythonEditor()?.document.uri.toString() ?? "";
   }
+}
+
+/** The entries of a log by their first lines; those about trouble whole.  The details of a run are the user's own. */
+export function headlines(log: string): string[] {
+  let isTrouble = false;
+  const lines = log.split("\n").filter((line) => {
+    const [, level] = /^\d{4}-\d\d-\d\d \S+ \[(\w+)\]/.exec(line) ?? [];
+    if (level !== undefined) isTrouble = level === "error" || level === "warning";
+    return line !== "" && (level !== undefined || isTrouble);
+  });
+  return lines.slice(-LOGGED_LINES);
 }
 
 /** The editor that is written in; else one that is in sight, beside a page or a graph. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 import type { ExtensionContext } from "vscode";
+import { headlines } from "../src/commands";
 import { activate, deactivate } from "../src/extension";
 import { followable } from "../src/pages";
 import { servers } from "./fake-languageclient";
@@ -15,6 +16,7 @@ const context = {
   extensionUri: Uri.file("/extension"),
   extension: { packageJSON: { version: "9.9.9" } },
   globalStorageUri: Uri.file("/storage"),
+  logUri: Uri.file("/logs"),
   globalState: {
     get: (name: string) => kept.get(name),
     update: async (name: string, value: unknown) => void kept.set(name, value),
@@ -252,6 +254,20 @@ test("debug information names versions and settings, and nothing of the user's c
   assert.equal(told.server.torch, "2.13.0");
   assert.deepEqual(told.python, ["ms-python.python"]);
   assert.ok("interpreter" in told.settings);
+  assert.deepEqual(told.log, []);
+});
+
+test("the log in the debug information has what went wrong, and nothing that a program printed", () => {
+  const log = [
+    "2026-01-02 03:04:05.678 [info] starting python launch.py",
+    "2026-01-02 03:04:06.000 [info] Run File: 1 confirmed",
+    "  my secret loss: 0.5",
+    "2026-01-02 03:04:07.000 [error] the server ended",
+    "Traceback (most recent call last):",
+    "",
+  ];
+  const [started, run, , ended, trace] = log;
+  assert.deepEqual(headlines(log.join("\n")), [started, run, ended, trace]);
 });
 
 test("the sample opens as a file with a name, and beside the walkthrough", async () => {

@@ -1,4 +1,4 @@
-"""The probe's tests on another torch: `make test-torch TORCH=2.5.1`.
+"""The probe's tests on another torch: `make test-torch TORCH=2.5.1`, or `TORCH=newest` for the latest release.
 
 An environment of its own is made under build/, with that torch and NumPy and nothing else; the tests run in the usual one
 and probe programs in the other.  What it prints last is a row of the table in docs/probe.md.
@@ -15,6 +15,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+NEWEST = "newest"
 # Tests whose programs run in the probed interpreter; the others are about the host, or about the pinned torch.
 TESTS = (
     "tests/probe/test_blame.py",
@@ -29,7 +30,7 @@ def main() -> int:
     parser.add_argument("torch", help="a version of torch, as pip names it")
     parser.add_argument("rest", nargs="*", help="options for pytest")
     args, rest = parser.parse_known_args()
-    if not re.fullmatch(r"\d+(\.\d+)+(\+\w+)?", args.torch):
+    if not is_torch(args.torch):
         parser.error("say which torch: make test-torch TORCH=2.5.1")
     python = environment(args.torch)
     print(described(python), flush=True)
@@ -47,19 +48,28 @@ def main() -> int:
     return done.returncode
 
 
+def is_torch(version: str) -> bool:
+    """Whether this names a torch: a release, or the newest there is."""
+    return version == NEWEST or re.fullmatch(r"\d+(\.\d+)+(\+\w+)?", version) is not None
+
+
+def requirements(version: str) -> list[str]:
+    """What is installed for a torch.  Releases before 2.3 were built against NumPy 1."""
+    if version == NEWEST:
+        return ["torch", "numpy"]
+    is_old = tuple(int(part) for part in version.split("+")[0].split(".")[:2]) < (2, 3)
+    return [f"torch=={version}", "numpy<2" if is_old else "numpy"]
+
+
 def environment(version: str) -> Path:
     """The interpreter that has this torch; made when it is not there yet."""
     folder = ROOT / "build" / f"torch-{version}"
     python = folder / "bin" / "python"
-    if installed(python).split("+")[0] != version.split("+")[0]:
-        venv.create(folder, with_pip=True, clear=True)
-        # Releases before 2.3 were built against NumPy 1.
-        numpy = (
-            "numpy<2"
-            if tuple(int(part) for part in version.split("+")[0].split(".")[:2]) < (2, 3)
-            else "numpy"
-        )
-        subprocess.run([str(python), "-m", "pip", "install", f"torch=={version}", numpy], check=True)
+    if version != NEWEST and installed(python).split("+")[0] == version.split("+")[0]:
+        return python
+    venv.create(folder, with_pip=True, clear=version != NEWEST)
+    command = [str(python), "-m", "pip", "install", "--upgrade", *requirements(version)]
+    subprocess.run(command, check=True)
     return python
 
 

@@ -98,6 +98,7 @@ describe("a file", () => {
     const told = JSON.parse((await window.clipboard()).replace(/```(json)?/g, ""));
     assert.match(told.server.torch, /^2\./);
     assert.equal(told.trusted, true);
+    assert.match(told.log.join("\n"), /starting .*launch\.py.*ready: GradSight/s);
     await window.clearNotifications();
   });
 

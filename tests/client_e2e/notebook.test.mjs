@@ -1,10 +1,11 @@
 // A notebook in a real VS Code: its cells are underlined, probed and repaired.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { interpreterWithTorch, looking, until } from "./workbench.mjs";
+import { interpreterWithTorch, looking, ROOT, until } from "./workbench.mjs";
 
 describe("a notebook", () => {
   const seen = looking({ settings: { "gradsight.interpreter": interpreterWithTorch() } });
@@ -61,5 +62,32 @@ describe("a notebook", () => {
     await enter("loss.backward()");
     await window.command("GradSight: Run Cell and Check Gradients");
     await window.notification(/no fault seen \(torch 2\./);
+    await window.clearNotifications();
+  });
+
+  test("the trail that a watch shows below a cell leads to the cells in it", async () => {
+    const { window, folder } = seen;
+    const cells = [
+      "w = torch.ones(3, requires_grad=True)\ny = w.exp()",
+      "k = 3\ny *= k",
+      "y.sum().backward()",
+    ];
+    const python = join(ROOT, ".venv", "bin", "python");
+    const watched = execFileSync(python, ["-m", "tests.live.shell", ...cells], { cwd: ROOT });
+    writeFileSync(join(folder, "watched.ipynb"), watched);
+    await window.command("View: Close All Editors");
+    await window.show("watched.ipynb");
+    let link;
+    await until(async () => {
+      for (const frame of window.page.frames()) {
+        const found = frame.locator("a", { hasText: "cell 2, line 2" });
+        if ((await found.count()) > 0) link = found.first();
+      }
+      return link !== undefined;
+    }, "the block of the watch");
+    await window.picture("notebook-watched");
+    await link.click();
+    await window.page.locator(".cell .monaco-editor.focused", { hasText: "y *= k" }).waitFor();
+    await window.cursorIn(2);
   });
 });

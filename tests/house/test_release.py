@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 import yaml
 
-from gradsight_dev import licences, release
+from gradsight_dev import licences, other_torch, release
 from tests.cli.sarif_schema import stored_schema
 from tests.house.tree import ROOT
 
@@ -62,7 +62,15 @@ def test_every_python_system_and_torch_is_in_the_matrix() -> None:
     jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text("utf-8"))["jobs"]
     assert jobs["test"]["strategy"]["matrix"]["python"] == ["3.10", "3.11", "3.12", "3.13", "3.14"]
     assert len(jobs["test"]["strategy"]["matrix"]["os"]) == 3
-    assert len(jobs["torch"]["strategy"]["matrix"]["torch"]) == 3
+    torches = jobs["torch"]["strategy"]["matrix"]["torch"]
+    assert len(torches) == 3
+    assert all(other_torch.is_torch(each) for each in torches)
+
+
+def test_the_newest_torch_is_asked_for_without_a_version() -> None:
+    assert other_torch.requirements("newest") == ["torch", "numpy"]
+    assert other_torch.requirements("2.2.2") == ["torch==2.2.2", "numpy<2"]
+    assert not other_torch.is_torch("latest")
 
 
 @pytest.mark.parametrize("tag", ["1.2.3", "v1.2", "release-1.2.3", "v1.2.3-beta"])
@@ -94,8 +102,19 @@ def test_the_wheel_and_the_source_are_complete_and_work_in_an_empty_environment(
     wheel, archive = release.build(tmp_path / "built")
     assert list(release.metadata_problems(wheel)) == []
     release.try_archive(archive)
+    assert not re.findall(r"\]\((?!https?:|#)", described(wheel)), (
+        "links that lead nowhere on a package index"
+    )
+    assert "![A finding in VS Code" in described(wheel)
     python = release.install(wheel, tmp_path)
     release.try_command([str(python), "-I", "-m", "gradsight"], tmp_path)
+
+
+def described(wheel: Path) -> str:
+    """The text that a package index shows."""
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
+        return archive.read(name).decode("utf-8")
 
 
 def test_an_extension_without_a_server_is_refused(tmp_path: Path) -> None:

@@ -2,56 +2,16 @@
 
 from __future__ import annotations
 
-import linecache
 import sys
-from collections.abc import Callable, Iterator
-from types import ModuleType, SimpleNamespace
+from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import pytest
-import torch
 
 import gradsight
 from gradsight.live import watching
-
-
-class Shell:
-    """As much of IPython's shell as an extension uses."""
-
-    def __init__(self) -> None:
-        self.user_ns: dict[str, Any] = {"torch": torch}
-        self.compile = SimpleNamespace(_filename_map={})
-        self.events = self
-        self.magics_manager = SimpleNamespace(magics={"line": {}})
-        self.callbacks: list[Callable[[Any], None]] = []
-        self.count = 0
-
-    def register(self, event: str, callback: Callable[[Any], None]) -> None:
-        assert event == "post_run_cell"
-        self.callbacks.append(callback)
-
-    def unregister(self, event: str, callback: Callable[[Any], None]) -> None:
-        self.callbacks.remove(callback)
-
-    def register_magic_function(self, function: Any, kind: str, name: str) -> None:
-        self.magics_manager.magics[kind][name] = function
-
-    def run(self, text: str) -> BaseException | None:
-        self.count += 1
-        filename = f"ipykernel/{self.count}.py"
-        linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-        self.compile._filename_map[filename] = self.count
-        error: BaseException | None = None
-        try:
-            exec(compile(text, filename, "exec"), self.user_ns)
-        except Exception as raised:
-            error = raised
-        for callback in list(self.callbacks):
-            callback(SimpleNamespace(error_in_exec=error))
-        return error
-
-    def magic(self, line: str) -> None:
-        self.magics_manager.magics["line"]["gradsight"](line)
+from tests.live.shell import Shell
 
 
 @pytest.fixture
@@ -86,6 +46,20 @@ def test_the_block_names_cells_and_lines(shell: Shell, shown: list[dict[str, str
         ), block["text/plain"]
     assert "<code>cell 2, line 1</code>" in block["text/html"]
     assert "<code>y *= 3</code>" in block["text/html"]
+
+
+def test_in_vs_code_the_places_of_the_block_are_links(shell: Shell, shown: list[dict[str, str]]) -> None:
+    shell.user_ns["__vsc_ipynb_file__"] = "lesson.ipynb"
+    shell.run("w = torch.ones(3, requires_grad=True)\ny = w.exp()\n")
+    shell.run("y *= 3\n")
+    shell.run("y.sum().backward()\n")
+    link = '<a href="vscode-notebook-cell:?execution_count=2&amp;line=1"><code>cell 2, line 1</code></a>'
+    assert link in shown[0]["text/html"]
+
+
+def test_elsewhere_the_places_of_the_block_are_no_links(shell: Shell, shown: list[dict[str, str]]) -> None:
+    shell.run("torch.ones(3, requires_grad=True).mul_(2)\n")
+    assert "href" not in shown[0]["text/html"]
 
 
 def test_source_in_the_block_is_text_and_not_html(shell: Shell, shown: list[dict[str, str]]) -> None:

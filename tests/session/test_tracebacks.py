@@ -145,6 +145,24 @@ def test_an_explanation_tells_what_the_watch_saw_and_makes_its_lines_links() -> 
     assert "## Likely lines" not in text
 
 
+def test_notes_from_a_notebook_keep_their_cells_and_what_stands_there() -> None:
+    noted = (
+        "RuntimeError: one of the variables needed for gradient computation has been modified\n"
+        "gradsight: `y *= 3` overwrites the output of `exp` [GS101]\n"
+        "  saved        cell 2, line 2  y = w.exp()\n"
+        "  overwritten  cell 3, line 1  y *= 3\n"
+        "  help: write to a new tensor\n"
+    )
+    notes = notes_in(noted)
+    assert [(step.role, step.cell, step.line) for step in notes[0].steps] == [
+        ("saved", 2, 2),
+        ("overwritten", 3, 1),
+    ]
+    assert notes[0].advice == "write to a new tensor"
+    text = explanation(message_of(noted), [], lambda path, line: "", lambda path, line: "", notes)
+    assert "- overwritten: cell 3, line 1 `y *= 3`" in text
+
+
 def test_frames_of_python_and_of_notebooks() -> None:
     text = '  File "/p/a.py", line 3, in f\n    x\nFile /p/b.py:7, in g(x)\n'
     assert [(frame.path, frame.line) for frame in frames_of(text)] == [("/p/a.py", 3), ("/p/b.py", 7)]

@@ -11,6 +11,9 @@ from gradsight.live.words import html_of, notes_of, remember_cell
 if TYPE_CHECKING:
     from gradsight.agent.faults import Fault
 
+VSCODE_MARK = "__vsc_ipynb_file__"
+"""A name that VS Code defines in the kernels that it starts for a notebook."""
+
 
 class NotebookBlame:
     """Listens to the cells of one shell."""
@@ -45,7 +48,7 @@ class NotebookBlame:
             self.watch.explain(error)
             fault = self._told.get(id(error))
             if fault is not None:
-                _display(fault)
+                _display(fault, is_vscode=VSCODE_MARK in self.shell.user_ns)
         self._told.clear()
 
     def _show(self, error: BaseException, fault: Fault) -> None:
@@ -110,7 +113,8 @@ def unload(shell: Any) -> None:
         _loaded = None
 
 
-def _display(fault: Fault) -> None:
+def _display(fault: Fault, *, is_vscode: bool) -> None:
     from IPython.display import display
 
-    display({"text/plain": "\n".join(notes_of(fault)), "text/html": html_of(fault)}, raw=True)
+    block = {"text/plain": "\n".join(notes_of(fault)), "text/html": html_of(fault, is_vscode=is_vscode)}
+    display(block, raw=True)

@@ -34,6 +34,8 @@ class NoteLine:
     place: str
     source: str
     message: str
+    link: str = ""
+    """The address that VS Code opens from the output of a cell."""
 
 
 def lines_of(fault: Fault) -> list[NoteLine]:
@@ -61,14 +63,14 @@ def notes_of(fault: Fault) -> list[str]:
     return [f"{HEAD}{fault.message} [{code}]", *shown, *help_line]
 
 
-def html_of(fault: Fault) -> str:
-    """The same for a notebook; everything of the user's is text in it."""
+def html_of(fault: Fault, *, is_vscode: bool = False) -> str:
+    """The same for a notebook; everything of the user's is text in it.  In VS Code its places are links."""
     code, advice = rule_words(fault.kind)
     advice = str(fault.evidence.get("help") or advice)
     rows = "".join(
         "<tr>"
         f'<td style="text-align:left;padding:0 1em 0 0;opacity:.75">{html.escape(line.role)}</td>'
-        f'<td style="text-align:left;padding:0 1em 0 0"><code>{html.escape(line.place)}</code></td>'
+        f'<td style="text-align:left;padding:0 1em 0 0">{_linked(line, is_vscode)}</td>'
         f'<td style="text-align:left;padding:0"><code>{html.escape(line.source)}</code></td>'
         "</tr>"
         for line in lines_of(fault)
@@ -79,6 +81,11 @@ def html_of(fault: Fault) -> str:
         f"<div><b>GradSight {html.escape(code)}</b>: {html.escape(fault.message)}</div>"
         f'<table style="margin:.3em 0;border:none">{rows}</table>{help_line}</div>'
     )
+
+
+def _linked(line: NoteLine, is_vscode: bool) -> str:
+    place = f"<code>{html.escape(line.place)}</code>"
+    return f'<a href="{html.escape(line.link)}">{place}</a>' if is_vscode and line.link else place
 
 
 @cache
@@ -103,6 +110,13 @@ def place_text(place: SourceRange) -> str:
     return f"{name}:{place.row}"
 
 
+def link_of(place: SourceRange) -> str:
+    """What VS Code follows in the output of a notebook, as in the tracebacks that it shows: a cell by its execution count."""
+    if place.cell:
+        return f"vscode-notebook-cell:?execution_count={place.cell}&line={place.row}"
+    return f"{place.filename}:{place.row}" if os.path.isabs(place.filename) else ""
+
+
 def add_notes(error: BaseException, notes: Sequence[str]) -> None:
     """Leaves notes on an error; before Python 3.11 as the attribute that later ones print."""
     add: Any = getattr(error, "add_note", None)
@@ -113,7 +127,7 @@ def add_notes(error: BaseException, notes: Sequence[str]) -> None:
 
 
 def _line(role: str, place: SourceRange, message: str) -> NoteLine:
-    return NoteLine(role, place_text(place), source_line(place), message)
+    return NoteLine(role, place_text(place), source_line(place), message, link_of(place))
 
 
 _CELL_FILES: dict[int, str] = {}

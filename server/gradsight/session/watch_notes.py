@@ -11,16 +11,21 @@ from gradsight.model.showing import as_code, as_markdown, sentence_markdown
 
 _HEAD = re.compile(r"^\s*(?:\|\s*)?gradsight: (?P<said>.+) \[(?P<code>GS\d+)\]\s*$", re.MULTILINE)
 _STEP = re.compile(r"^\s+(?P<role>[a-z]+)\s+(?P<path>\S.*?):(?P<line>\d+)(?:\s+(?P<source>\S.*?))?\s*$")
+_CELL_STEP = re.compile(
+    r"^\s+(?P<role>[a-z]+)\s+cell (?P<cell>\d+), line (?P<line>\d+)(?:\s+(?P<source>\S.*?))?\s*$"
+)
 _HELP = re.compile(r"^\s+help: (?P<advice>.+)$")
 
 
 @dataclass(frozen=True, slots=True)
 class NoteStep:
-    """One line of the trail: what happened, and where."""
+    """One line of the trail: what happened, and where; of a cell also what stands there, as no file has it."""
 
     role: str
     path: str
     line: int
+    cell: int = 0
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,10 @@ def notes_in(text: str, known_paths: Sequence[str] = ()) -> list[WatchNote]:
             if match := _HELP.match(line):
                 advice = match.group("advice").strip()
                 break
+            if match := _CELL_STEP.match(line):
+                number, source = int(match.group("cell")), match.group("source") or ""
+                steps.append(NoteStep(match.group("role"), "", int(match.group("line")), number, source))
+                continue
             if not (match := _STEP.match(line)):
                 break
             path = _completed(match.group("path"), known_paths)
@@ -64,6 +73,10 @@ def told(
     for note in notes:
         lines += [f"{sentence_markdown(note.said)} ({note.code})", ""]
         for step in note.steps:
+            if step.cell:
+                shown = f" {as_code(step.source)}" if step.source else ""
+                lines.append(f"- {step.role}: cell {step.cell}, line {step.line}{shown}")
+                continue
             name = f"{os.path.basename(step.path)}:{step.line}"
             source = line_text(step.path, step.line).strip()
             shown = f" {as_code(source)}" if source else ""
