@@ -393,3 +393,36 @@ def test_a_name_that_never_gets_a_copy_is_the_model() -> None:
                 best_model = model  # GS514
         print(best_model(torch.ones(1, 5)))
     """)
+
+
+def test_an_argument_has_two_names() -> None:
+    check(
+        """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.GroupNorm(2, 4)
+    def forward(self, given, time):
+        h = given
+        h.clamp_(min=0)  # GS107
+        h = self.norm(h)
+        return given + h
+class Filling(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.GroupNorm(2, 4)
+    def forward(self, given, time):
+        h = given.clone()
+        h.clamp_(min=0)
+        h = self.norm(h)
+        return given + h
+class Renamed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.GroupNorm(2, 4)
+    def forward(self, given, time):
+        h = given
+        h.clamp_(min=0)
+        return self.norm(h)
+"""
+    )

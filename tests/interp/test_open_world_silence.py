@@ -281,3 +281,59 @@ class Net(nn.Module):
 """
     )
     assert not report.findings
+
+
+def test_a_write_to_what_a_dropout_of_unknown_probability_was_given_is_not_called_safe() -> None:
+    for drop in ("nn.Dropout(config.rate)(h)", "F.dropout(h, p=config.rate, training=self.training)"):
+        report = check(
+            f"""
+class Net(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.config = config
+    def forward(self, x, config):
+        h = self.first(x)
+        y = {drop}
+        h.clamp_(min=0)
+        return y + 1
+"""
+        )
+        assert not report.findings
+
+
+def test_a_write_whose_result_goes_into_an_expression_is_not_called_safe_if_the_name_is_read_again() -> None:
+    report = check(
+        """
+class Norm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+    def forward(self, x):
+        h = self.first(x)
+        size = h.neg_().mean()
+        return h + size
+class Waves(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+    def forward(self, x):
+        h = self.first(x)
+        return torch.cat([torch.neg_(h), torch.add(h, 1)])
+"""
+    )
+    assert not report.findings
+    report = check(
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+    def forward(self, x):
+        h = self.first(x)
+        h = h.neg_()
+        h.mul_(2)
+        return h + 1
+"""
+    )
+    assert [finding.severity for finding in report.findings] == ["hint", "hint"]

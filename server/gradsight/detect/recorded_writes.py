@@ -7,8 +7,9 @@ import ast
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.interp.syntax import statement_around
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
-from gradsight.model.sites import Site
+from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import Maybe, Node, Storage, Tensor, Write
 from gradsight.model.trace import ContainerMade, InputShown, Walked, Wrote
 from gradsight.model.values import tensors_in
@@ -111,6 +112,9 @@ class RecordedWrites:
         if write.mode == "graph" and target.node is not None and target.requires_grad is True:
             kept = write.counter.kept
             if (kept is None or kept >= write.version) and not self.is_held(target, write):
+                if is_read_again(site.node, target, site.frame):
+                    # `scale = x.pow_(2).mean()` and `x` again: what is read then is not what `x` was.
+                    return
                 self.recorded.append((site, op, write))
 
     def note_rescaled(self, target: Tensor, write: Write) -> None:
@@ -151,6 +155,35 @@ def is_given_a_name(display: ast.AST, statement: ast.AST | None) -> bool:
         elif isinstance(part, ast.Dict):
             todo.extend(part.values)
     return False
+
+
+def is_read_again(call: ast.AST, written: Tensor, frame: Frame) -> bool:
+    """Whether a write whose result goes into an expression is to a name that is read after it, and not bound again."""
+    statement = statement_around(call, frame)
+    if not called_in_place(call) or statement is None or frame.function is None:
+        return False
+    if isinstance(statement, ast.Expr) and statement.value is call:
+        return False
+    bound = [target.id for target in getattr(statement, "targets", ()) if isinstance(target, ast.Name)]
+    names = {
+        part.id
+        for part in ast.walk(call)
+        if isinstance(part, ast.Name) and part.id not in bound and frame.namespace.get(part.id) is written
+    }
+    end = (getattr(call, "end_lineno", 0), getattr(call, "end_col_offset", 0))
+    return any(
+        isinstance(part, ast.Name)
+        and part.id in names
+        and isinstance(part.ctx, ast.Load)
+        and (part.lineno, part.col_offset) >= end
+        for part in (syntax_parts(frame.function.node) if names else ())
+    )
+
+
+def called_in_place(call: ast.AST) -> bool:
+    """Whether a call names an operator that works in place: `x.pow_(2)`, `torch.sin_(x)`."""
+    function = getattr(call, "func", None)
+    return isinstance(function, ast.Attribute) and function.attr.endswith("_")
 
 
 def is_argument(node: Node) -> bool:

@@ -14,7 +14,7 @@ from gradsight.model.rule import quoted
 from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import Assigned, CallReturned, NameRead, Wrote
-from gradsight.model.values import Function
+from gradsight.model.values import Function, Unknown, Value
 
 NO_NAMES: frozenset[str] = frozenset()
 BY_HAND = ("graph", "no_grad")
@@ -37,13 +37,14 @@ ABOUT_SHAPE = {
 class SharedNames:
     """Names of one frame that were bound to one tensor; `newer` are those that were bound to an older name."""
 
-    __slots__ = ("frame", "names", "newer", "site", "tensor")
+    __slots__ = ("frame", "names", "newer", "site", "value")
 
     def __init__(
-        self, frame: Frame, tensor: Tensor, names: list[str], newer: frozenset[str], site: Site
+        self, frame: Frame, value: Tensor | Unknown, names: list[str], newer: frozenset[str], site: Site
     ) -> None:
         self.frame = frame
-        self.tensor = tensor
+        self.value = value
+        """An unknown value may turn out to be a tensor when it is written."""
         self.names = names
         self.newer = newer
         self.site = site
@@ -82,12 +83,19 @@ class SecondNames:
             names.append(node.value.id)
         if len(names) < 2:
             return
-        tensor = self.path.frame.namespace.get(names[0])
-        if isinstance(tensor, Tensor) and not (tensor.is_leaf and tensor.requires_grad is not False):
+        value = self.path.frame.namespace.get(names[0])
+        if not isinstance(value, (Tensor, Unknown)):
+            return
+        tensor = tensor_of(value)
+        if tensor is not None:
+            if tensor.is_leaf and tensor.requires_grad is not False:
+                return
             if newer and is_blank(tensor):
                 # Both names are for what will be put into it.
                 return
-            self.same_tensor.append(SharedNames(self.path.frame, tensor, names, newer, self.path.site(node)))
+        elif isinstance(value, Unknown) and not value.argument:
+            return
+        self.same_tensor.append(SharedNames(self.path.frame, value, names, newer, self.path.site(node)))
 
     def on_wrote(self, fact: Wrote) -> None:
         if self.same_tensor and fact.site.frame is self.path.frame and fact.write.mode in BY_HAND:
@@ -102,13 +110,14 @@ class SecondNames:
         """
         frame = self.path.frame
         for shared in self.same_tensor:
-            if shared.frame is not frame or shared.tensor.storage is not target.storage:
+            tensor = tensor_of(shared.value) if shared.frame is frame else None
+            if tensor is None or tensor.storage is not target.storage:
                 continue
             name = next((name for name in names_written(site.node) if name in shared.names), "")
-            if not name or frame.namespace.get(name) is not shared.tensor:
+            if not name or frame.namespace.get(name) is not shared.value:
                 continue
             for other in shared.names:
-                if other != name and frame.namespace.get(other) is shared.tensor:
+                if other != name and frame.namespace.get(other) is shared.value:
                     if frame.watched is None:
                         frame.watched = {}
                     renamed = rescaled and name in shared.newer
@@ -150,8 +159,8 @@ class SecondNames:
         if not isinstance(stale, StaleName):
             return
         write = stale.write
-        value = frame.namespace.get(name)
-        if not isinstance(value, Tensor) or value.storage is not write.writer.storage:
+        value = tensor_of(frame.namespace.get(name))
+        if value is None or value.storage is not write.writer.storage:
             del frame.watched[name]
             return
         statement = statement_around(node, frame)
@@ -183,6 +192,13 @@ class SecondNames:
             alias=stale.written,
             written=self.path.text_of_target(write.site),
         )
+
+
+def tensor_of(value: Value) -> Tensor | None:
+    """The tensor that a name stands for, also if it was an unknown value that is used as one."""
+    if isinstance(value, Unknown):
+        return value.tensor
+    return value if isinstance(value, Tensor) else None
 
 
 def is_blank(tensor: Tensor) -> bool:

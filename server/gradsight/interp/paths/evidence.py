@@ -41,6 +41,7 @@ from gradsight.interp.paths.unknown_graphs import (
     UnknownGraphsObjects,
     default_function,
     indexes_tensor,
+    may_be_one,
     not_watched,
     spoken_callee,
 )
@@ -464,8 +465,7 @@ class EvidenceModules(Checkpoints):
         result = super().apply_layer(layer, args, kwargs, node)
         if "Dropout" in layer.name and isinstance(result, Tensor):
             if isinstance(layer.options.get("p", layer.attributes.get("p")), (Unknown, Number)):
-                # With a probability of 0 the result is what was given, which others may have saved.
-                result.counter.kept = result.counter.version
+                may_be_one(result, args)
         return result
 
     def scaler_result(

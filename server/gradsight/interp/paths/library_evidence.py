@@ -10,6 +10,7 @@ from gradsight.interp.paths.roles import (
     is_source_name,
     key_of,
 )
+from gradsight.interp.paths.unknown_graphs import may_be_one
 from gradsight.model.tensors import Tensor
 from gradsight.model.values import (
     Layer,
@@ -52,7 +53,7 @@ class EvidenceLibraries(Transforms):
         result = super().call_torch(path, args, kwargs, node)
         if "dropout" in path and isinstance(result, Tensor) and not surely_drops(args, kwargs):
             # With a probability of 0, or outside training, the result is what was given, which others may have saved.
-            result.counter.kept = result.counter.version
+            may_be_one(result, args)
         return result
 
     def dropout_in_place(self, args: list[Value], kwargs: dict[str, Value]) -> dict[str, Value]:

@@ -284,6 +284,13 @@ class UnknownGraphsAutograd(TensorApi):
         return super().augment(node, current, operand)
 
 
+def may_be_one(result: Tensor, args: list[Value]) -> None:
+    """A dropout with a probability of 0 returns what it was given: a write to either of them is not called safe."""
+    for tensor in (result, *(value for value in args if isinstance(value, Tensor))):
+        if tensor.counter.kept is None:
+            tensor.counter.kept = tensor.counter.version
+
+
 def default_function(node: ast.AST | None, args: list[Value], kwargs: dict[str, Value]) -> Function | None:
     """`FUNCTIONS.get(key, default)`, `TABLE.get_interface(key, default)`: the function that is given as a default."""
     given = [*args, *kwargs.values()]
