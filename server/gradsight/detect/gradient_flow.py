@@ -9,6 +9,7 @@ from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.detect.phases import belongs_to_an_early_phase
 from gradsight.detect.replaced_parameters import ReplacedParameters
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Site
@@ -121,7 +122,7 @@ class GradientFlow:
             if causes:
                 blamed = [cut for cut in causes if not self.makes_target(cut, run)] if len(causes) > 1 else []
                 cut = max(blamed or causes, key=lambda cut: (cut.tick, cut.serial))
-                if not stepped or not belongs_to_an_early_phase(cut.site, site):
+                if not stepped or not (belongs_to_an_early_phase(cut.site, site) or is_an_option(cut.site)):
                     self.report_cut(cut, parameter, run)
                 return
 
@@ -302,6 +303,30 @@ class GradientFlow:
                 hidden=False,
                 parameter="",
             )
+
+
+def is_an_option(site: Site) -> bool:
+    """Whether the caller asked for it: an argument decides between this block without grad mode and the same with it."""
+    function = site.frame.function
+    if function is None:
+        return False
+    arguments = {part.arg for part in syntax_parts(function.node.args) if isinstance(part, ast.arg)}
+    for part in syntax_parts(function.node):
+        if isinstance(part, ast.If) and isinstance(part.test, ast.Name) and part.test.id in arguments:
+            for block in part.body:
+                if isinstance(block, ast.With) and any(
+                    item.context_expr is site.node for item in block.items
+                ):
+                    return any(names_called(block) & names_called(statement) for statement in part.orelse)
+    return False
+
+
+def names_called(node: ast.AST) -> set[str]:
+    return {
+        part.func.id
+        for part in syntax_parts(node)
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)
+    }
 
 
 def nodes_behind(start: Edge | None) -> set[Node]:

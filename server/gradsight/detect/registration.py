@@ -10,7 +10,7 @@ from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.path import Path
 from gradsight.detect.replaced_parameters import ReplacedParameters
-from gradsight.interp.syntax import remembered
+from gradsight.interp.syntax import remembered, statement_around
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
@@ -81,7 +81,11 @@ class Registration:
                 if isinstance(found, Tensor)
                 else [tensor for _, tensor in self.path.tensors_of(found, "parameter")]
             )
-            if not parameters or any(parameter in held for parameter in parameters):
+            if all(id(one) in registered or is_stand_in(one) for one in parameters) or is_kept_from_view(
+                place
+            ):
+                continue
+            if any(parameter in held for parameter in parameters):
                 continue
             self.claims.add(
                 "not-registered",
@@ -195,6 +199,22 @@ def is_mixed(found: Any, container: Any) -> bool:
     if isinstance(found, Tensor):
         return any(not isinstance(item, Tensor) for item in items)
     return any(not isinstance(item, (Layer, Instance)) or item.module is None for item in items)
+
+
+def is_stand_in(parameter: Tensor) -> bool:
+    """Whether a parameter stands for those of a module that is not known: whoever made that may hold it, too."""
+    return bool((parameter.attributes or {}).get("<stand in>"))
+
+
+def is_kept_from_view(place: Site) -> bool:
+    """`self.teacher = [teacher]`: a list for one module that has a name already is there to keep it out of `parameters()`."""
+    statement = statement_around(place.node, place.frame)
+    value = getattr(statement, "value", None)
+    return (
+        isinstance(value, (ast.List, ast.Tuple))
+        and len(value.elts) == 1
+        and isinstance(value.elts[0], ast.Name)
+    )
 
 
 def container_word(value: Any) -> str:

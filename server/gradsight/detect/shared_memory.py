@@ -6,6 +6,7 @@ import ast
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
+from gradsight.interp.syntax import returns_value
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Storage, Tensor, Write
@@ -123,6 +124,8 @@ class SharedMemory:
         for write in self.writes_through_aliases(tensor.storage):
             if write.epoch <= tensor.born_epoch or write.mode == "accumulate" or write.site.node is node:
                 continue
+            if changes_what_it_was_given(write, tensor):
+                continue
             alias = named_alias(write.writer, tensor)
             if alias is not None:
                 steps = [
@@ -145,6 +148,18 @@ class SharedMemory:
                     written=self.path.text_of_target(write.site),
                 )
                 return
+
+
+def changes_what_it_was_given(write: Write, tensor: Tensor) -> bool:
+    """Whether the write is all that a function is there for: it returns nothing, and the memory came from outside."""
+    frame = write.site.frame
+    syntax = frame.function.node if frame.function is not None else None
+    return (
+        isinstance(syntax, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and syntax.name != "__init__"
+        and not returns_value(syntax)
+        and tensor.root().site.frame is not frame
+    )
 
 
 def went_through_alias(write: Write) -> bool:

@@ -381,6 +381,9 @@ class TrainingProtocol:
             ):
                 # A part of a model that was switched as a whole: kept in eval mode on purpose, as frozen batch norms are.
                 continue
+            if not any(self.path.live_gradient_ticks.get(tensor, -1) > action.tick for tensor in owned):
+                # A part that is used as it is, and learns nothing.
+                continue
             earlier = any(tick < action.tick for tick in stepped)
             sensitive = any(knows_mode(inner) for _, inner in self.path.modules_in(action.subject))
             inferred = self.path.last_inference > action.tick

@@ -34,6 +34,7 @@ NAMES: dict[str, str] = {
     "run without gradients": r"predict|infer|eval|valid|test|generat|sampl|score|metric|embed|encode",
     "inference": r"compress|beam|search|penaliz|(^|_)nms|greedy|generate|(^|_)sample|predict|infer|evaluat|metric|visual|plot"
     r"|export",
+    "answer of a model": r"(^|_)(beam|generate|greedy|infer|inference|predict|search|evaluate|export)(_|$)",
     "preparation of weights": r"init|reset|load|calib|prune|quant",
     "way out of training": r"predict|generat|infer|sampl|eval|visual|plot|export|log|metric|decode|save|summary|post_?process"
     r"|round|sort|assign|match|index|stat|mask|get_|resize|interpolat|compress|beam|search|array|nms",

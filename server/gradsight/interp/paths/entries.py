@@ -37,6 +37,7 @@ from gradsight.interp.paths.entry_kinds import (
     is_module_class,
     takes_tensors,
 )
+from gradsight.interp.paths.grad_guards import called_without_grad
 from gradsight.interp.paths.itinerary import MOST_PATHS, Itinerary, PathPlan
 from gradsight.interp.paths.receivers import forget_state, make_receiver
 from gradsight.interp.paths.unit_runner import NESTED_TOO_DEEPLY
@@ -175,8 +176,11 @@ class Explorer:
             for member in cls.namespace.values():
                 if isinstance(member, Function) and is_differentiable(member.defined(), cls):
                     start.append(member.defined().node)
-        reached = self.calls.reached_from(start)
-        self.differentiated = {node for node in reached if not summary_of(node).steps}
+        quiet = called_without_grad(self.calls.by_name)
+        reached = self.calls.reached_from(node for node in start if getattr(node, "name", "") not in quiet)
+        self.differentiated = {
+            node for node in reached if not summary_of(node).steps and getattr(node, "name", "") not in quiet
+        }
         self.called_names = {
             name
             for named in self.calls.by_name.values()

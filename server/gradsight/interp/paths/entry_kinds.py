@@ -16,6 +16,11 @@ def is_loss_name(name: str) -> bool:
     return suggests("loss", name)
 
 
+def answers_without_grad(method: str) -> bool:
+    """Names of methods by which an unknown module gives its answer rather than something to learn from: `model.generate(...)`."""
+    return suggests("answer of a model", method)
+
+
 def is_inference_name(name: str) -> bool:
     """Names of functions that lead out of training; they are part of it if a forward or a loss calls them."""
     return suggests("inference", name)

@@ -14,6 +14,7 @@ import contextlib
 from typing import Any
 
 from gradsight.interp.path_state import PathState, RaisedError
+from gradsight.interp.paths.entry_kinds import answers_without_grad
 from gradsight.interp.paths.roles import (
     MODULE,
     OF_LEAVES,
@@ -502,11 +503,10 @@ class EvidenceModules(Checkpoints):
             if name == "__call__" or name == "forward":
                 return self.call_layer(receiver, args, kwargs, node)
             if not name.startswith(("register_", "_register")):
-                if may_clear(name):
-                    self.escape([receiver, *args], kwargs)
-                else:
-                    self.escape(args, kwargs)
+                self.escape([receiver, *args] if may_clear(name) else args, kwargs)
                 result = self.entry.result_of_module(receiver, args, kwargs, node)
+                if answers_without_grad(name):
+                    result.graph, result.carries = None, True
                 # `model.configure_optimizers()`: what a module makes may hold its parameters.
                 result.given = (receiver, *self.entry.parameters_given([*args, *kwargs.values()]))
                 return result

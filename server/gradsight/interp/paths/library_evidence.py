@@ -10,7 +10,7 @@ from gradsight.interp.paths.roles import (
     is_source_name,
     key_of,
 )
-from gradsight.interp.paths.unknown_graphs import may_be_one
+from gradsight.interp.paths.unknown_graphs import DESCRIBING, may_be_one
 from gradsight.model.tensors import Tensor
 from gradsight.model.values import (
     Layer,
@@ -21,6 +21,10 @@ from gradsight.model.values import (
 
 AT_WORK: dict[str, Value] = {"p": 0.5, "training": True}
 """Options with which a dropout writes zeros."""
+
+
+OF_ARRAYS = {"astype", "getA1", "toarray", "tocoo", "tocsc", "tocsr", "todense", "tolil"}
+"""Methods of arrays and of sparse matrices that no tensor has: what they return is of their kind."""
 
 
 class EvidenceLibraries(Transforms):
@@ -114,6 +118,11 @@ class EvidenceLibraries(Transforms):
                 self.autograd.backward_call(loss, args[1:], {}, node)
                 return None
         result = super().unknown_method(receiver, name, args, kwargs, node)
+        if type(result) is Unknown and result is not receiver:
+            if name in DESCRIBING:
+                result.graph, result.carries = None, False
+            elif name in OF_ARRAYS and not result.hint:
+                result.hint = "array"
         if type(result) is Unknown and result is not receiver and result.graph is None and not result.cuts:
             key = key_of(getattr(getattr(node, "func", None), "value", None))
             if receiver.plain or (key and is_source_name(key)):

@@ -49,6 +49,13 @@ PYTHON_METHODS = {"items", "keys", "values", "get", "pop", "append", "update", "
 """Methods that other objects than tensors have, too."""
 
 
+DESCRIBING = frozenset({
+    "device", "dim", "dtype", "element_size", "get_device", "is_contiguous", "is_cuda", "itemsize", "layout", "names", "ndim",
+    "nelement", "numel", "shape", "size", "stride",
+})  # fmt: skip
+"""What tells about a tensor and is none."""
+
+
 class UnknownGraphs(Importing):
     """A machine that follows graphs through code that is not known."""
 
@@ -261,6 +268,12 @@ class UnknownGraphsObjects(Builtins):
             if owner.graph is not None or (owner.argument and self.path.assuming):
                 self.entry.assumed_tensor(owner)
         super().set_item(owner, index, value, node)
+
+    def unknown_attribute(self, owner: Unknown, name: str, node: ast.AST) -> Value:
+        found = super().unknown_attribute(owner, name, node)
+        if type(found) is Unknown and name in DESCRIBING:
+            found.graph, found.carries = None, False
+        return found
 
     def iterate(self, value: Value, at_least: int = 0) -> tuple[Iterator[Value], int | None]:
         if type(value) is Unknown and not value.plain and value.graph is None and value.tensor is None:

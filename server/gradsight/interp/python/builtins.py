@@ -363,7 +363,8 @@ class Builtins(Objects):
             outcome.condition = value if inner is None else inner
             return outcome
         if isinstance(value, (Unknown, Number)):
-            return self.language.same_number(value, name, cuts_of(value))
+            # What is made a whole number is counted with: nobody wants a gradient of it.
+            return self.language.same_number(value, name, NO_CUTS if name == "int" else cuts_of(value))
         return Number(cuts_of(value))
 
     def builtin_int(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
