@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from typing import Any
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
@@ -12,7 +13,7 @@ from gradsight.interp.path_state import assumption_of
 from gradsight.model.events import Step
 from gradsight.model.name_hints import suggests
 from gradsight.model.sites import Site
-from gradsight.model.tensors import Cut, Edge, Maybe, Node, Tensor
+from gradsight.model.tensors import Cut, Edge, Maybe, Node, Tensor, leaves_of
 from gradsight.model.trace import (
     FreedNeeded,
     GraphFound,
@@ -229,7 +230,7 @@ class FailedBackwards:
         causes = [cut for cut in cuts if any(True for _ in cut.edges)]
         certain = [cut for cut in causes if not isinstance(cut.source.requires_grad, Maybe)]
         if certain:
-            cut = max(certain, key=lambda cut: (cut.tick, cut.serial))
+            cut = self.likeliest(certain)
             place = self.place_of_cut(cut, site)
             steps = [
                 Step("made", cut.source.site, "still in the graph here"),
@@ -268,6 +269,20 @@ class FailedBackwards:
                 loss=text,
                 source=loss.label,
             )
+
+    def likeliest(self, cuts: list[Cut]) -> Cut:
+        """Which of several cuts is the mistake: the place that keeps most of what an optimizer trains from the loss.
+
+        A target network, a frozen teacher and averaged weights are cut off on purpose.  Of equals it is the last one.
+        """
+        trained = {
+            tensor for optimizer in self.path.optimizers for tensor in self.path.parameters_of(optimizer)
+        }
+        lost: dict[Any, set[Tensor]] = {}
+        for cut in cuts:
+            if cut.source.node is not None or cut.kind not in ("data", "detach"):
+                lost.setdefault(cut.site.key, set()).update(leaves_of(cut.edges) & trained)
+        return max(cuts, key=lambda cut: (len(lost.get(cut.site.key, ())), cut.tick, cut.serial))
 
     def if_untouched(self) -> str:
         """Code that is run by itself starts from a state that other code may have changed."""

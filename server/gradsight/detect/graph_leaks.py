@@ -19,6 +19,8 @@ from gradsight.model.values import Instance, Seq, tensors_in
 
 SCALES = {"mul", "div", "neg"}
 SUMS = {"add", "sub"}
+KEEPING = LINEAR | {"CopySlices", "select", "slice", "__getitem__"}
+"""What a total is made by: sums and multiples, and writes into a part of a tensor, `stats[0] += loss`."""
 MOST_TERMS = 32
 """How many terms of a loss are told apart."""
 
@@ -117,6 +119,8 @@ class GraphLeaks:
                 run.site is freed and run.tick < tick for run in self.path.backwards
             )
             dead = [loss.node.freed for loss in dead_graphs(edge, losses) if loss.node is not None]
+            if tensor.shape == () and not dead:
+                dead = [freed_behind(edge)]
             if any(is_round_of(site, end) for end in [*dead, *([freed] if after else [])]):
                 rounds.setdefault(site.key, set()).add(site.loops[-1][1])
                 walked[site.key] = walked.get(site.key, 0) + 1
@@ -182,9 +186,17 @@ def dead_graphs(start: Node | None, losses: dict[Edge | None, Tensor]) -> list[T
         seen.add(edge)
         if edge.freed is not None and edge in losses:
             found.append(losses[edge])
-        elif edge.op in LINEAR:
+        elif edge.op in KEEPING:
             todo.extend(edge.inputs)
     return found
+
+
+def freed_behind(start: Node | None) -> Site | None:
+    """The backward that freed what a number is a plain sum or mean of, if it did not go through the number itself."""
+    edge: Edge | None = start
+    while isinstance(edge, Node) and edge.freed is None and edge.op in LINEAR and len(edge.inputs) == 1:
+        edge = edge.inputs[0]
+    return edge.freed if isinstance(edge, Node) else None
 
 
 def adds_to_target(node: ast.Assign) -> bool:

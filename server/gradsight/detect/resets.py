@@ -14,27 +14,28 @@ CUTTING = {"detach", "item", "tolist", "numpy"}
 """Methods whose result has no graph."""
 EMPTYING = {"clear", "pop", "popleft", "detach_", "popitem"}
 """Methods after which a list holds less, or a tensor no graph."""
+MANY_ROUNDS = 20
+"""What is let go of after fewer rounds costs little."""
 
 
 def is_let_go(place: ast.expr, site: Site) -> bool:
     """Whether the loop around a place also gives it a fresh value, or empties it, in some of its rounds.
 
-    What is let go of outside the innermost loop grows with the rounds of that loop.
+    What is let go of outside the innermost loop grows with the rounds of that loop, and so does what is let go of in every
+    hundredth round of it.
     """
     if not site.loops:
         return False
     loop = site.loops[-1][0].node
-    body = [*loop.body, *loop.orelse]
-    if any(lets_go(statement, place, site.node) for statement in nodes_of(body)):
+    body = list(often_reached([*loop.body, *loop.orelse], site))
+    if any(lets_go(statement, place, site.node) for statement in body):
         return True
     owner = site.frame.owner
     if not isinstance(owner, ClassValue) or not isinstance(place, ast.Attribute):
         return False
     # `meter.reset()`: a method of the same class that the loop calls.
     called = {
-        call.func.attr
-        for call in nodes_of(body)
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+        call.func.attr for call in body if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
     }
     for name in sorted(called):
         method, _ = owner.find(name)
@@ -106,6 +107,30 @@ def is_same(node: ast.AST, place: ast.expr) -> bool:
     if isinstance(place, ast.Name):
         return isinstance(node, ast.Name) and node.id == place.id
     return isinstance(node, ast.expr) and ast.unparse(node) == ast.unparse(place)
+
+
+def often_reached(body: list[ast.stmt], site: Site) -> Iterator[Any]:
+    """The syntax of a loop without what only happens in every so many rounds: `if step % log_interval == 0: …`."""
+    for statement in body:
+        if isinstance(statement, ast.If):
+            yield statement.test
+            if not is_rare(statement.test, site):
+                yield from often_reached(statement.body, site)
+            yield from often_reached(statement.orelse, site)
+        else:
+            yield from syntax_parts(statement)
+
+
+def is_rare(test: ast.expr, site: Site) -> bool:
+    """Whether a condition holds in one round of many: what is counted is divided by a number that is not known to be small."""
+    for part in syntax_parts(test):
+        if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod):
+            period = part.right
+            value = site.frame.namespace.get(period.id) if isinstance(period, ast.Name) else None
+            value = period.value if isinstance(period, ast.Constant) else value
+            if not isinstance(value, int) or value >= MANY_ROUNDS:
+                return True
+    return False
 
 
 def nodes_of(body: list[ast.stmt]) -> Iterator[Any]:

@@ -68,7 +68,7 @@ for step in range(3):
 total.backward()
 ```
 
-A total that records nothing is fine, and so is one that is reset within the same loop.
+A total that records nothing is fine, and so is one that is reset every few steps.
 
 ```python
 import torch
