@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradsight.detect.cancelled_gradients import CancelledGradients
+from gradsight.detect.cut_features import CutFeatures
 from gradsight.detect.dead_terms import DeadTerms
 from gradsight.detect.direct_forwards import DirectForwards
 from gradsight.detect.gradient_flow import GradientFlow
@@ -80,6 +81,38 @@ def test_a_term_that_trains_nobody_who_steps_is_told_at_its_cut() -> None:
 
 def test_a_term_that_reaches_who_steps_is_not_told() -> None:
     assert actor_loss(is_cut=False) == []
+
+
+def punished_code(has_target: bool) -> list[tuple[str, int]]:
+    stage = Stage(
+        "z = enc(x)\nback = dec(z.detach())\nsmall = z.pow(2)\nloss = back + small\nloss.backward()"
+    )
+    enc = stage.tensor("enc", "enc", is_parameter=True)
+    dec = stage.tensor("dec", "dec", is_parameter=True)
+    wanted = stage.tensor("x", "x", requires_grad=False)
+    z = stage.tensor("enc(x)", "z", "linear", (enc,))
+    back = stage.tensor("dec(z.detach())", "back", "linear", (dec,))
+    small = stage.tensor("z.pow(2)", "small", "pow", (z.node,))
+    loss = stage.tensor("back + small", "loss", "add", (back.node, small.node))
+    cut = Cut("detach", "detach", stage.at("z.detach()"), z, 1)
+    plain = stage.tensor("z.detach()", "", requires_grad=False)
+    plain.cuts = loss.cuts = frozenset({cut})
+    assert back.node is not None
+    assert small.node is not None
+    back.node.operands = [plain, dec]
+    small.node.operands = [z, wanted] if has_target else [z]
+    stage.optimizers = [stage.optimizer("x", enc, dec)]
+    flow = GradientFlow(stage, stage.claims, ReplacedParameters(stage, stage.claims))
+    run = run_of(stage, "loss.backward()", loss, enc, dec, cuts=frozenset({cut}))
+    return stage.hears(CutFeatures(stage, stage.claims, flow), Backward(run), finish=True)
+
+
+def test_features_that_only_a_penalty_trains_are_told_at_their_cut() -> None:
+    assert punished_code(has_target=False) == [("term-cut", 2)]
+
+
+def test_features_that_have_a_target_are_not_told() -> None:
+    assert punished_code(has_target=True) == []
 
 
 def test_a_forward_that_is_called_directly_is_told_unless_the_module_calls_its_own() -> None:

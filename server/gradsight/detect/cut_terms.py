@@ -60,7 +60,7 @@ class CutTerms:
                     continue
             elif not isinstance(without, Number):
                 continue
-            for cut in sorted(cuts_of(without), key=order_of):
+            for cut in sorted(outermost_of(cuts_of(without)), key=order_of):
                 if cut.kind in TERM_KINDS:
                     self.terms.append((result.node, cut, self.path.site(node), with_graph))
 
@@ -219,6 +219,12 @@ def computes_on_parameter(cut: Cut) -> bool:
     while isinstance(edge, Node) and edge.op in LINEAR and len(edge.inputs) == 1:
         edge = edge.inputs[0]
     return isinstance(edge, Tensor) and edge.is_parameter
+
+
+def outermost_of(cuts: frozenset[Cut]) -> list[Cut]:
+    """Those cuts of a value behind which no later one was made: a term that is cut off as a whole had its graph until then."""
+    earlier = {other for cut in cuts if cut.source.needs_grad() is True for other in cut.source.cuts}
+    return [cut for cut in cuts if cut not in earlier]
 
 
 def order_of(cut: Cut) -> tuple[int, int, str]:

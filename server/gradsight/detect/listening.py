@@ -14,6 +14,7 @@ from gradsight.detect.changed_data import ChangedData
 from gradsight.detect.changed_inputs import ChangedInputs
 from gradsight.detect.claims import Claims
 from gradsight.detect.custom_functions import CustomFunctionFaults
+from gradsight.detect.cut_features import CutFeatures
 from gradsight.detect.cut_terms import CutTerms
 from gradsight.detect.dead_terms import DeadTerms
 from gradsight.detect.direct_forwards import DirectForwards
@@ -94,6 +95,7 @@ class Detectors:
             flow,
             CutTerms(path, claims, flow),
             DeadTerms(path, claims, flow),
+            CutFeatures(path, claims, flow),
             CancelledGradients(path, claims),
             SharedMemory(path, claims),
             SecondNames(path, claims),
@@ -166,7 +168,7 @@ class Detectors:
 
 
 FINISHING = (
-    LayersInForward, GradientFlow, DeadTerms, MovingTargets, FrozenParameters, MisplacedClipping, TrainingProtocol, GradientHooks, ModuleAliases, GraphLeaks, Registration, UntrainedParameters, UndoneFreezes, UnusedLayers, IdleOptimizers,
+    LayersInForward, GradientFlow, DeadTerms, CutFeatures, MovingTargets, FrozenParameters, MisplacedClipping, TrainingProtocol, GradientHooks, ModuleAliases, GraphLeaks, Registration, UntrainedParameters, UndoneFreezes, UnusedLayers, IdleOptimizers,
     RecordedWrites,
 )  # fmt: skip
 """Who looks back first: a step without a backward is not worth a word where something else was found."""

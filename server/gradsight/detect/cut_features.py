@@ -1,0 +1,173 @@
+"""Results that go on cut off while something else still trains what computed them.
+
+`mse_loss(decoder(z.detach()), x) + weight * z.pow(2).mean()`: the encoder learns from the penalty alone, which asks nothing
+of the data; `l1_loss(back(there(a).detach()), a)` beside other terms that train both: whether `a` can be had back is what
+`there` was to learn.  A cascade whose stages have losses of their own, a probe on features and a target look alike, and
+are none of both.
+
+*Features*: what was cut off before a layer was applied to it.  *Way*: the nodes of the loss that lead to the features, or
+to what they were computed from.  A *penalty* is a way without a constant tensor and without another layer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradsight.detect.claims import Claims
+from gradsight.detect.gradient_flow import COMPARING, GradientFlow, nodes_behind
+from gradsight.detect.path import Path
+from gradsight.model.events import Step
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Cut, Node, Tensor
+from gradsight.model.trace import Backward
+
+KINDS = {"detach", "data", "numpy", "number", "copy"}
+DIFFERING = COMPARING | {"sub"}
+MOST_NODES = 4000
+"""Larger graphs are not looked at."""
+MOST_FEATURES = 8
+
+
+class CutResult:
+    """A cut value that a layer of the loss was applied to, and the parameters that do not hear of it."""
+
+    __slots__ = ("cut", "layers", "lost")
+
+    def __init__(self, cut: Cut, layers: list[Node], lost: set[Tensor]) -> None:
+        self.cut = cut
+        self.layers = layers
+        self.lost = lost
+
+
+class CutFeatures:
+    """Looks at the ways that are left to a loss whose features were cut off."""
+
+    def __init__(self, path: Path, claims: Claims, flow: GradientFlow) -> None:
+        self.path = path
+        self.claims = claims
+        self.flow = flow
+        self.taught: set[Tensor] = set()
+        """Leaves that some backward reaches by more than a penalty."""
+        self.punished: list[tuple[CutResult, Site]] = []
+        self.judged: set[Any] = set()
+
+    def on_backward(self, fact: Backward) -> None:
+        run = fact.run
+        cuts = [cut for cut in run.cuts if cut.kind in KINDS and cut.source.node is not None]
+        if not cuts:
+            self.taught |= run.leaves
+            return
+        key = (run.site.key, frozenset(cut.site.key for cut in cuts))
+        if key in self.judged:
+            return
+        self.judged.add(key)
+        graph = nodes_behind(run.loss.edge())
+        found = self.features_of(cuts, graph, run) if len(graph) <= MOST_NODES else []
+        if not found or len(found) > MOST_FEATURES:
+            self.taught |= run.leaves
+            return
+        behind: set[Node] = set()
+        for one in found:
+            behind |= nodes_behind(one.cut.source.edge())
+        lost = set().union(*(one.lost for one in found))
+        self.taught |= run.leaves - lost
+        if is_penalty(ways_to(lost, graph) - behind):
+            self.punished += [(one, run.site) for one in found]
+            return
+        self.taught |= run.leaves
+        for one in found:
+            if self.is_to_come_back(one, graph):
+                self.report(one, run.site)
+
+    def finish(self) -> None:
+        for one, site in self.punished:
+            if not one.lost & self.taught:
+                self.report(one, site)
+
+    def features_of(self, cuts: list[Cut], graph: set[Node], run: Any) -> list[CutResult]:
+        held = {tensor for optimizer in self.path.optimizers for tensor in self.path.parameters_of(optimizer)}
+        found = []
+        for cut in sorted(cuts, key=lambda cut: (cut.tick, cut.serial)):
+            lost = self.flow.leaves_behind(cut) & held & run.leaves
+            freed = cut.source.node.freed if cut.source.node is not None else None
+            if lost and freed in (None, run.site):
+                layers = [node for node in graph if is_layer(node) and takes(node, cut)]
+                if layers:
+                    found.append(CutResult(cut, layers, lost))
+        return found
+
+    def is_to_come_back(self, one: CutResult, graph: set[Node]) -> bool:
+        """Whether what the features were computed from is compared with what is made of them, by layers used elsewhere too."""
+        given = {
+            operand.storage
+            for node in nodes_behind(one.cut.source.edge())
+            for operand in node.operands
+            if operand.needs_grad() is False and operand.shape != ()
+        }
+        weights = {edge for node in one.layers for edge in node.inputs if isinstance(edge, Tensor)}
+        elsewhere = any(
+            node not in one.layers and not takes(node, one.cut) and weights & set(node.inputs)
+            for node in graph
+        )
+        return elsewhere and any(
+            any(operand.needs_grad() is False and operand.storage in given for operand in node.operands)
+            and not nodes_behind(node).isdisjoint(one.layers)
+            for node in graph
+            if node.op in DIFFERING
+        )
+
+    def report(self, one: CutResult, backward: Site) -> None:
+        cut = one.cut
+        steps = [
+            Step("made", cut.source.site, "still in the graph here"),
+            Step(
+                "read",
+                one.layers[0].site,
+                "the rest of the loss is computed from the value without its graph",
+            ),
+            Step("needed", backward, "this `backward()` trains it by other terms only"),
+            *self.path.call_steps(cut.site),
+        ]
+        lost = min(one.lost, key=lambda leaf: leaf.serial)
+        self.claims.add(
+            "term-cut", cut.site, steps, cut=cut.kind, op=cut.op, source=cut.source.label, parameter=lost.label
+        )  # fmt: skip
+
+
+def is_layer(node: Node) -> bool:
+    """Whether a node applies parameters to something."""
+    return any(isinstance(edge, Tensor) and edge.is_parameter for edge in node.inputs)
+
+
+def takes(node: Node, cut: Cut) -> bool:
+    """Whether an operand of a node is a value without a graph that comes from behind the cut."""
+    return any(operand.needs_grad() is False and cut in operand.cuts for operand in node.operands)
+
+
+def ways_to(leaves: set[Tensor], graph: set[Node]) -> set[Node]:
+    """The nodes of a graph from which a gradient comes to one of these leaves."""
+    users: dict[Node, list[Node]] = {}
+    todo = []
+    for node in graph:
+        for edge in node.inputs:
+            if isinstance(edge, Node):
+                users.setdefault(edge, []).append(node)
+            elif edge in leaves:
+                todo.append(node)
+    found: set[Node] = set()
+    while todo:
+        node = todo.pop()
+        if node not in found:
+            found.add(node)
+            todo.extend(users.get(node, ()))
+    return found
+
+
+def is_penalty(way: set[Node]) -> bool:
+    """Whether nothing is asked on a way but of the features themselves: no data, no other layer, no other network."""
+    for node in way:
+        if is_layer(node) or any(isinstance(edge, Tensor) for edge in node.inputs):
+            return False
+        if any(operand.needs_grad() is not True and operand.shape != () for operand in node.operands):
+            return False
+    return bool(way)

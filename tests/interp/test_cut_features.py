@@ -1,0 +1,159 @@
+"""Features that go on cut off while a penalty, or another network, still trains what computed them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.interp.checking import check
+
+CODER = """
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+
+        encoder, decoder = nn.Linear(8, 3), nn.Linear(3, 8)
+        head = nn.Linear(3, 2)
+        opt = torch.optim.SGD([*encoder.parameters(), *decoder.parameters(), *head.parameters()], lr=0.1)
+        data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(32, 8), torch.randn(32, 2)), batch_size=8)
+"""
+
+
+def trained_by(lines: str) -> str:
+    body = "\n".join(" " * 12 + line for line in lines.strip("\n").split("\n"))
+    return f"""{CODER}
+        for x, y in data:
+{body}
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+    """
+
+
+@pytest.mark.parametrize("cut", ["z.detach()", "z.data", "torch.from_numpy(z.detach().numpy())"])
+def test_an_encoder_that_only_a_penalty_trains_is_reported(cut: str) -> None:
+    code = "GS202" if "numpy" in cut else "GS203"
+    check(
+        trained_by(f"""
+z = encoder(x)
+back = decoder({cut})  # {code}
+loss = F.mse_loss(back, x) + 0.1 * z.pow(2).mean()
+""")
+    )
+
+
+def test_a_sampled_code_that_is_cut_off_is_reported() -> None:
+    check("""
+        class Coder(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body, self.mean, self.spread = nn.Linear(8, 6), nn.Linear(6, 3), nn.Linear(6, 3)
+                self.back = nn.Linear(3, 8)
+            def forward(self, x):
+                h = torch.relu(self.body(x))
+                mean, spread = self.mean(h), self.spread(h)
+                z = mean + torch.exp(0.5 * spread) * torch.randn(len(x), 3)
+                return self.back(z.detach()), mean, spread  # GS203
+
+        net = Coder()
+        opt = torch.optim.Adam(net.parameters())
+        for _ in range(4):
+            x = torch.randn(5, 8)
+            back, mean, spread = net(x)
+            gap = -0.5 * (1 + spread - mean.pow(2) - spread.exp()).sum(1).mean()
+            loss = F.mse_loss(back, x) + 0.01 * gap
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+    """)
+
+
+def test_stages_with_losses_of_their_own_are_left_alone() -> None:
+    check(
+        trained_by("""
+z = encoder(x)
+loss = F.mse_loss(decoder(z.detach()), x) + F.mse_loss(z[:, :2], y)
+""")
+    )
+
+
+def test_a_probe_on_trained_features_is_left_alone() -> None:
+    check(
+        trained_by("""
+z = encoder(x)
+loss = F.mse_loss(head(z), y) + F.mse_loss(decoder(z.detach()), x) + 0.01 * z.abs().mean()
+""")
+    )
+
+
+def test_features_that_another_backward_trains_are_left_alone() -> None:
+    check(
+        trained_by("""
+z = encoder(x)
+F.mse_loss(head(z), y).backward()
+z = encoder(x)
+loss = F.mse_loss(decoder(z.detach()), x) + 0.01 * z.abs().mean()
+""")
+    )
+
+
+def test_a_codebook_with_a_commitment_is_left_alone() -> None:
+    check("""
+        encoder, decoder, codes = nn.Linear(8, 3), nn.Linear(3, 8), nn.Embedding(16, 3)
+        opt = torch.optim.SGD([*encoder.parameters(), *decoder.parameters(), *codes.parameters()], lr=0.1)
+        for _ in range(4):
+            x = torch.randn(5, 8)
+            z = encoder(x)
+            near = codes(torch.cdist(z, codes.weight).argmin(1))
+            fit = F.mse_loss(near, z.detach()) + 0.25 * F.mse_loss(z, near.detach())
+            loss = F.mse_loss(decoder(z + (near - z).detach()), x) + fit
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+    """)
+
+
+CYCLE = """
+        import itertools
+
+        there, back = nn.Linear(4, 4), nn.Linear(4, 4)
+        judge = nn.Linear(4, 1)
+        opt = torch.optim.Adam(itertools.chain(there.parameters(), back.parameters()))
+        for _ in range(4):
+            a, b = torch.randn(6, 4), torch.randn(6, 4)
+            fake_b, fake_a = there(a), back(b)
+            fooled = (judge(fake_b) - 1).pow(2).mean() + (judge(fake_a) - 1).pow(2).mean()
+"""
+
+
+def test_a_cycle_that_is_cut_between_its_networks_is_reported() -> None:
+    check(f"""{CYCLE}
+            kept = F.l1_loss(back(fake_b.detach()), a) + F.l1_loss(there(fake_a), b)  # GS203
+            opt.zero_grad()
+            (fooled + 10 * kept).backward()
+            opt.step()
+    """)
+
+
+def test_a_whole_cycle_is_left_alone() -> None:
+    check(f"""{CYCLE}
+            kept = F.l1_loss(back(fake_b), a) + F.l1_loss(there(fake_a), b)
+            same = F.l1_loss(back(a.detach()), a) + F.l1_loss(there(b), b)
+            opt.zero_grad()
+            (fooled + 10 * kept + 5 * same).backward()
+            opt.step()
+    """)
+
+
+def test_only_the_last_cut_of_a_term_is_reported() -> None:
+    check("""
+        net, codes = nn.Linear(4, 3), nn.Embedding(5, 3)
+        opt = torch.optim.SGD([*net.parameters(), *codes.parameters()], lr=0.1)
+        for _ in range(4):
+            z = net(torch.randn(6, 4))
+            near = codes(torch.cdist(z, codes.weight).argmin(1))
+            fit = F.mse_loss(near, z.detach()) + F.mse_loss(z, near.detach())
+            loss = z.mean() + fit.item()  # GS202
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+    """)
