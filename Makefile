@@ -17,7 +17,7 @@ REPORTS = build/reports
 help:
 	@echo 'make demo       set up, then show what GradSight does on shipped examples'
 	@echo 'make test       set up, then run the tests: Python and editor client'
-	@echo 'make test-facts  measure hundreds of operators anew, and compare with the facts in use'
+	@echo 'make test-facts  measure hundreds of operators and programs on torch anew, and compare with what is in use'
 	@echo 'make test-torch TORCH=2.5.1  run the tests of the probe on another torch, in an environment under build/'
 	@echo 'make vsix       pack the VS Code extension for this machine (TARGETS=all: for every platform)'
 	@echo 'make vscode     open VS Code in a browser, with the extension and a sample workspace'

@@ -44,7 +44,7 @@ def test_a_report_is_plain_data(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_jobs_give_the_same_counts(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["--count", "60", "--seed", "77", "--torch-only"])
+    main(["--count", "20", "--seed", "77", "--torch-only"])
     alone = capsys.readouterr().out.splitlines()[1:]
-    main(["--count", "60", "--seed", "77", "--torch-only", "--jobs", "2"])
+    main(["--count", "20", "--seed", "77", "--torch-only", "--jobs", "2"])
     assert capsys.readouterr().out.splitlines()[1:] == alone

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+import pytest
+
 from gradsight_dev.fuzz.campaign import run_campaign
 from gradsight_dev.fuzz.grammar import KINDS, generate, seeds
 from gradsight_dev.fuzz.oracle import FAMILIES
@@ -35,6 +37,7 @@ def test_every_kind_comes_up() -> None:
     assert {generate(seed).kind for seed in range(600)} == {kind.name for kind in KINDS}
 
 
+@pytest.mark.facts
 def test_programs_fail_and_run_in_good_measure() -> None:
     """About two of five fail, in many ways; most others are exact; every kind does both; few fail for foreign reasons."""
     summary = summarise(run_campaign(10_000, SAMPLE, with_engine=False))

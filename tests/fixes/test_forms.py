@@ -224,6 +224,7 @@ def test_every_initialisation_of_torch_is_known() -> None:
     assert {name for name in dir(nn.init) if name.endswith("_") and not name.startswith("_")} == INITS
 
 
+@pytest.mark.facts
 def test_every_out_is_assigned() -> None:
     tried = 0
     for name in OUTS:
