@@ -9,6 +9,7 @@ import pytest
 
 from gradsight.analysis import analyze
 from gradsight.interp.paths.entries import Explorer
+from gradsight.interp.tensors import backward
 from gradsight.model.report import Report
 from gradsight.model.source import Source
 
@@ -141,3 +142,27 @@ def test_what_is_too_deep_costs_its_own_statement_and_is_said() -> None:
     assert "GS101" in {finding.code for finding in report.findings}
     assert [gap.line for gap in report.gaps if "too deep" in gap.reason] == [4]
     assert not [gap for gap in report.gaps if gap.kind == "internal"]
+
+
+def test_many_backwards_through_one_graph_cost_what_is_new_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def text(count: int) -> str:
+        grown = "h = h * 2\nh.sum().backward(retain_graph=True)\n" * count
+        return f"{HEAD}{LEAF}h = w.exp()\n{grown}{HAZARD}"
+
+    met: list[int] = []
+    monkeypatch.setattr(backward, "MOST_WALKED_AGAIN", 2_000)
+    walk = backward.BackwardEngine.walk
+
+    def counted(self: Any, *rest: Any) -> Any:
+        before = self.walked
+        run = walk(self, *rest)
+        met[-1] += self.walked - before
+        return run
+
+    monkeypatch.setattr(backward.BackwardEngine, "walk", counted)
+    for count in (100, 200, 400):
+        met.append(0)
+        report = report_on(text(count))
+        assert {finding.code for finding in report.findings} == {"GS101"}
+        assert any("many backwards" in gap.reason for gap in report.gaps)
+    assert met[2] - met[1] <= 2.3 * (met[1] - met[0])

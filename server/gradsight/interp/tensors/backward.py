@@ -36,6 +36,8 @@ LENIENT = ("allow_unused", "materialize_grads")
 
 WALKED_PER_STEP = 8
 """How many nodes of a graph cost a backward as much as one syntax node."""
+MOST_WALKED_AGAIN = 100_000
+"""So many nodes the backwards of a path go through; after that, only through those that no backward has gone through."""
 
 
 class BackwardEngine(BackwardFaults):
@@ -44,6 +46,9 @@ class BackwardEngine(BackwardFaults):
     def __init__(self, path: PathState) -> None:
         super().__init__(path)
         self.retaining: list[Tensor] = []
+        self.walked = 0
+        """How many nodes the backwards of this path have gone through."""
+        self.runs: dict[Site, BackwardRun] = {}
 
     def run_backward(
         self,
@@ -119,6 +124,11 @@ class BackwardEngine(BackwardFaults):
             if (edge, dead) in seen or (dead and (edge, False) in seen):
                 continue
             seen.add((edge, dead))
+            if self.walked > MOST_WALKED_AGAIN and executed is None and (known := self.run_through(edge)):
+                leaves |= known.leaves
+                live |= known.leaves - known.zero_leaves if not dead else set()
+                is_open = is_open or known.open
+                continue
             if edge.walked is not None and edge.freed is None and how == "backward" and grown is None:
                 if self.from_earlier_round(edge, site):
                     grown = edge
@@ -143,6 +153,7 @@ class BackwardEngine(BackwardFaults):
                     todo.append(further)
         if twice is not None and how != "assumed":
             self.graph_already_freed(twice, loss, site, how)
+        self.walked += len(walked)
         self.path.spend(len(walked) // WALKED_PER_STEP)
         self.path.tell(Walked(walked, site, grown))
         run = BackwardRun(site, loss, leaves, cuts, self.path.tick)
@@ -150,6 +161,16 @@ class BackwardEngine(BackwardFaults):
         run.open = is_open
         if is_open:
             self.path.gradients_unknown = True
+        self.runs[site] = run
+        return run
+
+    def run_through(self, node: Node) -> BackwardRun | None:
+        """The last backward that went through a node whose graph is still there; what it met is not looked at again."""
+        run = self.runs.get(node.walked) if node.walked is not None and node.freed is None else None
+        if run is not None:
+            self.path.gap(
+                "a graph that many backwards go through is looked at in its new parts", kind="budget"
+            )
         return run
 
     def free(self, edges: list[Edge], site: Site, executed: set[Edge] | None = None) -> None:
