@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import os
@@ -13,7 +14,9 @@ from typing import Any
 import pytest
 
 from gradsight import cli
-from gradsight.cli import shell
+from gradsight.cli import checking, shell
+from gradsight.interp.paths.assembly import Machine
+from gradsight.model.settings import Settings
 
 FAILS = """\
 import torch
@@ -405,3 +408,23 @@ def piped(*arguments: str, stdin: str) -> subprocess.CompletedProcess[str]:
         text=True,
         check=False,
     )
+
+
+def test_garbage_of_the_files_before_does_not_pile_up(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def machines_alive(worth: int) -> int:
+        monkeypatch.setattr(checking, "YOUNG_WORTH_COLLECTING", worth)
+        gc.collect()
+        gc.disable()
+        try:
+            checker = checking.Checker(tasks)
+            for number in range(len(tasks)):
+                checker(number)
+            return sum(isinstance(each, Machine) for each in gc.get_objects())
+        finally:
+            gc.enable()
+
+    paths = [project / f"part{number}.py" for number in range(8)]
+    for path in paths:
+        path.write_text(FAILS)
+    tasks = tuple(checking.Task(str(path), str(project), Settings(), len(FAILS)) for path in paths)
+    assert machines_alive(worth=0) < machines_alive(worth=10**9)

@@ -26,7 +26,8 @@ Question = tuple[str, int, str]
 TORCH, BACKWARD = b"torch", b".backward("
 """One of these is in every file that there is anything to say about."""
 SYNTAX_CODE = "GS000"
-GARBAGE_WORTH_COLLECTING = 1_500_000
+YOUNG_WORTH_COLLECTING = 300_000
+GARBAGE_WORTH_COLLECTING = 6_000_000
 """Characters of source whose analysis leaves garbage behind."""
 
 
@@ -88,7 +89,8 @@ class Checker:
     finders: dict[tuple[str, int], WorkspaceFinder] = field(default_factory=dict)
     modules: dict[tuple[str, int, str], Any] = field(default_factory=dict)
     """What is known of the modules of each project; it stays in its process, and ends with the run."""
-    uncollected: list[int] = field(default_factory=lambda: [0])
+    uncollected: list[int] = field(default_factory=lambda: [0, 0])
+    """Bytes of text whose garbage is not collected yet: the young, and that which outlived a collection of the young."""
 
     def __call__(self, number: int) -> Result:
         task = self.tasks[number]
@@ -98,12 +100,18 @@ class Checker:
         return replace(result, fault="\n".join(faults.traces)) if faults.traces else result
 
     def _collect(self, size: int) -> None:
-        """Where the collector rests, have it work once for many files: it costs by what lives, not by what is dead."""
-        if not gc.isenabled():
-            self.uncollected[0] += size
-            if self.uncollected[0] > GARBAGE_WORTH_COLLECTING:
-                self.uncollected[0] = 0
-                gc.collect()
+        """Where the collector rests, have it work once for some files.
+
+        A whole collection costs by what lives, which is what modules are known by; one of the young costs by what was made since
+        the last one, and nearly all of that is dead.
+        """
+        if gc.isenabled():
+            return
+        for generation, worth in enumerate((YOUNG_WORTH_COLLECTING, GARBAGE_WORTH_COLLECTING)):
+            self.uncollected[generation] += size
+            if self.uncollected[generation] > worth:
+                self.uncollected[generation] = 0
+                gc.collect(2 * generation)
 
     def finder(self, task: Task) -> WorkspaceFinder:
         """Finds what the file of a task imports."""
