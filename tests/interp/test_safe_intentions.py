@@ -257,3 +257,44 @@ for _ in range(3):
     optimizer.step()
 """
     check(text.replace("torch.no_grad():", "torch.no_grad():  # GS204"))
+
+
+def test_a_call_for_its_effect_may_write_a_graph_into_what_has_none() -> None:
+    check(
+        """
+from elsewhere import make_strategy
+def compare():
+    strategy = make_strategy("tiles")
+    x = torch.randn(3).requires_grad_(True)
+    out = torch.zeros_like(x)
+    strategy.reduce(out, [x * 2])
+    loss = out.square().sum()
+    loss.backward()
+"""
+    )
+    check(
+        """
+def compare():
+    x = torch.randn(3).requires_grad_(True)
+    out = torch.zeros_like(x)
+    loss = out.square().sum()
+    loss.backward()  # info GS205
+"""
+    )
+
+
+def test_the_same_question_about_a_count_has_the_same_answer() -> None:
+    text = """
+def train(model, optimizer, data, every):
+    for place in range(every):
+        loss = model(data[place]).mean()
+        if (place + 1) % every == 0 or place == every - 1:
+            optimizer.zero_grad()
+        loss.backward()
+        if (place + 1) % every == 0 or place == every - 1:
+            optimizer.step()
+"""
+    check(text)
+    check(
+        text.replace("optimizer.zero_grad()", "pass").replace("loss.backward()", "loss.backward()  # GS501")
+    )

@@ -80,6 +80,8 @@ class GradientFlow:
         is_fed = last > max(since, cleared) if later else last > since
         if is_fed or parameter in self.replaced.retired:
             self.fed[site.key, parameter] = self.path.tick
+            if is_stand_in(parameter):
+                self.claims.granted.add(("path-cut", f"{site.key} {parameter.label}"))
             return
         runs = later or runs
         forgotten = self.loss_never_differentiated(parameter, site)
@@ -123,7 +125,7 @@ class GradientFlow:
                 blamed = [cut for cut in causes if not self.makes_target(cut, run)] if len(causes) > 1 else []
                 cut = max(blamed or causes, key=lambda cut: (cut.tick, cut.serial))
                 if not stepped or not (belongs_to_an_early_phase(cut.site, site) or is_an_option(cut.site)):
-                    self.report_cut(cut, parameter, run)
+                    self.report_cut(cut, parameter, run, site)
                 return
 
     def makes_target(self, cut: Cut, run: Any) -> bool:
@@ -145,7 +147,7 @@ class GradientFlow:
             self.cut_leaves[cut] = known
         return known
 
-    def report_cut(self, cut: Cut, parameter: Tensor, run: Any) -> None:
+    def report_cut(self, cut: Cut, parameter: Tensor, run: Any, site: Site) -> None:
         hidden = next((leaf for leaf in run.leaves if cut in leaf.cuts and leaf in self.declared), None)
         steps = [Step("made", cut.source.site, "still in the graph here")]
         if hidden is not None:
@@ -158,10 +160,13 @@ class GradientFlow:
             )
         steps.append(Step("needed", run.site, "this `backward()` stops at the cut"))
         steps += self.path.call_steps(cut.site)
+        # Those of a module that is not known may be fed where another arm is taken.
+        elsewhere = {"granted_at": f"{site.key} {parameter.label}"} if is_stand_in(parameter) else {}
         self.claims.add(
             "path-cut",
             cut.site,
             steps,
+            **elsewhere,
             cut=cut.kind,
             op=cut.op,
             source=cut.source.label,
@@ -303,6 +308,11 @@ class GradientFlow:
                 hidden=False,
                 parameter="",
             )
+
+
+def is_stand_in(parameter: Tensor) -> bool:
+    """Whether a parameter stands for those of a module that is not known."""
+    return bool((parameter.attributes or {}).get("<stand in>"))
 
 
 def is_an_option(site: Site) -> bool:

@@ -30,8 +30,12 @@ ClaimKey = tuple[str, Any]
 def claim_of(event: Event) -> ClaimKey | None:
     """The kind and place of an event that says that something is missing; a cut that was seen is no absence.
 
+    It is one if another path feeds the parameters behind it at the same step.
+
     `granted_at` names the place where another path would have it, if that is not the place of the event.
     """
+    if event.kind == "path-cut" and "granted_at" in event.names:
+        return event.kind, event.names["granted_at"]
     if event.kind in ABSENCES and event.names.get("cut", "none") in ("none", "leaf"):
         return event.kind, event.names.get("granted_at", event.place.key)  # type: ignore[attr-defined]
     return None

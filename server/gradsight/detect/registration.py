@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradsight.detect.claims import Claims
+from gradsight.detect.gradient_flow import is_stand_in
 from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.path import Path
 from gradsight.detect.replaced_parameters import ReplacedParameters
@@ -199,11 +200,6 @@ def is_mixed(found: Any, container: Any) -> bool:
     if isinstance(found, Tensor):
         return any(not isinstance(item, Tensor) for item in items)
     return any(not isinstance(item, (Layer, Instance)) or item.module is None for item in items)
-
-
-def is_stand_in(parameter: Tensor) -> bool:
-    """Whether a parameter stands for those of a module that is not known: whoever made that may hold it, too."""
-    return bool((parameter.attributes or {}).get("<stand in>"))
 
 
 def is_kept_from_view(place: Site) -> bool:

@@ -581,6 +581,7 @@ class EvidenceModules(Checkpoints):
                 result, tensors, callee, place, f"what `{callee}` returns depends on what it is given"
             )
             result.carries = result.carries and result.graph is None
+            self.entry.may_fill(args, callee, place)
         elif is_function_name(callee.rpartition(".")[2]) and self.entry.are_all_plain(
             [*args, *kwargs.values()]
         ):

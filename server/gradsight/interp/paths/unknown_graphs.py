@@ -23,6 +23,7 @@ from gradsight.interp.paths.roles import (
 )
 from gradsight.interp.python.builtins import Builtins
 from gradsight.interp.python.contexts import Contexts
+from gradsight.interp.syntax import statement_around
 from gradsight.interp.tensors.tensor_api import TensorApi
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.tensors import Edge, Maybe, Node, Tensor, any_requires_grad
@@ -171,6 +172,15 @@ class UnknownGraphs(Importing):
             if counter.kept is None:
                 counter.kept = counter.version
         result.graph, result.plain = made, False
+
+    def may_fill(self, args: list[Value], callee: str, node: ast.AST) -> None:
+        """`collect(out, parts)`: a call whose result nobody takes may write what has a graph into what has none."""
+        statement = statement_around(node, self.path.frame)
+        if not isinstance(statement, ast.Expr) or statement.value is not node:
+            return
+        for value in args:
+            if isinstance(value, Tensor) and value.requires_grad is False and not value.is_parameter:
+                value.requires_grad = Maybe(f"`{callee}` writes a graph into it", weak=True)
 
     def argument_as_tensor(self, receiver: Unknown, name: str) -> Tensor | None:
         """An unknown argument on which a tensor method is called."""

@@ -65,6 +65,10 @@ LONGEST_TEXT = 1 << 16
 """What lists and texts that are added up may grow to: `l = l + l` doubles."""
 
 
+COUNTING = frozenset({"add", "sub", "mod", "floordiv", "and"})
+"""Operators by which programs ask for every so many rounds."""
+
+
 class Expressions(Comparisons):
     """Evaluation of expressions."""
 
@@ -259,8 +263,12 @@ class Expressions(Comparisons):
             result = self.autograd.unknown_arithmetic(name, left, right, node)
             if result is not None:
                 return result
-            if name in ("mod", "floordiv", "and") and isinstance(left, Unknown) and isinstance(right, int):
-                return left.derived((name, right), "arithmetic on unknown values")
+            if name in COUNTING:
+                # The same question has the same answer wherever it is asked.
+                if isinstance(left, Unknown) and isinstance(right, int):
+                    return left.derived((name, right), "arithmetic on unknown values")
+                if isinstance(right, Unknown) and isinstance(left, int):
+                    return right.derived((name, left, "right"), "arithmetic on unknown values")
         unknown = Unknown("arithmetic on unknown values")
         unknown.cuts = cuts
         return unknown
