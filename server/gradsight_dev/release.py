@@ -141,7 +141,7 @@ def try_archive(archive: Path) -> None:
     """The source archive holds what a wheel is made of."""
     with tarfile.open(archive) as content:
         names = {name.partition("/")[2] for name in content.getnames()}
-    missing = {"pyproject.toml", "hatch_build.py", "README.md", "LICENSE", INIT} - names
+    missing = {"pyproject.toml", ".ci/readme_links.py", "README.md", "LICENSE", INIT} - names
     if missing:
         raise SystemExit(f"{archive.name} lacks {sorted(missing)}")
 

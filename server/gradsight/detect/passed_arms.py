@@ -18,11 +18,9 @@ from gradsight.interp.paths.roles import OPTIMIZER, is_scheduler_name, key_of, l
 from gradsight.interp.syntax import remembered
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.name_hints import BY_NAME, suggests
+from gradsight.ops.traits import having
 
-OPTIMIZERS = frozenset({
-    "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "ASGD", "LBFGS", "Muon", "NAdam", "RAdam", "RMSprop",
-    "Rprop", "SGD", "SparseAdam",
-})  # fmt: skip
+OPTIMIZERS = having("optimizers")
 MADE, GIVEN, CLEARED = "<optimizer made>", "<optimizer given>", "<cleared>"
 CLEARS = frozenset({"zero_grad", "grad", CLEARED})
 HOLDS = frozenset({

@@ -51,6 +51,7 @@ def survey_makers() -> dict[str, list[str]]:
         "whole-numbers": sorted(whole),
         "like": sorted(like),
         "foreach-holds-nothing": sorted(filter(_holds_nothing, _foreach_writes())),
+        "optimizers": sorted(entry.name.rpartition(".")[2] for entry in catalog.optimizers()),
         "remembers-gradients": sorted(
             entry.name.rpartition(".")[2] for entry in catalog.optimizers() if _remembers(entry.target)
         ),
