@@ -1,4 +1,4 @@
-"""Arguments of one call, edited by libcst so that commas, line breaks and comments stay as they were written.
+"""One call, or one statement without a block, edited by libcst: commas, line breaks and comments stay as they were written.
 
 libcst is imported on first use: it takes half a second.
 """
@@ -9,6 +9,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from gradsight.fixes.difference import trimmed
 from gradsight.fixes.tree import Patch, Tree
 
 if TYPE_CHECKING:
@@ -116,6 +117,22 @@ def load_libcst() -> None:
     libcst.parse_expression("ready()")
 
 
+def small_statement(tree: Tree, statement: ast.stmt) -> libcst.BaseSmallStatement | None:
+    """A statement without a block as libcst sees it."""
+    import libcst
+
+    try:
+        line = libcst.parse_statement(tree.segment(statement))
+    except libcst.ParserSyntaxError:
+        return None
+    return line.body[0] if isinstance(line, libcst.SimpleStatementLine) else None
+
+
+def restated(tree: Tree, statement: ast.stmt, changed: libcst.BaseSmallStatement) -> Patch:
+    """The smallest replacement that turns a statement into another one."""
+    return trimmed(tree.start(statement), old := tree.segment(statement), _code(old, changed))
+
+
 def _parse(tree: Tree, call: ast.Call) -> libcst.Call | None:
     """The call as libcst sees it; the parentheses allow line breaks that parentheses around the call allowed."""
     import libcst
@@ -162,17 +179,12 @@ def _ended(
 
 def _patch(tree: Tree, call: ast.Call, changed: libcst.Call) -> Patch:
     """The smallest replacement that turns the call into the changed one."""
+    return trimmed(tree.start(call), old := tree.segment(call), _code(old, changed)[1:-1])
+
+
+def _code(old: str, changed: libcst.CSTNode) -> str:
+    """The text of what an old text becomes, with the line ends that it had."""
     import libcst
 
-    old = tree.segment(call)
     ending = re.search(r"\r\n|\r|\n", old)
-    empty = libcst.Module(body=[], default_newline=ending.group() if ending else "\n")
-    new = empty.code_for_node(changed)[1:-1]
-    first = 0
-    while first < min(len(old), len(new)) and old[first] == new[first]:
-        first += 1
-    last = 0
-    while last < min(len(old), len(new)) - first and old[-1 - last] == new[-1 - last]:
-        last += 1
-    start = tree.start(call)
-    return Patch(start + first, start + len(old) - last, new[first : len(new) - last])
+    return libcst.Module(body=[], default_newline=ending.group() if ending else "\n").code_for_node(changed)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from gradsight.fixes.aliases import reaching
 from gradsight.fixes.calls import with_keyword
-from gradsight.fixes.draft import Draft, FixCase, short
+from gradsight.fixes.draft import Draft, FixCase, drafts, short
 from gradsight.fixes.expressions import appended, bracketed, without_call, without_method
 from gradsight.fixes.kinds import is_plainly_tensor
 from gradsight.fixes.lines import remove, unwrap, wrap
@@ -126,8 +126,7 @@ def turned_into_number(case: FixCase) -> Iterator[Draft]:
         )
     else:
         return
-    if patch is not None:
-        yield Draft("no-number", title, safety, (patch,))
+    yield from drafts("no-number", title, safety, patch)
 
 
 def _is_arithmetic(tree: Tree, node: ast.AST) -> bool:
@@ -149,8 +148,7 @@ def detached(case: FixCase) -> Iterator[Draft]:
                 yield Draft("no-detach", f"remove `{short(case.tree.segment(statement))}`", "unsafe", (gone,))
             return
     patch = without_method(case.tree, node)
-    if patch is not None:
-        yield Draft("no-detach", f"remove `{word}` from `{short(_subject(case))}`", "unsafe", (patch,))
+    yield from drafts("no-detach", f"remove `{word}` from `{short(_subject(case))}`", "unsafe", patch)
 
 
 def _subject(case: FixCase) -> str:
@@ -181,8 +179,7 @@ def without_grad(case: FixCase) -> Iterator[Draft]:
     block = case.statement
     if isinstance(block, ast.With) and len(block.items) == 1 and block.items[0].context_expr is node:
         patches = unwrap(tree, block)
-        if patches is not None:
-            yield Draft("unwrap", "run this block with grad mode on", "unsafe", patches)
+        yield from drafts("unwrap", "run this block with grad mode on", "unsafe", patches)
 
 
 def without_gradient(case: FixCase) -> Iterator[Draft]:
@@ -252,9 +249,8 @@ def parameter_made(case: FixCase) -> Iterator[Draft]:
     if isinstance(statement, ast.Assign) and not all(isinstance(one, ast.Name) for one in statement.targets):
         return
     patch = without_call(case.tree, call)
-    if patch is not None:
-        title = f"use `{short(case.tree.segment(call.args[0]))}` itself"
-        yield Draft("no-parameter", title, "safe", (patch,))
+    title = f"use `{short(case.tree.segment(call.args[0]))}` itself"
+    yield from drafts("no-parameter", title, "safe", patch)
 
 
 def gradient_zero(case: FixCase) -> Iterator[Draft]:
@@ -307,20 +303,12 @@ def mode_left_off(case: FixCase) -> Iterator[Draft]:
     inner = block[first : last if last is not None else len(block)]
     if mode is None or not inner or (last is None and isinstance(tree.scope(statement), ast.Module)):
         return
-    wrapped = wrap(tree, inner, f"with {mode.text}():")
-    gone = _line_removed(tree, statement)
-    restored = _line_removed(tree, block[last]) if last is not None else None
-    if wrapped is None or gone is None or (last is not None and restored is None):
-        return
-    if gone.end == wrapped[0].start:
-        gone, wrapped = Patch(gone.start, gone.end, wrapped[0].text), wrapped[1:]
-    patches = (*mode.patches, gone, *wrapped, *((restored,) if restored is not None else ()))
-    safety: Safety = "safe" if last is not None else "unsafe"
-    yield Draft("no-grad-block", "use a `with torch.no_grad():` block", safety, patches)
-
-
-def _line_removed(tree: Tree, statement: ast.stmt) -> Patch | None:
-    return remove(tree, statement) if tree.stands_alone(statement) else None
+    switches = [statement] if last is None else [statement, block[last]]
+    wrapped = wrap(tree, inner, f"with {mode.text}():", gone=switches)
+    if wrapped is not None:
+        safety: Safety = "safe" if last is not None else "unsafe"
+        title = "use a `with torch.no_grad():` block"
+        yield Draft("no-grad-block", title, safety, (*mode.patches, *wrapped))
 
 
 def _switches(tree: Tree, statement: ast.stmt, on: bool) -> bool:
@@ -346,5 +334,4 @@ def checkpointed(case: FixCase) -> Iterator[Draft]:
 def target_moves(case: FixCase) -> Iterator[Draft]:
     """Hold the target still.  Unsafe: some methods train both sides."""
     patches = appended(case.tree, case.node, ".detach()")
-    if patches is not None:
-        yield Draft("detach-target", f"detach `{short(case.tree.segment(case.node))}`", "unsafe", patches)
+    yield from drafts("detach-target", f"detach `{short(case.tree.segment(case.node))}`", "unsafe", patches)

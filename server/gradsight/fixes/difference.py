@@ -9,8 +9,11 @@ from gradsight.fixes.tree import Patch
 from gradsight.model.fix import line_starts
 
 
-def difference(old: str, new: str) -> tuple[Patch, ...]:
-    """Lines that are equal stay out; in lines that differ, so does what they begin and end with alike."""
+def difference(old: str, new: str, start: int = 0) -> tuple[Patch, ...]:
+    """Lines that are equal stay out; in lines that differ, so does what they begin and end with alike.
+
+    `start`: where the old text begins in the text that is patched.
+    """
     old_lines, new_lines = _lines(old), _lines(new)
     first = 0
     while first < min(len(old_lines), len(new_lines)) and old_lines[first] == new_lines[first]:
@@ -21,22 +24,30 @@ def difference(old: str, new: str) -> tuple[Patch, ...]:
         last += 1
     before = old_lines[first : len(old_lines) - last]
     after = new_lines[first : len(new_lines) - last]
-    offset = sum(map(len, old_lines[:first]))
+    offset = start + sum(map(len, old_lines[:first]))
     starts = [offset]
     for line in before:
         starts.append(starts[-1] + len(line))
-    patches = []
-    for tag, old_from, old_to, new_from, new_to in SequenceMatcher(None, before, after, False).get_opcodes():
-        if tag == "equal":
-            continue
-        if tag == "replace" and old_to - old_from == new_to - new_from:
+    patches: list[Patch] = []
+    # A line at another level is the same line.
+    same = SequenceMatcher(None, [line.strip() for line in before], [line.strip() for line in after], False)
+    for _, old_from, old_to, new_from, new_to in same.get_opcodes():
+        if old_to - old_from == new_to - new_from:
             for one, other in zip(range(old_from, old_to), range(new_from, new_to)):
-                patches.append(_trimmed(starts[one], before[one], after[other]))
+                _add(patches, trimmed(starts[one], before[one], after[other]))
             continue
-        patches.append(
-            _trimmed(starts[old_from], "".join(before[old_from:old_to]), "".join(after[new_from:new_to]))
-        )
+        gone, come = "".join(before[old_from:old_to]), "".join(after[new_from:new_to])
+        _add(patches, trimmed(starts[old_from], gone, come))
     return tuple(patches)
+
+
+def _add(patches: list[Patch], patch: Patch) -> None:
+    """One more patch; with the one before it, where the two meet, it is one."""
+    if patches and patches[-1].end == patch.start:
+        last = patches.pop()
+        patch = Patch(last.start, patch.end, last.text + patch.text)
+    if patch.text or patch.start < patch.end:
+        patches.append(patch)
 
 
 def _lines(text: str) -> list[str]:
@@ -44,7 +55,8 @@ def _lines(text: str) -> list[str]:
     return [text[start:end] for start, end in pairwise(starts)]
 
 
-def _trimmed(start: int, old: str, new: str) -> Patch:
+def trimmed(start: int, old: str, new: str) -> Patch:
+    """The smallest patch that makes one piece of text of another."""
     first = 0
     while first < min(len(old), len(new)) and old[first] == new[first]:
         first += 1

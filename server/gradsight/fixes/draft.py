@@ -24,6 +24,14 @@ class Draft:
         return replace(self, safety="unsafe")
 
 
+def drafts(
+    kind: str, title: str, safety: Safety, patches: tuple[Patch, ...] | Patch | None
+) -> Iterator[Draft]:
+    """One candidate, where its change can be written."""
+    if patches is not None:
+        yield Draft(kind, title, safety, patches if isinstance(patches, tuple) else (patches,))
+
+
 @dataclass(frozen=True, slots=True)
 class FixCase:
     """A finding in its text: the node it speaks of, the statement around it, and all findings of the text."""

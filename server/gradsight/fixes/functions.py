@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gradsight.fixes.draft import Draft, FixCase
+from gradsight.fixes.draft import Draft, FixCase, drafts
 from gradsight.fixes.expressions import bracketed
 from gradsight.fixes.inplace import write_of, written_anew
 from gradsight.fixes.lines import insert_after
@@ -48,8 +48,7 @@ def dirty(case: FixCase) -> Iterator[Draft]:
     target = write.target if write is not None else None
     if context and isinstance(target, ast.Name) and _returns(function, target.id):
         patch = insert_after(case.tree, case.statement, f"{context}.mark_dirty({target.id})")
-        if patch is not None:
-            yield Draft("mark-dirty", f"call `ctx.mark_dirty({target.id})`", "unsafe", (patch,))
+        yield from drafts("mark-dirty", f"call `ctx.mark_dirty({target.id})`", "unsafe", patch)
     yield from (draft.unsafe() for draft in written_anew(case))
 
 
@@ -75,20 +74,14 @@ def gradient_edited(case: FixCase) -> Iterator[Draft]:
         elif is_last and isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
             name = statement.targets[0].id
             added = insert_after(tree, statement, f"return {name}")
-            if added is not None:
-                yield Draft("return-it", f"return `{name}`", "unsafe", (added,))
+            yield from drafts("return-it", f"return `{name}`", "unsafe", added)
         return
     write = write_of(case)
-    if is_last and isinstance(statement, ast.Expr) and write is not None and write.node is statement.value:
+    given = statement.value if isinstance(statement, (ast.Expr, ast.Return)) else None
+    if write is not None and write.node is given and (is_last or isinstance(statement, ast.Return)):
         text = out_of_place_value(tree, write)
         if text is not None:
             patch = Patch(tree.start(statement), tree.end(statement), f"return {text}")
-            yield Draft("return-new", f"return a new gradient from `{function.name}`", "safe", (patch,))
-        return
-    if isinstance(statement, ast.Return) and write is not None and write.node is statement.value:
-        text = out_of_place_value(tree, write)
-        if text is not None:
-            patch = Patch(tree.start(write.node), tree.end(write.node), text)
             yield Draft("return-new", f"return a new gradient from `{function.name}`", "safe", (patch,))
         return
     yield from written_anew(case)

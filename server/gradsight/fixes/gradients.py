@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gradsight.fixes.aliases import reads
 from gradsight.fixes.calls import without_keyword
-from gradsight.fixes.draft import Draft, FixCase, short
+from gradsight.fixes.draft import Draft, FixCase, drafts, short
 from gradsight.fixes.expressions import appended, without_method
 from gradsight.fixes.lines import insert_after, insert_before, move_after, wrap
 from gradsight.fixes.names import bound_in, meaning, own_nodes
@@ -37,8 +37,7 @@ def non_leaf_read(case: FixCase) -> Iterator[Draft]:
                 yield Draft("retain-grad", f"call `{name}.retain_grad()`", safety, (patch,))
             elif isinstance(made, ast.Assign):
                 patches = appended(case.tree, made.value, ".detach().requires_grad_()")
-                if patches is not None:
-                    yield Draft("new-leaf", f"make `{name}` a new leaf in each step", "unsafe", patches)
+                yield from drafts("new-leaf", f"make `{name}` a new leaf in each step", "unsafe", patches)
 
 
 def non_leaf_optimized(case: FixCase) -> Iterator[Draft]:
@@ -46,8 +45,7 @@ def non_leaf_optimized(case: FixCase) -> Iterator[Draft]:
     yield from leaf_made_last(case, case.node, case.statement)
     if isinstance(case.node, ast.Subscript):
         patches = appended(case.tree, case.node, ".detach().clone().requires_grad_()")
-        if patches is not None:
-            yield Draft("own-leaf", f"make `{case.word('target')}` a leaf of its own", "unsafe", patches)
+        yield from drafts("own-leaf", f"make `{case.word('target')}` a leaf of its own", "unsafe", patches)
 
 
 def leaf_made_last(case: FixCase, node: ast.AST | None, statement: ast.stmt) -> Iterator[Draft]:
@@ -118,8 +116,9 @@ def _method(call: ast.Call) -> str:
 def gradient_kept(case: FixCase) -> Iterator[Draft]:
     """Keep a copy."""
     patches = appended(case.tree, case.node, ".detach().clone()")
-    if patches is not None:
-        yield Draft("copy-grad", f"store a clone of `{short(case.tree.segment(case.node))}`", "safe", patches)
+    yield from drafts(
+        "copy-grad", f"store a clone of `{short(case.tree.segment(case.node))}`", "safe", patches
+    )
 
 
 def gradient_none(case: FixCase) -> Iterator[Draft]:
@@ -148,9 +147,8 @@ def gradient_none(case: FixCase) -> Iterator[Draft]:
     if not cleared and not summed:
         return
     patches = wrap(tree, [statement], f"if {condition}:")
-    if patches is not None:
-        title = f"do this only where `{short(tree.segment(node.value))}` has a gradient"
-        yield Draft("guard-none", title, "safe", patches)
+    title = f"do this only where `{short(tree.segment(node.value))}` has a gradient"
+    yield from drafts("guard-none", title, "safe", patches)
 
 
 def _cleared_later(case: FixCase) -> Iterator[Draft]:
@@ -161,9 +159,8 @@ def _cleared_later(case: FixCase) -> Iterator[Draft]:
     for earlier in reversed(block[: block.index(reader)]):
         if isinstance(earlier, ast.Expr) and _method_of(earlier.value) == "zero_grad":
             patches = move_after(tree, earlier, reader)
-            if patches is not None:
-                title = f"move `{short(tree.segment(earlier))}` after `{short(tree.segment(reader))}`"
-                yield Draft("clear-later", title, "unsafe", patches)
+            title = f"move `{short(tree.segment(earlier))}` after `{short(tree.segment(reader))}`"
+            yield from drafts("clear-later", title, "unsafe", patches)
             return
 
 
@@ -176,10 +173,9 @@ def _read_later(case: FixCase) -> Iterator[Draft]:
     for later in block[block.index(statement) + 1 :]:
         if isinstance(later, ast.Expr) and _method_of(later.value) == "backward":
             patches = move_after(tree, statement, later)
-            if patches is not None:
-                yield Draft(
-                    "read-later", f"move this line after `{short(tree.segment(later))}`", "unsafe", patches
-                )
+            yield from drafts(
+                "read-later", f"move this line after `{short(tree.segment(later))}`", "unsafe", patches
+            )
             return
         if any(reads(later, name) for name in _bound_by(statement)):
             return
@@ -291,8 +287,7 @@ def non_leaf_copied(case: FixCase) -> Iterator[Draft]:
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
             if case.tree.start(node) > case.tree.end(made) and _is_stored(case.tree, node):
                 patches = appended(case.tree, node, ".detach()")
-                if patches is not None:
-                    yield Draft("store-detached", f"store `{name}.detach()`", "unsafe", patches)
+                yield from drafts("store-detached", f"store `{name}.detach()`", "unsafe", patches)
 
 
 def _is_stored(tree: Tree, node: ast.AST) -> bool:

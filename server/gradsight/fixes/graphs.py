@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gradsight.fixes.aliases import is_read_after, reaching
 from gradsight.fixes.calls import renamed_keyword, with_keyword, without_keyword
-from gradsight.fixes.draft import Draft, FixCase, short
+from gradsight.fixes.draft import Draft, FixCase, drafts, short
 from gradsight.fixes.expressions import appended
 from gradsight.fixes.inplace import is_update, without_recording
 from gradsight.fixes.lines import insert_after, is_compound, move_before, remove, wrap
@@ -30,8 +30,7 @@ def non_scalar(case: FixCase) -> Iterator[Draft]:
     ways = ("mean", "sum") if "loss" in name.lower() else ("sum", "mean")
     for way in ways:
         patches = appended(case.tree, value, f".{way}()")
-        if patches is not None:
-            yield Draft(f"reduce-{way}", f"take the {way} of `{name}`", "unsafe", patches)
+        yield from drafts(f"reduce-{way}", f"take the {way} of `{name}`", "unsafe", patches)
 
 
 def _method(call: ast.AST) -> str:
@@ -44,9 +43,8 @@ def backward_twice(case: FixCase) -> Iterator[Draft]:
     first = case.step_node("needed")
     if isinstance(first, ast.Call):
         patch = with_keyword(case.tree, first, "retain_graph", "True")
-        if patch is not None:
-            title = "keep the graph with `retain_graph=True`"
-            yield Draft("retain-graph", title, "unsafe", (patch,))
+        title = "keep the graph with `retain_graph=True`"
+        yield from drafts("retain-graph", title, "unsafe", patch)
     yield from _computed_in_loop(case)
 
 
@@ -117,9 +115,8 @@ def _computed_in_loop(case: FixCase) -> Iterator[Draft]:
     for loop in tree.loops(case.statement):
         if loop in tree.block(saved) and tree.start(saved) < tree.start(loop):
             patches = move_before(tree, saved, loop.body[0])
-            if patches is not None:
-                title = f"compute `{short(tree.segment(saved.targets[0]))}` in each step"
-                yield Draft("into-loop", title, "unsafe", patches)
+            title = f"compute `{short(tree.segment(saved.targets[0]))}` in each step"
+            yield from drafts("into-loop", title, "unsafe", patches)
 
 
 def state_carried(case: FixCase) -> Iterator[Draft]:
@@ -127,13 +124,9 @@ def state_carried(case: FixCase) -> Iterator[Draft]:
     tree, node = case.tree, case.node
     if isinstance(node, ast.Call) and _method(node) in ("append", "add", "put", "appendleft") and node.args:
         patches = appended(tree, node.args[-1], ".detach()")
-        if patches is not None:
-            yield Draft(
-                "store-detached",
-                f"store `{short(tree.segment(node.args[-1]))}.detach()`",
-                "unsafe",
-                patches,
-            )
+        yield from drafts(
+            "store-detached", f"store `{short(tree.segment(node.args[-1]))}.detach()`", "unsafe", patches
+        )
         return
     update = without_recording(case) if is_update(case) else None
     if update is not None:
@@ -186,8 +179,7 @@ def _detached_after_backward(case: FixCase) -> Iterator[Draft]:
     else:
         line = f"{', '.join(names)} = {', '.join(f'{name}.detach()' for name in names)}"
     patch = insert_after(tree, backward, line)
-    if patch is not None:
-        yield Draft("detach-state", title, "unsafe", (patch,))
+    yield from drafts("detach-state", title, "unsafe", patch)
 
 
 def _has_gradient_read(tree: Tree, name: str, backward: ast.stmt) -> bool:
@@ -241,8 +233,7 @@ def _detached_where_read(case: FixCase) -> Iterator[Draft]:
                 parent, ast.Attribute
             ):
                 patches = appended(tree, node, ".detach()")
-                if patches is not None:
-                    yield Draft("detach-read", f"read `{text}.detach()`", "unsafe", patches)
+                yield from drafts("detach-read", f"read `{text}.detach()`", "unsafe", patches)
 
 
 def kept_alive(case: FixCase) -> Iterator[Draft]:
@@ -259,11 +250,9 @@ def kept_alive(case: FixCase) -> Iterator[Draft]:
         return
     if isinstance(statement, ast.AugAssign) and _is_number(tree, statement):
         number = appended(tree, value, ".item()")
-        if number is not None:
-            yield Draft("item-kept", f"use `{short(tree.segment(value))}.item()`", "safe", number)
+        yield from drafts("item-kept", f"use `{short(tree.segment(value))}.item()`", "safe", number)
     patches = appended(tree, value, ".detach()")
-    if patches is not None:
-        yield Draft("detach-kept", f"use `{short(tree.segment(value))}.detach()`", "safe", patches)
+    yield from drafts("detach-kept", f"use `{short(tree.segment(value))}.detach()`", "safe", patches)
 
 
 def _is_number(tree: Tree, statement: ast.AugAssign) -> bool:
@@ -333,5 +322,4 @@ def grows(case: FixCase) -> Iterator[Draft]:
     if not isinstance(case.node, ast.Call):
         return
     patch = without_keyword(case.tree, case.node, "retain_graph")
-    if patch is not None:
-        yield Draft("free-graph", "free the graph in each step", "unsafe", (patch,))
+    yield from drafts("free-graph", "free the graph in each step", "unsafe", patch)

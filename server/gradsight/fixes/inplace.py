@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from gradsight.fixes.aliases import Standing
 from gradsight.fixes.callers import gives_temporaries
-from gradsight.fixes.draft import Draft, FixCase, short
+from gradsight.fixes.draft import Draft, FixCase, drafts, short
 from gradsight.fixes.expressions import appended
 from gradsight.fixes.forms import FUNCTION_TWINS
 from gradsight.fixes.lines import insert_before, move_after, unwrap, wrap
@@ -74,9 +74,8 @@ def shared_view_written(case: FixCase) -> Iterator[Draft]:
     made = case.step_node("made")
     if case.word("reason") == "overlap" and isinstance(made, ast.expr):
         patches = appended(case.tree, made, ".clone()")
-        if patches is not None:
-            title = f"clone `{case.word('target') or 'it'}` where it is made"
-            yield Draft("clone-made", title, "safe", patches)
+        title = f"clone `{case.word('target') or 'it'}` where it is made"
+        yield from drafts("clone-made", title, "safe", patches)
 
 
 def saved_changed_silently(case: FixCase) -> Iterator[Draft]:
@@ -100,21 +99,14 @@ def _write_moved_out(case: FixCase, block: ast.With) -> Iterator[Draft]:
     tree, changed = case.tree, _rewrite_of(case)
     if block.body[-1] is not case.statement or changed is None or changed.how != "new":
         return
-    outer, inner = tree.indent(block), tree.indent(case.statement)
-    if not tree.begins_line(case.statement) or not inner.startswith(outer):
+    if not tree.begins_line(case.statement):
         return
-    if tree.place(tree.start(case.statement))[0] != tree.place(tree.end(case.statement))[0]:
-        return
-    start = tree.line_start(tree.start(case.statement))
-    patches = [Patch(start + len(outer), start + len(inner), "")]
+    text, end = tree.segment(case.statement, changed.patches), tree.end(case.statement)
+    patch = Patch(tree.line_start(tree.start(case.statement)), end, tree.indent(block) + text)
     if len(block.body) == 1:
-        patches = [Patch(tree.line_start(tree.start(block)), start + len(inner), outer)]
-    yield Draft(
-        "out-of-no-grad",
-        f"make a new `{changed.name}`, with grad mode on",
-        "unsafe",
-        (*patches, *changed.patches),
-    )
+        patch = Patch(tree.start(block), end, text)
+    title = f"make a new `{changed.name}`, with grad mode on"
+    yield Draft("out-of-no-grad", title, "unsafe", (patch,))
 
 
 def step_before_backward(case: FixCase) -> Iterator[Draft]:
@@ -153,8 +145,7 @@ def alias_changed(case: FixCase) -> Iterator[Draft]:
             continue
         if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) and roots(case.tree, value):
             cloned = appended(case.tree, value, ".clone()")
-            if cloned is not None:
-                yield Draft("clone-alias", f"clone `{short(case.tree.segment(value))}`", "unsafe", cloned)
+            yield from drafts("clone-alias", f"clone `{short(case.tree.segment(value))}`", "unsafe", cloned)
     yield from (draft.unsafe() for draft in written_anew(case))
 
 
@@ -308,8 +299,7 @@ def copy_kept(case: FixCase) -> Iterator[Draft]:
         if _is_unpacked(tree, saved) or op in TUPLES:
             return
         patches = appended(tree, saved, ".clone()")
-        if patches is not None:
-            yield Draft("clone-result", f"clone the output of `{op}`", "safe", patches)
+        yield from drafts("clone-result", f"clone the output of `{op}`", "safe", patches)
         return
     if (
         isinstance(saved, ast.Call)

@@ -1,10 +1,21 @@
-"""Whole statements as lines of text: put one before or after another, take one out, wrap some in a block."""
+"""Whole statements: put one before or after another, take one out, move some to another level.
+
+A statement that is only added or taken out is a line of text.  What changes its level is laid out by libcst, which knows an
+indentation from the lines of a string: the statements concerned are parsed, and nothing else of the text.
+"""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from gradsight.fixes.difference import difference
 from gradsight.fixes.tree import Patch, Tree
+
+if TYPE_CHECKING:
+    import libcst
 
 
 def insert_before(tree: Tree, statement: ast.stmt, line: str) -> Patch | None:
@@ -38,72 +49,56 @@ def remove(tree: Tree, statement: ast.stmt) -> Patch | None:
 
 def move_after(tree: Tree, statement: ast.stmt, anchor: ast.stmt) -> tuple[Patch, ...] | None:
     """Move a statement, with the comment on its line, to directly behind another one."""
-    gone = remove(tree, statement)
-    if gone is None or gone.text or not tree.stands_alone(anchor):
-        return None
     place = tree.line_end(tree.end(anchor))
-    return gone, Patch(place, place, tree.newline + _reindented(tree, statement, tree.indent(anchor)))
+    return _moved(tree, statement, anchor, place, tree.newline) if tree.stands_alone(anchor) else None
 
 
 def move_before(tree: Tree, statement: ast.stmt, anchor: ast.stmt) -> tuple[Patch, ...] | None:
     """Move a statement, with the comment on its line, to directly in front of another one."""
-    gone = remove(tree, statement)
-    if gone is None or gone.text or not tree.begins_line(anchor) or tree.is_elif(anchor):
+    if not tree.begins_line(anchor) or tree.is_elif(anchor):
         return None
-    place = tree.line_start(tree.start(anchor))
-    return gone, Patch(place, place, _reindented(tree, statement, tree.indent(anchor)) + tree.newline)
+    return _moved(tree, statement, anchor, tree.line_start(tree.start(anchor)), "", tree.newline)
 
 
-def wrap(tree: Tree, statements: list[ast.stmt], header: str) -> tuple[Patch, ...] | None:
-    """Put neighbouring statements under one header; the lines inside a string that spans lines stay where they are."""
-    if not all(tree.begins_line(one) and tree.ends_line(one) for one in statements):
+def _moved(
+    tree: Tree, statement: ast.stmt, anchor: ast.stmt, place: int, before: str, after: str = ""
+) -> tuple[Patch, ...] | None:
+    gone, lines = remove(tree, statement), parsed_lines(tree, [statement])
+    if gone is None or gone.text or lines is None:
         return None
-    if tree.is_elif(statements[0]):
+    return gone, Patch(place, place, before + lines.at(tree.indent(anchor)) + after)
+
+
+def wrap(
+    tree: Tree, statements: Sequence[ast.stmt], header: str, gone: Sequence[ast.stmt] = ()
+) -> tuple[Patch, ...] | None:
+    """Put neighbouring statements under one header; those of their neighbours that are `gone` are taken out."""
+    every = sorted([*statements, *gone], key=tree.start)
+    lines = parsed_lines(tree, every) if all(map(tree.stands_alone, every)) else None
+    if lines is None or tree.is_elif(every[0]):
         return None
-    first = tree.line_start(tree.start(statements[0]))
-    head = tree.indent(statements[0]) + header + tree.newline
-    patches = []
-    unit = tree.indent_unit
-    frozen = string_lines(statements)
-    begin = tree.place(first)[0]
-    last = tree.place(tree.end(statements[-1]))[0]
-    for line in range(begin, last + 1):
-        start = tree.starts[line - 1]
-        indent = "" if line in frozen or not tree.text[start : tree.line_end(start)].strip() else unit
-        text = (head if line == begin else "") + indent
-        if text:
-            patches.append(Patch(start, start, text))
-    return tuple(patches)
+    import libcst
+
+    inside = [one for one, node in zip(lines.statements, every) if node not in gone]
+    block = libcst.IndentedBlock(body=inside, indent=tree.indent_unit)
+    return lines.patches(libcst.parse_statement(f"{header} pass").with_changes(body=block))
 
 
 def unwrap(tree: Tree, statement: ast.With | ast.AsyncWith) -> tuple[Patch, ...] | None:
     """Take the header of a block away and move its body one level out."""
-    body = statement.body
-    if not tree.begins_line(statement) or not tree.begins_line(body[0]):
+    if not tree.begins_line(statement) or not tree.begins_line(statement.body[0]):
         return None
-    outer, inner = tree.indent(statement), tree.indent(body[0])
-    if not inner.startswith(outer) or len(inner) == len(outer):
+    import libcst
+
+    lines = parsed_lines(tree, [statement])
+    block = lines.statements[0] if lines is not None else None
+    if (
+        lines is None
+        or not isinstance(block, libcst.With)
+        or not isinstance(block.body, libcst.IndentedBlock)
+    ):
         return None
-    patches = [Patch(tree.line_start(tree.start(statement)), tree.line_start(tree.start(body[0])), "")]
-    frozen = string_lines(list(body))
-    for line in range(tree.place(tree.start(body[0]))[0], tree.place(tree.end(body[-1]))[0] + 1):
-        start = tree.starts[line - 1]
-        if line in frozen or not tree.text.startswith(inner, start):
-            continue
-        patches.append(Patch(start + len(outer), start + len(inner), ""))
-    return tuple(patches)
-
-
-def string_lines(statements: list[ast.stmt]) -> set[int]:
-    """The lines that begin inside a string."""
-    lines: set[int] = set()
-    for statement in statements:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.JoinedStr) or (
-                isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes))
-            ):
-                lines.update(range(node.lineno + 1, (node.end_lineno or node.lineno) + 1))
-    return lines
+    return lines.patches(*block.body.body)
 
 
 def is_compound(statement: ast.stmt) -> bool:
@@ -111,17 +106,47 @@ def is_compound(statement: ast.stmt) -> bool:
     return isinstance(getattr(statement, "body", None), list) or isinstance(statement, ast.Match)
 
 
-def _reindented(tree: Tree, statement: ast.stmt, indent: str) -> str:
-    """A statement's lines, with the comment behind it, at another indentation."""
-    old = tree.indent(statement)
-    frozen = string_lines([statement])
-    first = tree.place(tree.start(statement))[0]
-    last = tree.place(tree.end(statement))[0]
-    lines = []
-    for line in range(first, last + 1):
-        start = tree.starts[line - 1]
-        text = tree.text[start : tree.line_end(start)]
-        if line not in frozen and text.startswith(old):
-            text = indent + text[len(old) :]
-        lines.append(text)
-    return tree.newline.join(lines)
+@dataclass(frozen=True, slots=True)
+class ParsedLines:
+    """Neighbouring statements as libcst sees them, with the place of their lines in the text."""
+
+    tree: Tree
+    start: int
+    end: int
+    indent: str
+    module: libcst.Module
+    statements: Sequence[libcst.BaseStatement]
+
+    def at(self, indent: str, statements: Sequence[libcst.BaseStatement] = ()) -> str:
+        """Some of the statements, by default all, as lines with an indentation."""
+        import libcst
+
+        newline = self.module.default_newline
+        if not indent:
+            code = "".join(map(self.module.code_for_node, statements or self.statements))
+        else:
+            block = libcst.IndentedBlock(body=statements or self.statements, indent=indent)
+            code = self.module.code_for_node(block).partition(newline)[2]
+        return code.removesuffix(newline)
+
+    def patches(self, *statements: libcst.BaseStatement) -> tuple[Patch, ...]:
+        """What puts other statements in the place of these."""
+        return difference(self.tree.text[self.start : self.end], self.at(self.indent, statements), self.start)
+
+
+def parsed_lines(tree: Tree, statements: Sequence[ast.stmt]) -> ParsedLines | None:
+    """The lines from the first of some neighbours to the last; None where libcst does not read them."""
+    import libcst
+
+    start, end = tree.line_start(tree.start(statements[0])), tree.line_end(tree.end(statements[-1]))
+    indent, newline = tree.indent(statements[0]), tree.newline
+    # Lines of a block are read inside of one: their own indentation is then no part of them.
+    head = f"if True:{newline}" if indent else ""
+    try:
+        module = libcst.parse_module(head + tree.text[start:end] + newline)
+    except libcst.ParserSyntaxError:
+        return None
+    body: Sequence[libcst.BaseStatement] = module.body
+    if head and isinstance(outer := body[0], libcst.If) and isinstance(outer.body, libcst.IndentedBlock):
+        body = outer.body.body
+    return ParsedLines(tree, start, end, indent, module, body)

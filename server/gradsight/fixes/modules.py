@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from gradsight.fixes.calls import without_keyword
-from gradsight.fixes.draft import Draft, FixCase, short
+from gradsight.fixes.draft import Draft, FixCase, drafts, short
 from gradsight.fixes.expressions import without_call, without_method
 from gradsight.fixes.lines import insert_after, insert_before, move_before, remove
 from gradsight.fixes.names import meaning, parameters, reach
-from gradsight.fixes.tree import FunctionNode, Patch, Tree, patched
+from gradsight.fixes.tree import FunctionNode, Patch, Tree
 from gradsight.model.fix import Safety
 
 CONTAINERS = {
@@ -137,8 +137,7 @@ def _parameter(case: FixCase, value: ast.expr) -> Iterator[Draft]:
         gone = without_keyword(tree, flag, "requires_grad") if flag.keywords else without_method(tree, flag)
         if gone is None:
             return
-        start = tree.start(value)
-        text = patched(text, (Patch(gone.start - start, gone.end - start, gone.text),))
+        text = tree.segment(value, (gone,))
     patch = Patch(tree.start(value), tree.end(value), f"{written.text}({text})")
     name = case.word("name")
     yield Draft("parameter", f"make `{name}` an `nn.Parameter`", "safe", (*written.patches, patch))
@@ -201,14 +200,12 @@ def super_first(case: FixCase) -> Iterator[Draft]:
     called = next((one for one in function.body if _is_super_init(one)), None)
     if called is None:
         patch = insert_before(tree, first, "super().__init__()")
-        if patch is not None:
-            yield Draft("super-init", "call `super().__init__()` first", "safe", (patch,))
+        yield from drafts("super-init", "call `super().__init__()` first", "safe", patch)
         return
     if not _uses_arguments_only(function, called):
         return
     patches = move_before(tree, called, first)
-    if patches is not None:
-        yield Draft("super-init", f"move `{short(tree.segment(called))}` to the top", "safe", patches)
+    yield from drafts("super-init", f"move `{short(tree.segment(called))}` to the top", "safe", patches)
 
 
 def _is_super_init(statement: ast.stmt) -> bool:
@@ -294,13 +291,7 @@ def activation_twice(case: FixCase) -> Iterator[Draft]:
         inner = made.func.value if is_method else inner
     yield from _activation_passed_by(case, made, inner)
     patch = without_method(tree, made) if is_method else without_call(tree, made)
-    if patch is not None:
-        yield Draft(
-            "no-activation",
-            f"remove `{case.word('op')}`",
-            "unsafe",
-            (patch,),
-        )
+    yield from drafts("no-activation", f"remove `{case.word('op')}`", "unsafe", patch)
 
 
 def _activation_passed_by(case: FixCase, made: ast.Call, inner: ast.AST | None) -> Iterator[Draft]:

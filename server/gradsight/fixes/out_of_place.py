@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gradsight.fixes.aliases import Standing, is_read_after, reaching, reads, standing
-from gradsight.fixes.calls import without_argument, without_keyword
+from gradsight.fixes.calls import restated, small_statement, without_argument, without_keyword
 from gradsight.fixes.flags import flag_of
 from gradsight.fixes.forms import (
     BY_CLONE,
@@ -22,18 +23,14 @@ from gradsight.fixes.kinds import is_key
 from gradsight.fixes.lines import insert_before, is_compound
 from gradsight.fixes.names import is_local, meaning
 from gradsight.fixes.sharing import is_view_attribute, root
-from gradsight.fixes.tree import Patch, Tree, patched
+from gradsight.fixes.tree import Patch, Tree
 from gradsight.fixes.writes import WriteStatement, call_write, chain_root, links, method_of
 
 SYMBOLS: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.MatMult: "@", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
     ast.Pow: "**", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
 }  # fmt: skip
-TIGHTNESS: dict[type[ast.operator], int] = {
-    ast.BitOr: 1, ast.BitXor: 2, ast.BitAnd: 3, ast.LShift: 4, ast.RShift: 4, ast.Add: 5, ast.Sub: 5,
-    ast.Mult: 6, ast.MatMult: 6, ast.Div: 6, ast.FloorDiv: 6, ast.Mod: 6, ast.Pow: 8,
-}  # fmt: skip
-OF_SYMBOL = {symbol: kind for kind, symbol in SYMBOLS.items()}
+SPACE = re.compile(r"^(?:[ \t\f]|\\(?:\r\n|\r|\n))+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,41 +74,35 @@ def _augmented(tree: Tree, statement: ast.stmt, write: WriteStatement) -> Rewrit
             return _cloned_first(tree, statement, target)
         if has_call(target):
             return None
-    patches = augmented(tree, statement)
-    return Rewrite("new", tree.segment(target), patches, standing_of(tree, target, statement))
+    patch, known = augmented(tree, statement), standing_of(tree, target, statement)
+    return Rewrite("new", tree.segment(target), (patch,), known) if patch is not None else None
 
 
-def augmented(tree: Tree, statement: ast.AugAssign) -> tuple[Patch, ...]:
+def augmented(tree: Tree, statement: ast.AugAssign) -> Patch | None:
     """`x *= a` as `x = x * a`."""
-    target = statement.target
+    import libcst
+
     symbol = SYMBOLS[type(statement.op)]
-    start, end = tree.end(target), tree.start(statement.value)
-    between = tree.text[start:end]
-    sign = between.index(symbol + "=")
-    patches = [Patch(start + sign, start + sign + len(symbol) + 1, f"= {tree.segment(target)} {symbol}")]
-    if "(" not in between[sign:] and needs_parentheses(statement.value, statement.op):
-        patches += [Patch(end, end, "("), Patch(tree.end(statement.value), tree.end(statement.value), ")")]
-    return tuple(patches)
+    parsed, model = small_statement(tree, statement), libcst.parse_expression(f"a {symbol} (b)")
+    if not isinstance(parsed, libcst.AugAssign) or not isinstance(model, libcst.BinaryOperation):
+        return None
+    value = parsed.value
+    if not value.lpar and needs_parentheses(tree, statement.value, symbol):
+        value = value.with_changes(lpar=model.right.lpar, rpar=model.right.rpar)
+    between = tree.text[tree.end(statement.target) : tree.start(statement.value)].partition(f"{symbol}=")
+    before, after = (libcst.SimpleWhitespace("".join(SPACE.findall(part)[:1])) for part in between[::2])
+    sign = model.operator.with_changes(whitespace_after=after)
+    result = model.with_changes(left=parsed.target, operator=sign, right=value)
+    return restated(tree, statement, libcst.Assign([libcst.AssignTarget(parsed.target, before)], result))
 
 
-def needs_parentheses(value: ast.AST, operator: ast.operator) -> bool:
-    """Whether an expression has to be bracketed to stand on the right side of an operator."""
-    if isinstance(value, ast.BinOp):
-        inner, outer = TIGHTNESS[type(value.op)], TIGHTNESS[type(operator)]
-        return inner < outer or (inner == outer and not isinstance(operator, ast.Pow))
-    if isinstance(value, ast.UnaryOp):
-        return isinstance(value.op, ast.Not)
-    loose = (
-        ast.IfExp,
-        ast.BoolOp,
-        ast.Compare,
-        ast.Lambda,
-        ast.NamedExpr,
-        ast.Tuple,
-        ast.Yield,
-        ast.YieldFrom,
-    )
-    return isinstance(value, loose)
+def needs_parentheses(tree: Tree, value: ast.expr, symbol: str) -> bool:
+    """Whether an expression, as it is written, means something else on the right side of an operator."""
+    try:
+        whole = ast.parse(f"(_ {symbol} {tree.segment(value)}\n)", mode="eval").body
+    except SyntaxError:
+        return True
+    return not isinstance(whole, ast.BinOp) or ast.dump(whole.right) != ast.dump(value)
 
 
 # y[0] = 1, x[0].mul_(2), k.diagonal().add_(1)
@@ -253,8 +244,7 @@ def _in_expression(
     if is_compound(statement) or others:
         return None
     start, end = tree.start(write.node), tree.end(write.node)
-    inner = tuple(Patch(one.start - start, one.end - start, one.text) for one in changed)
-    before = insert_before(tree, statement, f"{name} = {patched(tree.text[start:end], inner)}")
+    before = insert_before(tree, statement, f"{name} = {tree.segment(write.node, changed)}")
     if before is None or "\n" in tree.text[start:end]:
         return None
     return Rewrite("new", name, (before, Patch(start, end, name)), known)
@@ -370,10 +360,7 @@ def out_of_place_value(tree: Tree, write: WriteStatement) -> str | None:
     changed = out_of_place(tree, write, target.id, operator=True)
     if changed is None:
         return None
-    start, end = tree.start(call), tree.end(call)
-    return patched(
-        tree.text[start:end], tuple(Patch(one.start - start, one.end - start, one.text) for one in changed)
-    )
+    return tree.segment(call, changed)
 
 
 def _single(tree: Tree, call: ast.Call, name: str, operator: bool) -> tuple[Patch, ...] | None:
@@ -384,9 +371,8 @@ def _single(tree: Tree, call: ast.Call, name: str, operator: bool) -> tuple[Patc
     if "\n" in tree.text[start:end] or "\r" in tree.text[start:end] or "#" in tree.text[start:end]:
         return None
     if method in OPERATORS and plain and operator:
-        kind = OF_SYMBOL[OPERATORS[method]]
         value = tree.segment(call.args[0])
-        if needs_parentheses(call.args[0], kind()):
+        if needs_parentheses(tree, call.args[0], OPERATORS[method]):
             value = f"({value})"
         return (Patch(start, end, f"{name} {OPERATORS[method]} {value}"),)
     return None

@@ -25,7 +25,7 @@ from gradsight.fixes.out_of_place import (
     standing_of,
 )
 from gradsight.fixes.sharing import root, roots
-from gradsight.fixes.tree import Patch, Tree, patched
+from gradsight.fixes.tree import Patch, Tree
 from gradsight.fixes.writes import WriteStatement, chain_root
 
 PAST_THE_GRAPH = ("data", "detach", "numpy")
@@ -70,7 +70,8 @@ def replaced(tree: Tree, statement: ast.stmt, write: WriteStatement) -> Rewrite 
         assert isinstance(statement, ast.AugAssign)
         end = tree.end(target)
         ahead = (Patch(end, end, ".data"),) if target is base else ()
-        return Rewrite("new", name, (*ahead, *augmented(tree, statement)), known, True)
+        after = augmented(tree, statement)
+        return Rewrite("new", name, (*ahead, after), known, True) if after is not None else None
     changed = _value(tree, statement, write, target)
     patches = _assigned(tree, statement, write.node, target, name, changed) if changed is not None else None
     return Rewrite("new", name, patches, known, True) if patches is not None else None
@@ -227,8 +228,7 @@ def _assigned(
         ast.unparse(node) == name for node in ast.walk(call)
     ):
         return None
-    inner = tuple(Patch(one.start - start, one.end - start, one.text) for one in changed)
-    before = insert_before(tree, statement, f"{name}.data = {patched(tree.text[start:end], inner)}")
+    before = insert_before(tree, statement, f"{name}.data = {tree.segment(call, changed)}")
     if before is None:
         return None
     return before, Patch(start, end, tree.segment(target))

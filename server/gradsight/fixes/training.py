@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from gradsight.fixes.aliases import reads
-from gradsight.fixes.draft import Draft, FixCase, short
+from gradsight.fixes.draft import Draft, FixCase, drafts, short
 from gradsight.fixes.lines import insert_after, insert_before, move_after, move_before
 from gradsight.fixes.names import bound_in, own_nodes
 from gradsight.fixes.tree import Patch, Tree
@@ -64,10 +64,9 @@ def _cleared_by_hand(case: FixCase, update: ast.stmt) -> Iterator[Draft]:
         return
     line = (tree.newline + tree.indent(place)).join(f"{name}.grad = None" for name in names)
     patch = insert_before(tree, place, line)
-    if patch is not None:
-        yield Draft(
-            "drop-grads", f"clear the old gradient of `{'` and `'.join(names)}` first", "safe", (patch,)
-        )
+    yield from drafts(
+        "drop-grads", f"clear the old gradient of `{'` and `'.join(names)}` first", "safe", patch
+    )
 
 
 def _round_start(tree: Tree, backward: ast.stmt) -> ast.stmt:
@@ -137,15 +136,13 @@ def cleared_before_step(case: FixCase) -> Iterator[Draft]:
     if backward is not None and backward in block and block.index(backward) < block.index(clearing):
         anchor = _round_start(tree, backward)
         patches = move_before(tree, clearing, anchor)
-        if patches is not None:
-            title = f"move `{short(tree.segment(clearing))}` before `{short(tree.segment(anchor))}`"
-            yield Draft("clear-first", title, "safe", patches)
+        title = f"move `{short(tree.segment(clearing))}` before `{short(tree.segment(anchor))}`"
+        yield from drafts("clear-first", title, "safe", patches)
         return
     if step is not None and step in block and block.index(clearing) < block.index(step):
         patches = move_after(tree, clearing, step)
-        if patches is not None:
-            title = f"move `{short(tree.segment(clearing))}` after `{short(tree.segment(step))}`"
-            yield Draft("clear-last", title, "unsafe", patches)
+        title = f"move `{short(tree.segment(clearing))}` after `{short(tree.segment(step))}`"
+        yield from drafts("clear-last", title, "unsafe", patches)
 
 
 def _backward_first(tree: Tree, block: list[ast.stmt], backward: ast.stmt, step: ast.stmt) -> Iterator[Draft]:
@@ -161,9 +158,8 @@ def _backward_first(tree: Tree, block: list[ast.stmt], backward: ast.stmt, step:
     if not between or used & made or any(_calls(one, "backward") for one in between):
         return
     patches = move_before(tree, backward, step)
-    if patches is not None:
-        title = f"move `{short(tree.segment(backward))}` before `{short(tree.segment(step))}`"
-        yield Draft("backward-first", title, "unsafe", patches)
+    title = f"move `{short(tree.segment(backward))}` before `{short(tree.segment(step))}`"
+    yield from drafts("backward-first", title, "unsafe", patches)
 
 
 def _cleared_after_step(case: FixCase) -> Iterator[Draft]:
@@ -175,9 +171,8 @@ def _cleared_after_step(case: FixCase) -> Iterator[Draft]:
     for node in own_nodes(loops[0]):
         if isinstance(node, ast.Expr) and ast.unparse(node.value) == f"{tree.segment(holder)}.step()":
             patches = move_after(tree, case.statement, node)
-            if patches is not None:
-                title = f"move `{short(tree.segment(case.statement))}` after `{short(tree.segment(node))}`"
-                yield Draft("clear-last", title, "unsafe", patches)
+            title = f"move `{short(tree.segment(case.statement))}` after `{short(tree.segment(node))}`"
+            yield from drafts("clear-last", title, "unsafe", patches)
             return
 
 
@@ -197,8 +192,7 @@ def step_without_backward(case: FixCase) -> Iterator[Draft]:
         return
     name = _loss_before(tree, step)
     added = insert_before(tree, step, f"{name}.backward()") if name else None
-    if added is not None:
-        yield Draft("backward", f"call `{name}.backward()` first", "unsafe", (added,))
+    yield from drafts("backward", f"call `{name}.backward()` first", "unsafe", added)
 
 
 def iterator_used_up(case: FixCase) -> Iterator[Draft]:
@@ -252,8 +246,7 @@ def eval_left_on(case: FixCase) -> Iterator[Draft]:
     loops = tree.loops(step)
     place = loops[-1].body[0] if loops else tree.block(step)[0]
     patch = insert_before(tree, place, f"{name}.train()")
-    if patch is not None:
-        yield Draft("train-mode", f"call `{name}.train()` first", "unsafe", (patch,))
+    yield from drafts("train-mode", f"call `{name}.train()` first", "unsafe", patch)
 
 
 def _has_name(tree: Tree, holder: ast.expr, place: ast.stmt) -> bool:
@@ -343,5 +336,4 @@ def frozen_moves(case: FixCase) -> Iterator[Draft]:
     if statement.targets[0].attr != "requires_grad":
         return
     added = insert_after(case.tree, statement, f"{name}.grad = None")
-    if added is not None:
-        yield Draft("drop-grad", f"set the gradient of `{name}` to None too", "safe", (added,))
+    yield from drafts("drop-grad", f"set the gradient of `{name}` to None too", "safe", added)

@@ -115,8 +115,11 @@ class Tree:
     def end(self, node: ast.AST) -> int:
         return self.offset(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
 
-    def segment(self, node: ast.AST) -> str:
-        return self.text[self.start(node) : self.end(node)]
+    def segment(self, node: ast.AST, patches: tuple[Patch, ...] = ()) -> str:
+        """The text of a node, after some patches inside of it."""
+        start, end = self.start(node), self.end(node)
+        inner = [Patch(one.start - start, one.end - start, one.text) for one in patches]
+        return patched(self.text[start:end], tuple(inner))
 
     def offsets(self, span: Span) -> tuple[int, int]:
         """The offsets of a span, cut to the text."""
