@@ -6,7 +6,8 @@ A folder has `labels.json` and `programs/` (or the programs beside it), and may 
 the fixtures are taken.  `--tools` is the `bin` of an environment with TorchFix, torch-preflight, ruff and ty; what is not
 there is left out, and said.  *Found*: a finding stands on a line of the label; *false*: a safe program or a twin gets any
 finding.  torch-audit looks at models that it is handed, not at programs, so it has no row.  Anomaly mode runs each program:
-a line counts when its traceback shows it anywhere.  Times are processor seconds.
+a line counts when its traceback shows it anywhere.  ty reads the torch of the interpreter that runs this.  Times are
+processor seconds.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def main() -> int:
         "torch-preflight": preflight(tools / "torch-preflight"),
         "TorchFix": plain(tools / "torchfix", "--select", "ALL"),
         "ruff": plain(tools / "ruff", "check", "--isolated", "--output-format", "concise"),
-        "ty": plain(tools / "ty", "check", "--output-format", "concise", "--python", str(tools.parent)),
+        "ty": plain(tools / "ty", "check", "--output-format", "concise", "--python", sys.prefix),
         "anomaly mode": anomaly,
     }
     verdicts = [label["verdict"] for _, label in programs.labels]

@@ -1,4 +1,4 @@
-// While the cursor is on a finding, the lines that lead to it are tinted; the palette learns whether there is one.
+// While the cursor is on a finding, the lines that lead to it are tinted; the palette learns what is here.
 
 import {
   commands,
@@ -13,6 +13,7 @@ import {
 } from "vscode";
 
 const PAUSE_MILLISECONDS = 120;
+const CELL = /^#[ \t]*%%/m;
 
 export class Trail implements Disposable {
   private readonly tint = window.createTextEditorDecorationType({
@@ -39,6 +40,8 @@ export class Trail implements Disposable {
     const active = window.activeTextEditor;
     const finding = active === undefined ? undefined : findingAt(active);
     void commands.executeCommand("setContext", "gradsight.onFinding", finding !== undefined);
+    const hasCells = active !== undefined && CELL.test(active.document.getText());
+    void commands.executeCommand("setContext", "gradsight.hasCells", hasCells);
     for (const editor of window.visibleTextEditors) {
       const uri = editor.document.uri.toString();
       const steps = (finding?.relatedInformation ?? []).filter(

@@ -78,7 +78,7 @@ def test_a_tensor_name_is_told_as_it_is_there(editor: Editor, place: str, words:
 def test_a_name_that_differs_from_round_to_round_says_so(editor: Editor) -> None:
     text = "import torch\n\nw = torch.ones(3, requires_grad=True)\nh = torch.zeros(3)\nfor _ in range(9):\n    h = h + w\nh.sum().backward()\n"
     check(editor, text, "h + w", ["not certain: it differs between iterations of the loop"])
-    check(editor, text, "h.sum", ["made by `add` on line 6"])
+    check(editor, text, "h.sum", ["made by `+` on line 6 (grad_fn Add)"])
 
 
 def test_a_finding_is_told_with_its_trail_and_its_rule(editor: Editor) -> None:

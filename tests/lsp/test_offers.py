@@ -79,6 +79,16 @@ def test_a_command_is_offered_above_the_main_block_and_not_above_functions_that_
     assert (found.command.title, found.command.arguments) == ("Run", [URI, 19])
 
 
+def test_a_lens_has_a_sign_in_our_own_editor_only() -> None:
+    async def ask(server: GradSightServer) -> Any:
+        server.client = replace(server.client, shows_pages=True)
+        server.lens_commands = [LensCommand("Run", "gradsight.probe")]
+        return await code_lenses(server, types.CodeLensParams(types.TextDocumentIdentifier(URI)))
+
+    [found] = run(ask, Options())
+    assert found.command.title == "$(beaker) Run"
+
+
 def test_a_function_is_worth_running_where_it_calls_backward_or_has_a_finding() -> None:
     text = "def train():\n    loss.backward()\n\ndef helper():\n    return 1\n"
     assert is_worth_running(text, 0, 1, ())

@@ -301,7 +301,7 @@ def test_lenses_stand_above_main_blocks_and_functions_with_a_finding(prober: Edi
     uri = opened(prober, "lenses.py", text)
     lenses = prober.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
     offered = [(lens["command"]["title"], lens["range"]["start"]["line"] + 1) for lens in lenses]
-    assert offered == [("Run", 6), ("Run File", 18)]
+    assert offered == [("Run Function", 6), ("Run File", 18)]
     assert all("with your torch" in lens["command"]["tooltip"] for lens in lenses)
 
 

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from gradsight.interp.syntax import short_text
+from gradsight.interp.syntax import SYMBOLS, short_text
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Node, Write
 
 LONGEST = 26
-SYMBOLS: dict[type, str] = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**", ast.MatMult: "@",
-    ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
-}  # fmt: skip
 
 
 def code_at(site: Site) -> str:

@@ -14,6 +14,11 @@ Node = TypeVar("Node", bound=ast.AST)
 Answer = TypeVar("Answer")
 BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
 
+SYMBOLS: dict[type, str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**", ast.MatMult: "@",
+    ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
+}  # fmt: skip
+
 
 def statement_around(node: ast.AST, frame: Frame) -> ast.AST | None:
     """The simple statement that holds a node of the running frame, or the header expression of a compound one."""
@@ -371,3 +376,10 @@ def calls_base_before(function: Any, node: ast.AST) -> bool:
         isinstance(inner, ast.Attribute) and inner.attr == "__init__" and inner.lineno < line
         for inner in syntax_parts(function.node)
     )
+
+
+def sign_of(node: ast.AST) -> str:
+    """The sign of an operator that was written as one: `*`, `*=`; empty for a call."""
+    if isinstance(node, ast.AugAssign):
+        return f"{SYMBOLS[type(node.op)]}="
+    return SYMBOLS[type(node.op)] if isinstance(node, ast.BinOp) else ""

@@ -27,6 +27,10 @@ _PLACES = re.compile(
 )
 
 
+SIGN = "$(beaker) "
+"""How our own editor draws a flask, as on the button of a cell; others would show the letters."""
+
+
 @dataclass(frozen=True, slots=True)
 class LensCommand:
     """Something that can be run on places of some kinds.  Its arguments are the address and the line."""
@@ -61,8 +65,9 @@ async def code_lenses(ls: GradSightServer, params: types.CodeLensParams) -> list
             continue
         for each in ls.lens_commands:
             if kind in each.kinds:
+                sign = SIGN if ls.client.shows_pages else ""
                 command = types.Command(
-                    each.title, each.command, each.tooltip or None, [uri, place.start.line]
+                    sign + each.title, each.command, each.tooltip or None, [uri, place.start.line]
                 )
                 lenses.append(types.CodeLens(place, command))
     return lenses

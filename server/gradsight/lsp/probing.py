@@ -48,7 +48,7 @@ def register(server: GradSightServer) -> None:
         server.add_command(name, handler)
     server.feature(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)(cancel_progress)
     server.lens_commands += [
-        LensCommand("Run", "gradsight.probeFunction", ("function",), f"{RUNS} in this function"),
+        LensCommand("Run Function", "gradsight.probeFunction", ("function",), f"{RUNS} in this function"),
         LensCommand("Run File", "gradsight.probeFile", ("main",), f"{RUNS} in it"),
         LensCommand("Run Cell", "gradsight.probeCell", ("cell",), f"{RUNS} in this cell"),
     ]

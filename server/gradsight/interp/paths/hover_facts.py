@@ -17,6 +17,7 @@ from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.entries import Explorer
 from gradsight.interp.paths.grad_fns import grad_fn_name, name_of
 from gradsight.interp.paths.name_observer import NameObserver, Onlookers, Sighting
+from gradsight.interp.syntax import sign_of
 from gradsight.interp.tensors.writes import MOVES
 from gradsight.model.card import CallCard, Card, SavedBy, SeenFrom, TensorCard
 from gradsight.model.sites import Site, Unit, span_of
@@ -323,6 +324,8 @@ def _look(observer: NameObserver, sighting: Sighting) -> Look:
         version = None
     made_by = observer.makers.get(tensor, "") if node is None else node.op
     made_at: Site | None = tensor.site if node is None else node.site
+    if node is not None:
+        made_by = sign_of(node.site.node) or made_by
     if made_by in ("argument", "item"):
         made_by, made_at = "", None
     if tensor.grad_of is not None and node is None:
@@ -412,7 +415,11 @@ def card_of(syntax: ast.AST, seen: Seen, path: str) -> TensorCard:
         made_line=made_at.line if is_here and made_at is not None else 0,
         saved=tuple(
             sorted(
-                {SavedBy(site.line, op) for (op, _), site in (seen.saved or {}).items() if site.path == path}
+                {
+                    SavedBy(site.line, sign_of(site.node) or op)
+                    for (op, _), site in (seen.saved or {}).items()
+                    if site.path == path
+                }
             )
         ),
         writes=tuple(sorted({site.line for site in seen.writes.values() if site.path == path})),
