@@ -94,3 +94,37 @@ def test_an_option_that_is_set_in_the_group_holds() -> None:
         change="opt.param_groups[0]['weight_decay'] = 0.0; start = net.weight.detach().clone()", zero=zero
     )
     safe(text + "assert torch.equal(start, net.weight)\n")
+
+
+GROUPED_IN_A_LOOP = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.base = nn.Sequential(*[nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)) for _ in range(20)])
+        self.head = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 4))
+    def forward(self, x):
+        return self.head(self.base(x))
+def grouped(named):
+    decayed, others = [], []
+    for name, parameter in named:
+        if parameter.ndim == 1:
+            others.append(parameter)
+        else:
+            decayed.append(parameter)
+    return [{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}]
+net = Net()
+optimizer = torch.optim.SGD(grouped(net.named_parameters()), lr=0.1)
+for _ in range(10):
+    optimizer.zero_grad()
+    net(torch.ones(2, 4)).mean().backward()
+    optimizer.step()
+"""
+
+
+def test_a_loop_that_is_not_executed_to_its_end_groups_all_parameters() -> None:
+    check(GROUPED_IN_A_LOOP)
+    check(
+        GROUPED_IN_A_LOOP.replace("range(20)", "range(1)")
+        .replace("net.named_parameters()", "net.base.named_parameters()")
+        .replace("lr=0.1)", "lr=0.1)  # GS512")
+    )

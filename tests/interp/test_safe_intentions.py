@@ -298,3 +298,21 @@ def train(model, optimizer, data, every):
     check(
         text.replace("optimizer.zero_grad()", "pass").replace("loss.backward()", "loss.backward()  # GS501")
     )
+
+
+def test_a_function_that_computes_targets_may_copy_them() -> None:
+    text = """
+class Agent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 1)
+    def compute_returns(self, rewards, last_state: torch.Tensor):
+        total = self.net(last_state).mean()
+        kept = []
+        for reward in rewards:
+            total = reward + 0.9 * total
+            kept.append(total)
+        return torch.tensor(kept[::-1])
+"""
+    check(text)
+    check(text.replace("compute_returns", "sums").replace("kept[::-1])", "kept[::-1])  # GS201"))

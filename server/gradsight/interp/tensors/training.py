@@ -96,7 +96,7 @@ class Training(Modes):
             return [[source]], True
         if isinstance(source, Unknown) or source is None:
             return [], False
-        items, exact = self.objects.collect(source)
+        items, exact = self.all_of(source)
         groups: list[list[Tensor]] = []
         plain: list[Tensor] = []
         for item in items:
@@ -107,7 +107,7 @@ class Training(Modes):
                 elif inner is None or isinstance(inner, Unknown):
                     exact = False
                 else:
-                    members, complete = self.objects.collect(inner)
+                    members, complete = self.all_of(inner)
                     exact = exact and complete
                     groups.append([m for m in members if isinstance(m, Tensor)])
             elif isinstance(item, Tensor):
@@ -119,6 +119,11 @@ class Training(Modes):
         if plain:
             groups.insert(0, plain)
         return groups, exact
+
+    def all_of(self, listed: Value) -> tuple[list[Value], bool]:
+        """The items of a list and whether they are all: not if a loop that was left early would have put more into it."""
+        items, complete = self.objects.collect(listed)
+        return items, complete and not (isinstance(listed, Seq) and listed.partial)
 
     def is_lent(self, optimizer: Optimizer) -> bool:
         """Whether the optimizer belongs to a module of which this entry works on a copy."""
