@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
@@ -40,23 +41,31 @@ def test_every_contract_is_kept() -> None:
     assert outcome.returncode == 0, outcome.stdout
 
 
-@pytest.mark.parametrize(("module", "line", "contract"), BREACHES)
-def test_a_breach_is_noticed(tmp_path: Path, module: str, line: str, contract: str) -> None:
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    shutil.copytree(SERVER, tmp_path / "server", ignore=shutil.ignore_patterns("__pycache__", "*.json*"))
-    broken = tmp_path / "server" / "gradsight" / module
-    broken.write_text(f"{broken.read_text()}\n{line}\n")
-    outcome = lint(tmp_path)
-    verdicts = [text for text in outcome.stdout.splitlines() if text.startswith(contract)]
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What the contracts tell of a copy with all breaches in it."""
+    copy = copied(tmp_path_factory.mktemp("breaches"))
+    for module, line, _ in BREACHES:
+        broken = copy / "server" / "gradsight" / module
+        broken.write_text(f"{broken.read_text()}\n{line}\n")
+    outcome = lint(copy)
     assert outcome.returncode == 1
-    assert any("BROKEN" in text for text in verdicts), outcome.stdout
+    return outcome.stdout
+
+
+@pytest.mark.parametrize(("module", "line", "contract"), BREACHES)
+def test_a_breach_is_noticed(told: str, module: str, line: str, contract: str) -> None:
+    importer = f"gradsight.{module.removesuffix('.py').removesuffix('/__init__').replace('/', '.')}"
+    imported = line.split()[-3 if "from " in line else -1]
+    titled = re.split(r"\n(\S.*)\n-{9,}\n", told.split("Broken contracts")[-1])
+    [explained] = [text for title, text in zip(titled[1::2], titled[2::2]) if title.startswith(contract)]
+    assert f"{importer} -> {imported} (l." in explained
 
 
 def test_a_new_room_must_be_given_a_floor(tmp_path: Path) -> None:
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    shutil.copytree(SERVER, tmp_path / "server", ignore=shutil.ignore_patterns("__pycache__", "*.json*"))
-    (tmp_path / "server" / "gradsight" / "attic.py").write_text('"""A package without a floor."""\n')
-    outcome = lint(tmp_path)
+    copy = copied(tmp_path)
+    (copy / "server" / "gradsight" / "attic.py").write_text('"""A package without a floor."""\n')
+    outcome = lint(copy)
     assert outcome.returncode == 1
     assert "gradsight.attic" in outcome.stdout
 
@@ -87,6 +96,13 @@ def test_models_of_libraries_import_nothing_of_ours() -> None:
 def test_the_agent_is_written_in_the_python_of_its_oldest_interpreter() -> None:
     for path in sorted((SERVER / "gradsight" / "agent").rglob("*.py")):
         ast.parse(path.read_text(), filename=str(path), feature_version=(3, 9))
+
+
+def copied(folder: Path) -> Path:
+    """A copy of the sources with their contracts."""
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    shutil.copytree(SERVER, folder / "server", ignore=shutil.ignore_patterns("__pycache__", "*.json*"))
+    return folder
 
 
 def lint(folder: Path) -> subprocess.CompletedProcess[str]:
