@@ -5,6 +5,7 @@
 The trees are made from the pinned wheels below: downloaded without what they depend on, or taken from `--wheels`, and unpacked into a
 temporary folder.  `--tools` is the `bin` of an environment that has `ty`; without it only our own ratios are printed.
 *Unbound*: files in which names are not known because the budget of an import or of the file was spent, by their gaps.
+Memory is that of all processes together.  What an editor waits for in such a tree is measured by `workspace_editor.py`.
 The edit is a line that changes nothing, put into the largest file that nothing else in the selection imports.
 """
 
@@ -37,7 +38,7 @@ UNBOUND = "was imported"
 
 @dataclass(frozen=True)
 class Run:
-    """One process: its processor seconds, the memory it took at its peak in megabytes, and what it printed."""
+    """One command: processor seconds and megabytes at the peak, of all its processes together, and what it printed."""
 
     seconds: float
     megabytes: float
@@ -144,19 +145,34 @@ def run(tree: Path, command: Sequence[str]) -> Run:
 
 
 MEASURED = """
-import resource, subprocess, sys
-code = subprocess.run(sys.argv[1:]).returncode
-print("", resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
-sys.exit(code)
+import glob, resource, subprocess, sys, time
+
+def held(pid):
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as told:
+            own = sum(int(line.split()[1]) for line in told if line.startswith("Pss:"))
+        inner = " ".join(open(path).read() for path in glob.glob(f"/proc/{pid}/task/*/children")).split()
+    except OSError:
+        return 0
+    return own + sum(map(held, inner))
+
+most, running = 0, subprocess.Popen(sys.argv[1:])
+while running.poll() is None:
+    most = max(most, held(running.pid))
+    time.sleep(0.1)
+print("", max(most, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss), file=sys.stderr)
+sys.exit(running.returncode)
 """
+"""Runs a command and tells the most that it and its processes held together, what they share counted once."""
 
 
 def leaf(tree: Path, files: Sequence[str]) -> str:
-    """The largest file whose module no other of the files names."""
+    """The largest file with torch in it whose module no other of the files names."""
     texts = {file: (tree / file).read_text(encoding="utf-8") for file in files}
     for file in sorted(files, key=lambda one: -len(texts[one])):
         stem = Path(file).stem
-        if stem != "__init__" and not any(stem in text for other, text in texts.items() if other != file):
+        is_named = any(stem in text for other, text in texts.items() if other != file)
+        if stem != "__init__" and "import torch" in texts[file] and not is_named:
             return file
     return files[0]
 
