@@ -40,12 +40,39 @@ def change_of(op: str, bound: dict[str, Any], target: Tensor, others: list[Tenso
         if len(given) != 1 or factor is None:
             return ""
         return "none" if factor == 1 else "scaled" if op not in POWERS and factor > 0 else ""
+    if op in LIMITS and all(is_number(value) for value in given):
+        low, high = _bounds(bound)
+        least, most = _range_of(target)
+        return "none" if low <= least and most <= high else ""
     if op in COPIES and len(others) == 1 and content_written(target, op, others) == target.storage.content:
         return "none"
     return ""
 
 
 COPIES = {"copy_", "index_put_"}
+LIMITS = {"clamp_", "clip_", "clamp_min_", "clamp_max_"}
+NO_LIMIT = float("inf")
+RANGES = {
+    **dict.fromkeys(("sigmoid", "softmax"), (0.0, 1.0)),
+    **dict.fromkeys(("tanh", "sin", "cos"), (-1.0, 1.0)),
+    **dict.fromkeys(("exp", "exp2", "relu", "abs", "square", "sqrt", "softplus"), (0.0, NO_LIMIT)),
+}
+"""Operators whose results lie between two numbers."""
+
+
+def _bounds(bound: dict[str, Any]) -> tuple[float, float]:
+    low, high = bound.get("min"), bound.get("max")
+    return (-NO_LIMIT if low is None else low, NO_LIMIT if high is None else high)
+
+
+def _range_of(target: Tensor) -> tuple[float, float]:
+    """Between which numbers all of a tensor lies, by the operator that made it and as long as nobody wrote to it."""
+    maker: Tensor | None = target
+    while maker is not None and maker.node is None:
+        maker = maker.source
+    if maker is None or maker.node is None or any(one.change != "none" for one in target.storage.writes):
+        return (-NO_LIMIT, NO_LIMIT)
+    return RANGES.get(maker.node.op, (-NO_LIMIT, NO_LIMIT))
 
 
 def content_written(target: Tensor, op: str, others: list[Tensor]) -> tuple[int, int]:
