@@ -183,3 +183,75 @@ def test_arms_that_no_path_was_left_for_are_said() -> None:
     assert found
     assert found.isdisjoint(gap.line for gap in told)
     assert len(found) + len(told) == 120
+
+
+REFUSING = """
+class Attention(nn.Module):
+    def __init__(self, dim, heads, kind):
+        super().__init__()
+        {before}
+        self.proj = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        y = self.proj(x).exp()
+        y += 1
+        return y
+"""
+CHECKS = """if dim % heads != 0:
+            raise ValueError("dim")
+        if heads == 3:
+            message = f"{heads} heads"
+            raise ValueError(message)
+        if kind == "none":
+            raise ValueError(kind)"""
+
+
+def test_an_arm_that_only_raises_gets_no_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, checked = (HEAD + REFUSING.replace("{before}", text) for text in ("pass", CHECKS))
+    assert paths_of(monkeypatch, checked) == paths_of(monkeypatch, plain)
+    assert codes(checked) == codes(plain) == {"GS101"}
+
+
+def test_an_arm_that_raises_where_the_error_is_caught_gets_one() -> None:
+    body = """
+    w = torch.ones(3, requires_grad=True)
+    y = w.exp()
+    try:
+        if args.strict:
+            raise ValueError
+    except ValueError:
+        y = y.add_(1)
+    y.sum().backward()
+    """
+    assert "GS101" in codes(shaped(textwrap.dedent(body), "function"))
+
+
+LOGGING = """
+def level(name):
+    {checks}
+    return name
+
+def logger(name):
+    return level(name)
+"""
+MODEL = "import torch\nfrom torch import nn\nfrom logs import logger\nlog = logger(__name__)\n"
+TRAINS = MODEL + "w = torch.ones(3, requires_grad=True)\ny = w.exp()\ny.add_(log)\ny.sum().backward()\n"
+
+
+@pytest.mark.parametrize(("text", "most"), [(MODEL, 1), (TRAINS, 10)])
+def test_what_other_files_decide_while_nothing_is_made_gets_no_path(
+    monkeypatch: pytest.MonkeyPatch, text: str, most: int
+) -> None:
+    checks = "\n    ".join(f"if environment.flag{one}:\n        name = {one}" for one in range(4))
+    files = {"logs": "import environment\n" + LOGGING.replace("{checks}", checks)}
+    executed: list[Any] = []
+    monkeypatch.setattr(Explorer, "path_ended", lambda self, machine: executed.append(machine))
+
+    def find(name: str, level: int, importer: str) -> Source | None:
+        return Source(f"/nowhere/{name}.py", files[name]) if name in files else None
+
+    report = analyze(Source("/nowhere/goals.py", text), None, find)
+    assert (len(executed) == 1) if most == 1 else (1 < len(executed) <= most)
+    assert [finding.code for finding in report.findings if finding.severity == "error"] == (
+        ["GS101"] if text is TRAINS else []
+    )

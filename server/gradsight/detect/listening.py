@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-from functools import cache
 from typing import Any
 
 from gradsight.detect.attribute_typos import AttributeTypos
@@ -127,6 +126,8 @@ class Detectors:
             RepeatedSteps(path, claims, ledger),
         )
         self.handlers: dict[type[Fact], tuple[Handler, ...]] = {}
+        self.heard = HEARD
+        """Who hears of a fact: the same on all paths, unless a detector has failed."""
 
     def hear(self, fact: Fact) -> None:
         handlers = self.handlers.get(type(fact))
@@ -141,8 +142,12 @@ class Detectors:
                 self.failed(handler.__self__)  # type: ignore[attr-defined]
 
     def handlers_of(self, kind: type) -> tuple[Handler, ...]:
-        name, places = heard_by(kind, tuple(type(detector) for detector in self.listed))
-        return tuple(getattr(self.listed[place], name) for place in places)
+        listed = self.listed
+        known = self.heard.get(kind)
+        if known is None:
+            known = self.heard[kind] = heard_by(kind, [type(detector) for detector in listed])
+        name, places = known
+        return tuple([getattr(listed[place], name) for place in places])
 
     def finish(self) -> None:
         by_kind = {type(detector): detector for detector in self.listed}
@@ -164,6 +169,7 @@ class Detectors:
         log.exception("the detector %s failed", name)
         self.listed = tuple(other for other in self.listed if other is not detector)
         self.handlers.clear()
+        self.heard = {}
         self.path.gap(f"internal error in the detector {name}", kind="detector")
 
 
@@ -174,8 +180,11 @@ FINISHING = (
 """Who looks back first: a step without a backward is not worth a word where something else was found."""
 
 
-@cache
-def heard_by(kind: type, detectors: tuple[type, ...]) -> tuple[str, tuple[int, ...]]:
+Hearing = tuple[str, tuple[int, ...]]
+HEARD: dict[type, Hearing] = {}
+
+
+def heard_by(kind: type, detectors: list[type]) -> Hearing:
     """The method that hears of a fact, and the places of the detectors that have it, in the order in which they are told."""
     name = f"on_{snake_case(kind.__name__)}"
     places = [place for place, detector in enumerate(detectors) if hasattr(detector, name)]

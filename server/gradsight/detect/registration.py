@@ -236,14 +236,16 @@ def is_left_alone(owner: Instance, name: str) -> bool:
             continue
         if REGISTERING & (attributes | names):
             return False
-        makers = [
-            part
-            for part in syntax_parts(text)
-            if isinstance(part, ast.FunctionDef) and part.name == "__init__"
-        ]
+        makers = remembered(text, "makers", makers_in)
         if any(is_read_of(part, name) for maker in makers for part in syntax_parts(maker)):
             return False
     return True
+
+
+def makers_in(text: ast.ClassDef) -> list[ast.AST]:
+    """Every `__init__` in a class, those of inner classes too."""
+    parts = syntax_parts(text)
+    return [part for part in parts if isinstance(part, ast.FunctionDef) and part.name == "__init__"]
 
 
 def spellings_in(text: ast.ClassDef) -> tuple[frozenset[str], frozenset[str]]:

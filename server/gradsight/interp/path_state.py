@@ -70,11 +70,13 @@ class RaisedError(Exception):
 class Decision:
     """An undecided condition and the way this path went."""
 
-    __slots__ = ("choice", "key", "later", "node", "outcome", "turns", "unit")
+    __slots__ = ("choice", "is_tried", "key", "later", "node", "outcome", "turns", "unit")
 
     def __init__(self, key: Value, choice: bool, node: ast.AST, outcome: bool, unit: Unit) -> None:
         self.key = key
         self.unit = unit
+        self.is_tried = False
+        """Whether the program goes on if an exception is raised here."""
         self.turns = [(node, outcome)]
         """All branches that were taken because of it."""
         self.choice = choice
@@ -362,6 +364,10 @@ class PathState:
         if self.program.is_unwanted() and not self.unheard:
             raise Unwanted
 
+    def has_made_anything(self) -> bool:
+        """Whether there is a tensor, a module, an optimizer or a backward on this path."""
+        return bool(self.numbering.last or self.modules_made or self.optimizers or self.backwards)
+
     # -- conditions --------------------------------------------------------------------------------------------------
 
     def truth(self, value: Value) -> bool | None:
@@ -441,6 +447,7 @@ class PathState:
         self.last_choice[id(node)] = choice
         decision = self.deciding[key] = Decision(value, choice, node, choice != negated, self.frame.unit)
         decision.later = id(node) in self.visited
+        decision.is_tried = bool(self.tries or self.frame.expecting)
         self.visited.add(id(node))
         self.decisions.append(decision)
         self.decided[key] = choice

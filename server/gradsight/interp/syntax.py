@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.sites import Frame
-from gradsight.model.values import External, Pending, PythonModule, Scope
+from gradsight.model.values import ClassValue, External, Pending, PythonModule, Scope
 
 Node = TypeVar("Node", bound=ast.AST)
 Answer = TypeVar("Answer")
@@ -123,6 +123,15 @@ def set_on_self(cls: ast.AST) -> frozenset[str]:
         and isinstance(node.value, ast.Name)
         and node.value.id == "self"
     )
+
+
+def remembered_of(cls: ClassValue, question: str, answer: Callable[[ClassValue], set[str]]) -> set[str]:
+    """Names that the namespaces and texts of a class and its ancestors decide; found again where one of them has changed."""
+    changes = sum(one.changes for one in cls.lineage() if isinstance(one, ClassValue))
+    known = cls.remembered.get(question)
+    if known is None or known[0] != changes:
+        known = cls.remembered[question] = (changes, answer(cls))
+    return known[1]
 
 
 def own_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -8,7 +8,7 @@ the same question gets the same answer on one path.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from types import EllipsisType
 from typing import Any, TypeGuard
 
@@ -22,8 +22,7 @@ class Unknown:
     """A value that is not known, and why.  `answers` keeps what was derived from it, so that it stays consistent."""
 
     __slots__ = (
-        "answers", "argument", "asks", "carries", "condition", "cuts", "given", "graph", "hint", "is_setting", "part_of", "plain", "reason",
-        "tensor",
+        "answers", "argument", "asks", "carries", "condition", "cuts", "given", "graph", "hint", "is_setting", "part_of", "plain", "reason", "tensor",
     )  # fmt: skip
 
     def __init__(self, reason: str, hint: str = "") -> None:
@@ -304,7 +303,7 @@ class ClassValue:
     """
 
     __slots__ = (
-        "ancestors", "bases", "fields", "has_fields", "intercepts", "kind", "name", "namespace", "node", "scope", "unit",
+        "ancestors", "bases", "changes", "fields", "has_fields", "intercepts", "kind", "name", "namespace", "node", "remembered", "scope", "unit",
     )  # fmt: skip
 
     def __init__(self, name: str, bases: list[Value], namespace: dict[str, Value], kind: str) -> None:
@@ -322,10 +321,14 @@ class ClassValue:
         """Whether `dataclass` writes its `__init__`, which sets the fields and calls that of no ancestor."""
         self.intercepts: frozenset[str] = frozenset()
         """Names of properties and data descriptors, and of the hooks around all attributes."""
+        self.changes = 0
+        self.remembered: dict[str, tuple[int, set[str]]] = {}
+        """Names found in it and its ancestors, by question, and how many times their namespaces had changed until then."""
         self.note_intercepted()
 
     def note_intercepted(self) -> None:
-        """Work out again which names the class has in its own hands."""
+        """The namespace has changed: work out again which names the class has in its own hands."""
+        self.changes += 1
         inherited = {name for base in self.bases if isinstance(base, ClassValue) for name in base.intercepts}
         own = {name for name, value in self.namespace.items() if _intercepts(name, value)}
         self.intercepts = frozenset((inherited - self.namespace.keys()) | own)
@@ -352,7 +355,9 @@ class ClassValue:
 
     def find(self, name: str) -> tuple[Value, ClassValue | None]:
         """The attribute and the class that defines it, or (MISSING, None)."""
-        for ancestor in self.lineage():
+        if name in self.namespace:
+            return self.namespace[name], self
+        for ancestor in self.ancestors or self.lineage():
             if isinstance(ancestor, ClassValue) and name in ancestor.namespace:
                 return ancestor.namespace[name], ancestor
         return MISSING, None
@@ -587,14 +592,9 @@ def tensors_in(value: Value, depth: int = 0) -> list[Tensor]:
     """The tensors inside a value, containers included."""
     if isinstance(value, Tensor):
         return [value]
-    if depth > 4:
-        return []
-    if isinstance(value, Seq):
-        return [tensor for item in value.items for tensor in tensors_in(item, depth + 1)]
+    items: Iterable[Value] = value.items if isinstance(value, Seq) else ()
     if isinstance(value, Mapping):
-        return [
-            tensor for item in [*value.items.values(), *value.rest] for tensor in tensors_in(item, depth + 1)
-        ]
-    if isinstance(value, Instance) and value.cls.kind in ("tuple", "data"):
-        return [tensor for item in value.attributes.values() for tensor in tensors_in(item, depth + 1)]
-    return []
+        items = [*value.items.values(), *value.rest]
+    elif isinstance(value, Instance) and value.cls.kind in ("tuple", "data"):
+        items = value.attributes.values()
+    return [tensor for item in items for tensor in tensors_in(item, depth + 1)] if depth <= 4 else []

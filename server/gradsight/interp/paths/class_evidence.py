@@ -9,7 +9,7 @@ from __future__ import annotations
 from gradsight.interp.memory import EVERY_CLASS
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.roles import deeds_of, words_of
-from gradsight.interp.syntax import remembered, set_on_self
+from gradsight.interp.syntax import remembered, remembered_of, set_on_self
 from gradsight.model.sites import Frame
 from gradsight.model.values import ClassValue, Function
 
@@ -34,7 +34,7 @@ def class_asked_for(machine: Machine, outer: Frame, function: Function, name: st
         if isinstance(value, ClassValue)
         and value.unit is not None
         and not value.unit.library
-        and asked <= own_of(value)
+        and asked <= remembered_of(value, "own", own_of)
     }
     if len(fitting) != 1:
         return None

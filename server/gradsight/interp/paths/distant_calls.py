@@ -9,18 +9,27 @@ arms that were chosen for conditions nobody knows: another arm would have return
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradsight.interp.path_state import PathEnded, PathState, RaisedError
 from gradsight.interp.paths.descriptions import only_describes
 from gradsight.interp.paths.unknown_graphs import UnknownGraphsLanguage
 from gradsight.interp.syntax import cuts_what_it_is_given
+from gradsight.model.source import Source
 from gradsight.model.values import ClassValue, Function, Instance, Layer, Names, Unknown
 
 SHARE = 2
 """A distant call may spend one part in so many of what is left."""
 DESCRIBED = (Function, ClassValue)
 LEFT_AS_IT_WAS = ("frame", "node", "grad_mode", "inference", "autocast", "mode_site", "ended_early")
+
+
+class Description(NamedTuple):
+    """What was found out about a function: see `only_describes`; `asked`: the imports that were asked for, and the answers."""
+
+    answer: frozenset[str] | None
+    asked: dict[str, bool]
+    has_finder: bool
 
 
 class DistantCalls(UnknownGraphsLanguage):
@@ -98,20 +107,38 @@ class DistantCalls(UnknownGraphsLanguage):
             return False
         values = {**dict(zip(named, args)), **kwargs}
         given = frozenset(name for name, value in values.items() if isinstance(value, DESCRIBED))
-        program = self.path.program
-        if (function.node, given) not in program.descriptions:
-            statements = [statement for unit in program.units_of(source) for statement in unit.tree]
-
-            def is_foreign(module: str, level: int) -> bool:
-                return level == 0 and (
-                    program.finder is None or program.finder(module, 0, source.path) is None
-                )
-
-            program.descriptions[function.node, given] = only_describes(
-                function.node, given, statements, is_foreign
-            )
-        called: frozenset[str] | None = program.descriptions[function.node, given]
+        called = self.description_of(function.node, given, source)
         return called is not None and not any(has_own(values[name], called) for name in given)
+
+    def description_of(
+        self, function: ast.AST, given: frozenset[str], source: Source
+    ) -> frozenset[str] | None:
+        """What `only_describes` says; once for all files that use the function, as long as its imports lead where they led."""
+        program = self.path.program
+        if (function, given) in program.descriptions:
+            return program.descriptions[function, given]
+        asked: dict[str, bool] = {}
+
+        def is_foreign(module: str, level: int) -> bool:
+            if level or program.finder is None:
+                return level == 0
+            asked[module] = program.finder(module, 0, source.path) is None
+            return asked[module]
+
+        kept: dict[frozenset[str], Description] = function.__dict__.setdefault("descriptions", {})
+        known = kept.get(given)
+        holds = known is not None and known.has_finder is (program.finder is not None)
+        # Every question is asked again: what an analysis rests on is known by what it asked.
+        if (
+            known is None
+            or not holds
+            or [is_foreign(one, 0) for one in known.asked] != [*known.asked.values()]
+        ):
+            statements = [statement for unit in program.units_of(source) for statement in unit.tree]
+            answer = only_describes(function, given, statements, is_foreign)
+            known = kept[given] = Description(answer, asked, program.finder is not None)
+        program.descriptions[function, given] = known.answer
+        return known.answer
 
     def through_decorator(
         self, function: Function, inner: Function, args: list[Any], kwargs: dict[str, Any], node: ast.AST

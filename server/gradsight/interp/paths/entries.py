@@ -357,7 +357,8 @@ class Explorer:
             if refused:
                 detours += 1
                 ways.paths -= 1
-            ways.learn(plan, machine.decisions, refused, raised)
+            is_idle = context == "script" and not machine.has_made_anything()
+            ways.learn(plan, machine.decisions, refused, raised, self.path if is_idle else "")
             plan = ways.next_plan(together.needs_turns())
         note_left_out(record, ways.left_out())
         record.events = together.conclusions()

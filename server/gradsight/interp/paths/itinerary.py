@@ -30,6 +30,7 @@ MOST_GOALS = 40
 """How many paths an entry may have that each reach a goal which no other has reached."""
 MOST_PAIRS = 12
 """How many paths an entry may have that see a goal in another surrounding."""
+SIMPLE = (ast.Assign, ast.AnnAssign, ast.Expr, ast.Raise)
 
 
 class PathPlan(NamedTuple):
@@ -129,8 +130,14 @@ class Itinerary:
 
     # -- what a path has shown ---------------------------------------------------------------------------------------
 
-    def learn(self, plan: PathPlan, decisions: list[Decision], refused: bool, raised: bool) -> None:
-        """A path was executed: its turns are seen, and their other ways are planned."""
+    def learn(
+        self, plan: PathPlan, decisions: list[Decision], refused: bool, raised: bool, idle_file: str = ""
+    ) -> None:
+        """A path was executed: its turns are seen, and their other ways are planned.
+
+        `idle_file`: the file that was executed, if nothing was made on the path that a gradient could go through; then what
+        other files decided on the way leads nowhere.
+        """
         for decision in decisions:
             for node, outcome in decision.turns:
                 turn = Turn(node, outcome, decision.later)
@@ -147,9 +154,14 @@ class Itinerary:
             if (turn, plan.passes_by) in self.planned or (turn.later and plan.passes_by):
                 continue
             self.planned.add((turn, plan.passes_by))
+            if idle_file and not raised and decision.unit.path != idle_file and not decision.unit.library:
+                continue
             if self.is_elsewhere(decision.unit) and not raised:
                 # What another file raises is gone around, too.
                 self.fresh += not turn.later and not turn.outcome
+                continue
+            if only_raises(turn) and not decision.is_tried:
+                # The path would be the one that was executed, up to here.
                 continue
             goal = next((node for node, out in decision.turns if leads_somewhere(node, not out)), None)
             meets = goal is not None and not turn.later and self.meets_others(goal, decision)
@@ -220,6 +232,14 @@ class Itinerary:
         if found is not None:
             found[1].remove(found[2])
             self.goals.insert(0, found[2])
+
+
+def only_raises(turn: Turn) -> bool:
+    """Whether a turn leads into an arm that refuses the program and does nothing else."""
+    arm = getattr(turn.node, "body" if turn.outcome else "orelse", None)
+    if not isinstance(arm, list) or not arm or not isinstance(arm[-1], ast.Raise):
+        return False
+    return all(isinstance(one, SIMPLE) for one in arm) and not leads_somewhere(turn.node, turn.outcome)
 
 
 def place_of(turn: Turn) -> ast.AST:

@@ -8,7 +8,7 @@ import contextlib
 from gradsight.interp.path_state import PathEnded, RaisedError
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.roles import deeds_of, role_of
-from gradsight.interp.syntax import remembered
+from gradsight.interp.syntax import remembered, remembered_of
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.values import (
     ClassValue,
@@ -94,7 +94,8 @@ def forget_state(instance: Instance, depth: int = 0, known: Assigned | None = No
     known = {} if known is None else known
     assigned = known.get(instance.cls)
     if assigned is None:
-        assigned = known[instance.cls] = assigned_outside_init(instance.cls)
+        assigned = remembered_of(instance.cls, "assigned outside init", assigned_outside_init)
+        known[instance.cls] = assigned
     for name, value in list(instance.attributes.items()):
         if (
             name in assigned

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import lru_cache
 
 from gradsight.interp.syntax import remembered
 from gradsight.interp.syntax_parts import syntax_parts
@@ -24,6 +25,8 @@ ONLY_MODULES = frozenset({
 """Methods that nothing but a module has."""
 SWITCHES = frozenset({"train", "eval"})
 ONLY_SCALERS = frozenset({"unscale_", "get_scale"})
+NAMES_KEPT = 4096
+"""A program has few names: what they suggest is kept for so many."""
 PLAIN_WORDS = frozenset(
     {"self", "model", "net", "network", "module", "optimizer", "optim", "opt", "the", "my"}
 )
@@ -118,18 +121,35 @@ def key_of(node: ast.AST | None) -> str:
         return node.id
     if not isinstance(node, ast.Attribute):
         return ""
+    known: str = remembered(node, "key", _key_of)
+    return known
+
+
+def _key_of(node: ast.Attribute) -> str:
     parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name) or len(parts) > 3:
+    root: ast.expr = node
+    while isinstance(root, ast.Attribute):
+        parts.append(root.attr)
+        root = root.value
+    if not isinstance(root, ast.Name) or len(parts) > 3:
         return ""
-    parts.append(node.id)
+    parts.append(root.id)
     return ".".join(reversed(parts))
 
 
 def role_of(key: str, scopes: list[ast.AST]) -> str:
-    """The role that the deeds in these texts give a key, or the empty string."""
+    """The role that the deeds in these texts give a key, or the empty string; worked out once."""
+    if not scopes:
+        return ""
+    kept: dict[tuple[object, ...], str] = scopes[0].__dict__.setdefault("roles", {})
+    asked = (key, *scopes)
+    known = kept.get(asked)
+    if known is None:
+        known = kept[asked] = _role_of(key, scopes)
+    return known
+
+
+def _role_of(key: str, scopes: list[ast.AST]) -> str:
     all_deeds = [deeds_of(scope) for scope in scopes]
     done: set[str] = set()
     is_named = False
@@ -241,6 +261,7 @@ def is_tensor_annotation(text: str) -> bool:
     return TENSOR_ANNOTATION.search(text) is not None and NOT_DIFFERENTIABLE.search(text) is None
 
 
+@lru_cache(NAMES_KEPT)
 def is_constant_name(name: str) -> bool:
     """Names of arguments that carry no graph: what a prediction is held against, and what selects."""
     return BY_NAME["constant"].search(name) is not None
@@ -266,36 +287,43 @@ def _works_on_arrays(function: ast.AST) -> bool:
     return bool(names & {"np", "numpy"}) and not names & {"torch", "th", "F", "nn"}
 
 
+@lru_cache(NAMES_KEPT)
 def is_number_name(name: str) -> bool:
     """Names of arguments that are plain numbers."""
     return BY_NAME["number"].search(name) is not None
 
 
+@lru_cache(NAMES_KEPT)
 def is_follower_name(key: str) -> bool:
     """Names of modules that follow another one, or stay as they are: no optimizer steps them."""
     return BY_NAME["follower"].search(key.lower()) is not None
 
 
+@lru_cache(NAMES_KEPT)
 def is_function_name(name: str) -> bool:
     """Names of what is called and has no parameters."""
     return BY_NAME["function"].search(name.lower()) is not None
 
 
+@lru_cache(NAMES_KEPT)
 def is_scheduler_name(callee: str) -> bool:
     """Names of functions and classes that make a schedule for the learning rate of an optimizer."""
     return BY_NAME["scheduler"].search(last_part(callee).lower()) is not None
 
 
+@lru_cache(NAMES_KEPT)
 def is_wrapper_name(callee: str) -> bool:
     """Names of what takes a module and gives it back in another coat."""
     return BY_NAME["wrapper"].search(last_part(callee).lower()) is not None
 
 
+@lru_cache(NAMES_KEPT)
 def is_settings_name(key: str) -> bool:
     """Names of what holds settings: numbers, flags and texts."""
     return BY_NAME["settings"].search(key.lower()) is not None
 
 
+@lru_cache(NAMES_KEPT)
 def is_source_name(key: str) -> bool:
     """Names of what data comes from: loaders, datasets, environments, replay buffers."""
     return BY_NAME["source"].search(last_part(key).lower()) is not None
@@ -311,6 +339,7 @@ def only_watches(callee: str) -> bool:
     )
 
 
+@lru_cache(NAMES_KEPT)
 def may_clear(method: str) -> bool:
     """Whether a method of an unknown module may clear gradients, or step: only its name tells."""
     return suggests("clears", method) and not suggests("keeps gradients", method)

@@ -255,9 +255,9 @@ class SharedModules:
             self.running.pop()
         execution.ran_out = ran_out
         execution.gaps.update(machine.gaps)
-        made = machine.numbering.last or machine.modules_made or machine.optimizers or machine.backwards
+        made = machine.has_made_anything()
         execution.is_refused = (
-            bool(made) or not machine.grad_mode or execution.was_changed() or len(self.changes) > began
+            made or not machine.grad_mode or execution.was_changed() or len(self.changes) > began
         )
         self.undo(began)
         seen: set[int] = set()

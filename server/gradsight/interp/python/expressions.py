@@ -78,10 +78,11 @@ class Expressions(Comparisons):
 
     def evaluate(self, node: ast.AST) -> Value:
         """The value of an expression."""
-        self.path.budget -= 1
-        if self.path.budget < 0:
-            self.path.spend(0)
-        return self.expressions[type(node)](node)
+        path = self.path
+        path.budget -= 1
+        if path.budget < 0:
+            path.spend(0)
+        return self.expressions[node.__class__](node)
 
     def expression_table(self) -> dict[type, Callable[[Any], Value]]:
         table: dict[type, Any] = {

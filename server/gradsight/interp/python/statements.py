@@ -72,15 +72,15 @@ class Statements(Assignment):
 
     def block(self, body: list[ast.stmt]) -> Flow:
         """Run statements in order until one leaves the block."""
-        simple = self.simple_statements
+        simple, path = self.simple_statements, self.path
         for statement in body:
-            self.path.budget -= 1
-            if self.path.budget < 0:
-                self.path.spend(0)
-            self.path.unasked += 1
-            if self.path.unasked > STATEMENTS_UNASKED:
-                self.path.check_wanted()
-            self.path.node = statement
+            path.budget -= 1
+            if path.budget < 0:
+                path.spend(0)
+            path.unasked += 1
+            if path.unasked > STATEMENTS_UNASKED:
+                path.check_wanted()
+            path.node = statement
             kind = type(statement)
             action = simple.get(kind)
             if action is not None:

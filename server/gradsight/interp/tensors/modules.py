@@ -205,7 +205,6 @@ class ModuleRegistry(ModulesFloor):
     def set_module_attribute(self, owner: Module, name: str, value: Value, node: Syntax) -> None:
         """Assignment registers parameters and modules, as nn.Module.__setattr__ does."""
         state = module_state(owner)
-        site = self.path.site(node)
         is_module = isinstance(value, Layer) or (isinstance(value, Instance) and value.module is not None)
         is_parameter = isinstance(value, Tensor) and value.is_parameter
         if (
@@ -215,7 +214,7 @@ class ModuleRegistry(ModulesFloor):
             and not owner.open
             and not calls_base_before(self.path.frame.function, node)
         ):
-            self.path.refuse(BeforeInit(name, site))
+            self.path.refuse(BeforeInit(name, self.path.site(node)))
         old = owner.attributes.get(name, MISSING)
         if is_module:
             state.registered[name] = "module"
