@@ -129,4 +129,12 @@ describe("a file", () => {
     await window.picture("logs");
     await window.command("View: Toggle Panel Visibility");
   });
+
+  test("a file that is closed leaves the list of problems", async () => {
+    const { window } = seen;
+    await window.show("first_steps.py");
+    await window.problem(/GS302/);
+    await window.command("View: Close All Editors");
+    await window.page.locator(".markers-panel", { hasText: "No problems have been detected" }).waitFor();
+  });
 });

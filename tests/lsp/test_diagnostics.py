@@ -158,6 +158,20 @@ def test_a_client_that_pulls_is_never_pushed_to() -> None:
         assert editor.published == {}
 
 
+def test_a_closed_file_leaves_the_list_of_a_client_that_has_forgotten_it() -> None:
+    """VS Code asks once more while the tab closes, and no longer says that it knows the file."""
+    with Editor(capabilities=pulling(), options={"debounce": 0}) as editor:
+        uri = editor.open("file:///d/closed.py", HAZARD)
+        assert len(pull(editor, uri)["items"]) == 1
+        editor.close(uri)
+        answer = editor.request("workspace/diagnostic", {"previousResultIds": []})
+        [item] = answer["items"]
+        assert (item["uri"], item["items"]) == (uri, [])
+        known = [{"uri": uri, "value": item["resultId"]}]
+        editor.request("workspace/diagnostic", {"previousResultIds": known})
+        assert editor.request("workspace/diagnostic", {"previousResultIds": []})["items"] == []
+
+
 def test_the_whole_workspace_is_checked_where_the_user_wants_it(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("")
     for name, text in {"bad.py": HAZARD, "good.py": REPAIRED, "other.py": "x = 1\n"}.items():

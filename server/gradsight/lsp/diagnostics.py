@@ -94,11 +94,13 @@ async def pull_document(
     if document is None:
         findings = ls.session.findings_at(path_of(uri))
         own = [diagnostic_of(ls.session, finding, ls.client) for finding in findings]
-        return _answer(own, params.previous_result_id)
-    if ls.session.is_due(document):
-        await ls.session.current(document)
-    found = diagnostics_of(ls.session, document, ls.client)
-    return _answer(found.get(uri, []), params.previous_result_id)
+    else:
+        if ls.session.is_due(document):
+            await ls.session.current(document)
+        own = diagnostics_of(ls.session, document, ls.client).get(uri, [])
+    if own:
+        ls.published.add(uri)
+    return _answer(own, params.previous_result_id)
 
 
 async def pull_workspace(
@@ -123,7 +125,10 @@ async def pull_workspace(
             said.add(uri)
             diagnostics = [diagnostic_of(ls.session, finding, ls.client) for finding in findings]
             items.append(_entry(uri, None, diagnostics, known.get(uri)))
-    items += [_entry(uri, None, [], known[uri]) for uri in known if uri not in said]
+    # A client forgets what it knows of a tab that is closed, and may have asked for it once more while the text was open:
+    # of an address that was answered nothing is left to show until the client has said that it knows so.
+    items += [_entry(uri, None, [], known.get(uri)) for uri in sorted({*known, *ls.published} - said)]
+    ls.published -= {uri for uri in known if uri not in said and known[uri] == _identity([])}
     return types.WorkspaceDiagnosticReport(items)
 
 

@@ -64,7 +64,7 @@ class GradSightServer(LanguageServer):
         self.lens_commands: list[lenses.LensCommand] = []
         """Commands that are offered above functions; whoever can run something adds one."""
         self.published: set[str] = set()
-        """Addresses whose last published diagnostics were not empty."""
+        """Addresses whose diagnostics were not empty when they were last published, or when the client asked for them."""
         self.progress_shown: int | str | None = None
         """The token under which the newest probe tells how far it is."""
         self.session.on_report = self._on_report
