@@ -41,6 +41,20 @@ SWALLOWED = {
 }
 
 
+AT_THE_END = HAZARD + "import atexit\n@atexit.register\ndef go():\n    y.sum().backward()\n"
+
+
+def test_what_is_called_at_the_end_is_still_watched(standby: Standby, tmp_path: Path) -> None:
+    document, _ = probe(standby, tmp_path, AT_THE_END)
+    assert [each["code"] for each in document["faults"]] == ["GS101"]
+    assert exit_code_of(document) == 1
+
+
+def test_a_call_at_the_end_that_was_taken_back_is_not_made(standby: Standby, tmp_path: Path) -> None:
+    document, _ = probe(standby, tmp_path, AT_THE_END + "atexit.unregister(go)\n")
+    assert document["faults"] == []
+
+
 def probe(standby: Standby, folder: Path, text: str, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """The document of a probe, and the agent's report."""
     path = folder / "program.py"

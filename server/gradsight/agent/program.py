@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from types import CodeType, ModuleType
 from typing import Any
 
+from gradsight.agent.last_calls import called_at_the_end
 from gradsight.agent.sites import claim_cell, claim_file
 
 CODE_NAME = "<string>"
@@ -51,8 +52,9 @@ class UserProgram:
         sys.modules["__main__"] = module
         sys.argv = [self.path, *self.arguments]
         sys.path.insert(0, self.search_path)
-        for part in self.parts:
-            exec(compile_part(part.source, part.filename), module.__dict__)
+        with called_at_the_end():
+            for part in self.parts:
+                exec(compile_part(part.source, part.filename), module.__dict__)
 
 
 def load(request: dict[str, Any]) -> UserProgram:
