@@ -98,10 +98,17 @@ class ScaledGradients:
                 record.scaler, record.scaled_at = scaler, fact.run.site
 
     def unscaled(self, optimizer: Any) -> None:
-        known = isinstance(optimizer, Optimizer)
-        for leaf in self.path.parameters_of(optimizer) if known else list(self.ledger.records):
-            record = self.ledger.records.get(leaf)
-            if record is not None:
+        """What no optimizer is seen to hold may be held by this one."""
+        is_known = isinstance(optimizer, Optimizer) and self.path.knows_all_parameters(optimizer)
+        others = {
+            leaf
+            for one in self.path.optimizers
+            if is_known and one is not optimizer
+            for leaf in self.path.parameters_of(one)
+        }
+        own = set(self.path.parameters_of(optimizer)) if is_known else set()
+        for leaf, record in self.ledger.records.items():
+            if leaf in own or leaf not in others:
                 record.scaled_at = None
 
     def may_scale(self, scaler: GradientScaler) -> bool:

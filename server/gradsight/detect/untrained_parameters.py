@@ -19,7 +19,7 @@ from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.passed_arms import OPTIMIZERS
 from gradsight.detect.path import Path
 from gradsight.detect.replaced_parameters import ReplacedParameters
-from gradsight.interp.paths.roles import words_in_common
+from gradsight.interp.paths.roles import is_follower_name, words_in_common
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.interp.tensors.training import Action
 from gradsight.model.events import Step
@@ -72,12 +72,12 @@ class UntrainedParameters:
         """Parameters whose values somebody put there, or that are moved by hand."""
         self.copies: set[Tensor] = set()
         """Parameters that were given the values of others of the program."""
-        self.asked_for: set[Tensor] = set()
-        """Parameters whose gradients were read."""
+        self.read_at: dict[Any, set[Tensor]] = {}
+        """Where gradients were read, and whose."""
 
     def on_grad_read(self, fact: GradRead) -> None:
         """Somebody has a use for the gradient: `shared.grad = local.grad`."""
-        self.asked_for.add(fact.tensor)
+        self.read_at.setdefault(fact.site.node, set()).add(fact.tensor)
 
     # -- values that are meant to stay -------------------------------------------------------------------------------
 
@@ -123,7 +123,10 @@ class UntrainedParameters:
         if not all(self.is_known(one) for one in optimizers):
             return
         held = {tensor for one in optimizers for tensor in path.ever_held_by(one)}
-        left_out = self.left_out(held)
+        # What reads the gradients of all parameters (a norm, a log) has no use for those of some.
+        asked_for = {leaf for leaves in self.read_at.values() if not leaves & held for leaf in leaves}
+        asked_for.update(leaf for leaf, _, _ in self.ledger.updates)
+        left_out = self.left_out(held, asked_for)
         homes = self.homes() if left_out else []
         for left in left_out:
             self.conclude(left, homes)
@@ -152,7 +155,7 @@ class UntrainedParameters:
             for node in syntax_parts(statement)
         )
 
-    def left_out(self, held: set[Tensor]) -> list[LeftOut]:
+    def left_out(self, held: set[Tensor], asked_for: set[Tensor]) -> list[LeftOut]:
         """Per backward, what it reaches and nobody moves, and the first step after it."""
         found: list[LeftOut] = []
         log = self.path.log
@@ -162,7 +165,7 @@ class UntrainedParameters:
                 continue
             seen.add((action.site.key, len(action.leaves)))
             live = action.leaves - action.subject.zero_leaves
-            parameters = [leaf for leaf in live if leaf not in held and self.is_forgotten(leaf)]
+            parameters = [leaf for leaf in live if leaf not in held | asked_for and self.is_forgotten(leaf)]
             step = next((later for later in log[index:] if later.verb == "step"), None)
             if parameters and step is not None:
                 parameters.sort(key=lambda tensor: tensor.serial)
@@ -175,10 +178,10 @@ class UntrainedParameters:
     def is_forgotten(self, leaf: Tensor) -> bool:
         if not leaf.is_parameter or leaf.requires_grad is not True:
             return False
-        if leaf.frozen_at is not None or leaf in self.asked_for:
+        if leaf.frozen_at is not None:
             return False
         record = self.ledger.records.get(leaf)
-        return record is not None and not record.read and record.state not in ("assigned", "masked")
+        return record is not None and record.state not in ("assigned", "masked")
 
     def conclude(self, left: LeftOut, homes: list[Any]) -> None:
         for home in homes:
@@ -250,7 +253,22 @@ class UntrainedParameters:
             for one in stepped
             if self.stands_behind(left, self.path.ever_held_by(one)) or self.holds_a_twin(left, home, one)
         ]
+        if not meant and at_step is not None and left.is_only_step and self.is_head_of(at_step, left, home):
+            return at_step
         return at_step if at_step in meant else next(iter(meant), None)
+
+    def is_head_of(self, optimizer: Optimizer, left: LeftOut, home: Any) -> bool:
+        """Whether a module of the program's own, fresh and for nobody else, computes with what the optimizer's parameters gave."""
+        lost = {tensor for _, tensor in self.path.tensors_of(home, "parameter")} & set(left.parameters)
+        if self.path.context != "script" or is_of_library(home) or not lost <= self.replaced.made_at.keys():
+            return False
+        if optimizer.site is None or is_follower_name(self.name_of(home, optimizer.site)):
+            return False
+        if any(action.verb == "zero" and action.subject is home for action in self.path.log):
+            # Whoever clears it by itself knows that its gradients are left over.
+            return False
+        held = self.path.ever_held_by(optimizer) & self.replaced.made_at.keys()
+        return not lost & self.kept and computes_with(left.run, lost, held)
 
     def words_shared(self, optimizer: Optimizer, home: Any) -> int:
         """How many words the names of an optimizer and a module share: it breaks a tie."""
@@ -296,17 +314,7 @@ class UntrainedParameters:
         if not any(parameter in self.replaced.made_at for parameter in held):
             # A tensor of its own (a prompt, a perturbation) is trained through networks that stay as they are.
             return False
-        todo: list[Edge] = [edge] if (edge := left.run.loss.edge()) is not None else []
-        seen: set[Node] = set()
-        before: list[Edge] = []
-        while todo:
-            current = todo.pop()
-            if isinstance(current, Node) and current not in seen:
-                seen.add(current)
-                todo.extend(current.inputs)
-                if any(inner in held for inner in current.inputs if isinstance(inner, Tensor)):
-                    before.extend(inner for inner in current.inputs if isinstance(inner, Node))
-        return bool(leaves_of(before) & set(left.parameters))
+        return computes_with(left.run, held, set(left.parameters))
 
     # -- modules -----------------------------------------------------------------------------------------------------
 
@@ -390,3 +398,18 @@ def leaf_behind(tensor: Tensor) -> Tensor | None:
 def called_name(call: ast.Call) -> str:
     """The last word of what is called."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def computes_with(run: Any, users: set[Tensor], givers: set[Tensor]) -> bool:
+    """Whether an operator with one of the first tensors got what others had computed with one of the second."""
+    todo: list[Edge] = [edge] if (edge := run.loss.edge()) is not None else []
+    seen: set[Node] = set()
+    before: list[Edge] = []
+    while todo:
+        current = todo.pop()
+        if isinstance(current, Node) and current not in seen:
+            seen.add(current)
+            todo.extend(current.inputs)
+            if any(inner in users for inner in current.inputs if isinstance(inner, Tensor)):
+                before.extend(inner for inner in current.inputs if isinstance(inner, Node))
+    return bool(leaves_of(before) & givers)

@@ -11,6 +11,7 @@ from typing import Any
 from gradsight.interp.libraries.copying import Copying
 from gradsight.interp.path_constraints import RESIZES
 from gradsight.interp.path_state import PathState, RaisedError
+from gradsight.interp.python.picked_members import MOST_MEMBERS, in_order
 from gradsight.model.library_objects import (
     BackgroundThread,
     DataField,
@@ -56,6 +57,11 @@ from gradsight.model.values import (
 from gradsight.ops.traits import layer_fact
 
 MATH = {name: getattr(math, name) for name in ("sqrt", "exp", "log", "sin", "cos", "tan", "floor", "ceil", "pow", "log2", "log10", "tanh", "fabs", "prod")}  # fmt: skip
+ANY_OF = {
+    "torch.optim": "torch.optim.SGD",
+    "torch.optim.lr_scheduler": "torch.optim.lr_scheduler.StepLR",
+}
+"""Modules whose members are alike in what they do to gradients, and one of them."""
 SHORT_PATHS = {
     "torch.nn.modules.module.Module": "torch.nn.Module",
     "torch.autograd.Variable": "torch.autograd.Variable",
@@ -148,8 +154,26 @@ class Library(Copying):
             if type(value) is Pending and value.module is not module:
                 value = names[name] = self.resolve_import(value, self.path.node)
             return self.language.private_value(names, name, value) if self.path.isolated else value
+        if name == "__dict__":
+            return self.members_of(module)
         inner = self.entry.find_module(f"{module.name}.{name}", 0)
         return inner if inner is not None else self.entry.absent_name(module, name)
+
+    def members_of(self, module: PythonModule) -> Mapping:
+        """The public names of a loaded module, in the order in which they can be meant by a pick."""
+        names = [name for name in [*module.namespace.waiting, *module.namespace] if name[:1] != "_"]
+        members = {name: self.module_attribute(module, name) for name in names[:MOST_MEMBERS]}
+        return Mapping(in_order(members, module.path), False)
+
+    def picked_member(self, owner: Value) -> Value:
+        """What `getattr(owner, name)` with an unknown name gives."""
+        if isinstance(owner, PythonModule):
+            members = self.module_attribute(owner, "__dict__")
+            if isinstance(members, Mapping) and members.items:
+                return next(iter(members.items.values()))
+        if isinstance(owner, External) and owner.path in ANY_OF:
+            return External(ANY_OF[owner.path])
+        return Unknown("getattr with an unknown name")
 
     # -- calls -------------------------------------------------------------------------------------------------------
 

@@ -271,12 +271,12 @@ class Builtins(Objects):
         return Seq("list", items, exact)
 
     def collect(self, value: Value) -> tuple[list[Value], bool]:
-        """Up to 64 items and whether they are all."""
+        """Up to 64 items and whether they are all; of what a loop that was left early has filled, some are listed."""
         iterator, length = self.iterate(value)
         items = [item for _, item in zip(range(65), iterator)]
         if len(items) > 64:
             return items[:64], False
-        return items, length is not None
+        return items, length is not None and not (type(value) is Seq and value.partial)
 
     def builtin_reversed(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if args and isinstance(args[0], range):
@@ -448,7 +448,7 @@ class Builtins(Objects):
                         return args[2]
                     return Unknown("attribute or its default")
             return self.get_attribute(args[0], args[1], node)
-        return Unknown("getattr with an unknown name")
+        return self.libraries.picked_member(args[0] if args else None)
 
     def builtin_setattr(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if len(args) == 3:

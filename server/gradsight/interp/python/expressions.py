@@ -270,6 +270,8 @@ class Expressions(Comparisons):
                     return left.derived((name, right), "arithmetic on unknown values")
                 if isinstance(right, Unknown) and isinstance(left, int):
                     return right.derived((name, left, "right"), "arithmetic on unknown values")
+                if isinstance(left, Number) and is_of_settings(right):
+                    return self.same_number(left, (name, right), cuts)
         unknown = Unknown("arithmetic on unknown values")
         unknown.cuts = cuts
         return unknown
@@ -278,6 +280,8 @@ class Expressions(Comparisons):
         """Arithmetic on an unknown number; with a constant it is the same number whenever it is worked out."""
         value, constant = (left, right) if isinstance(left, (Unknown, Number)) else (right, left)
         if not is_constant(constant) or not isinstance(value, (Unknown, Number)):
+            if isinstance(left, (Unknown, Number)) and isinstance(right, (Unknown, Number)):
+                return self.same_number(left, (name, right), cuts)
             return Number(cuts)
         result = self.same_number(value, (name, constant, value is left), cuts)
         if type(constant) is int and (name == "add" or (name == "sub" and value is left)):
@@ -304,7 +308,7 @@ class Expressions(Comparisons):
                 return Seq(
                     left.kind, [*left.items, *right.items[: max(0, MOST_JOINED - len(left.items))]], False
                 )
-            return Seq(left.kind, left.items + right.items, left.exact and right.exact)
+            return Seq(left.kind, left.items + right.items, is_whole(left) and is_whole(right))
         if name == "mul":
             seq, count = (left, right) if isinstance(left, Seq) else (right, left)
             if isinstance(seq, Seq) and isinstance(count, int) and len(seq.items) * count <= MOST_ITEMS:
@@ -319,7 +323,7 @@ class Expressions(Comparisons):
             if isinstance(seq, Seq):
                 return Seq(seq.kind, list(seq.items), False)
         if name in ("sub", "or", "and", "xor") and isinstance(left, Seq):
-            if name in ("sub", "and") and isinstance(right, Seq) and left.exact and right.exact:
+            if name in ("sub", "and") and isinstance(right, Seq) and is_whole(left) and is_whole(right):
                 if all(is_comparable(item) for item in [*left.items, *right.items]):
                     wanted = name == "and"
                     kept = [one for one in left.items if is_among(one, right.items) is wanted]
@@ -568,6 +572,11 @@ def setting_like(name: str, left: Value, right: Value) -> Unknown:
     unknown = Unknown("arithmetic on settings")
     unknown.is_setting = True
     return unknown
+
+
+def is_whole(items: Seq) -> bool:
+    """Whether all items are listed; those of a list that a loop fills are not, if the loop was left early."""
+    return items.exact and not items.partial
 
 
 def is_comparable(value: Any) -> bool:

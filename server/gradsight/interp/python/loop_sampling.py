@@ -322,12 +322,12 @@ def is_repeatable(newest: list[Value], each: int, rounds: int) -> bool:
 
 
 def is_plain(item: Value) -> bool:
-    """Whether a value has no graph: another round would have made one that is as good."""
+    """Whether a value has no graph: another round would have made one that is as good.  A text names one thing alone."""
     if isinstance(item, Tensor):
         return item.needs_grad() is False
     if isinstance(item, Seq):
         return item.exact and all(map(is_plain, item.items))
-    return is_constant(item) or isinstance(item, Number)
+    return (is_constant(item) and not isinstance(item, str)) or isinstance(item, Number)
 
 
 def asks_for_count(test: ast.expr, counted: set[str]) -> bool:

@@ -99,6 +99,8 @@ class ModulesAboveObjects(Protocol):
 class LibrariesAboveObjects(Protocol):
     """What objects need of libraries."""
 
+    def picked_member(self, owner: Value) -> Value: ...
+
     def apply_custom_function(
         self, cls: ClassValue, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> Value: ...

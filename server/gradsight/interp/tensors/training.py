@@ -94,7 +94,13 @@ class Training(Modes):
     def parameter_groups(self, source: Value) -> tuple[list[list[Tensor]], bool]:
         if isinstance(source, Tensor):
             return [[source]], True
-        if isinstance(source, Unknown) or source is None:
+        if isinstance(source, Unknown):
+            # `groups_of(model, decay)`: parameters of what the code that made the groups was given.
+            modules = [one for one in source.given if isinstance(one, (Instance, Layer))]
+            found = [tensor for one in modules for _, tensor in self.tensors_of(one, "parameter")]
+            found += [one for one in source.given if isinstance(one, Tensor) and one.is_leaf]
+            return ([found] if found else []), False
+        if source is None:
             return [], False
         items, exact = self.all_of(source)
         groups: list[list[Tensor]] = []

@@ -1,0 +1,46 @@
+"""The members of a module that a program picks by a name which is not known: `models.__dict__[args.arch]`, `getattr(nets, name)`.
+
+Of a dict with an unknown key the first item is taken.  So those come first that such a pick is for: functions and classes that
+make something from nothing but options, and those that are the module's own before those that it imports.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from gradsight.model.values import MISSING, ClassValue, Function, Value
+
+MOST_MEMBERS = 80
+
+
+def in_order(members: dict[str, Value], path: str) -> dict[Value, Value]:
+    """The members of the module at `path`, those that can be meant by a pick first."""
+    ranked = sorted(members, key=lambda name: rank(members[name], path))
+    return {name: members[name] for name in ranked}
+
+
+def rank(value: Value, path: str) -> int:
+    """How far a member is from what a program picks by name: a function that makes something, then a class, then the rest."""
+    if isinstance(value, Function) and makes_something(value.node) and needs_nothing(value.node, 0):
+        return 0 if value.unit.path == path else 2
+    if isinstance(value, ClassValue) and value.kind == "module":
+        maker, _ = value.find("__init__")
+        if maker is MISSING or (isinstance(maker, Function) and needs_nothing(maker.node, 1)):
+            return 1 if value.unit is not None and value.unit.path == path else 3
+    return 4
+
+
+def makes_something(function: ast.AST) -> bool:
+    """Whether a function ends in giving back what it made."""
+    body = getattr(function, "body", None)
+    last = body[-1] if isinstance(body, list) else None
+    return isinstance(last, ast.Return) and isinstance(last.value, (ast.Call, ast.Name))
+
+
+def needs_nothing(function: ast.AST, bound: int) -> bool:
+    """Whether a function can be called without arguments, beside those that are bound."""
+    arguments = getattr(function, "args", None)
+    if not isinstance(arguments, ast.arguments):
+        return False
+    given = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
+    return given <= bound and all(default is not None for default in arguments.kw_defaults)
