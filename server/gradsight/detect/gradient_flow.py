@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from itertools import takewhile
 from typing import Any
 
 from gradsight.detect.claims import Claims
@@ -55,7 +56,8 @@ class GradientFlow:
     def on_stepping(self, fact: Stepping) -> None:
         optimizer, site = fact.optimizer, fact.site
         since = self.last_steps.get(optimizer, optimizer.created)
-        runs = [run for run in self.path.backwards if run.tick > since]
+        # They follow each other in time: those before the last step are many in a long program.
+        runs = list(takewhile(lambda run: run.tick > since, reversed(self.path.backwards)))[::-1]
         if self.path.gradients_unknown or optimizer.escaped or optimizer.is_guessed():
             return
         if runs:

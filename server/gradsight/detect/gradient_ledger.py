@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from typing import Any, Protocol
 
 from gradsight.detect.claims import Claims
@@ -209,7 +210,9 @@ class GradientLedger:
                 record.read, record.scaled_at = False, None
 
     def was_cleared(self, parameter: Tensor, start: int, end: int) -> bool:
-        return any(start <= tick <= end for tick in self.all_clears.get(parameter, ()))
+        ticks = self.all_clears.get(parameter, [])
+        place = bisect_left(ticks, start)
+        return place < len(ticks) and ticks[place] <= end
 
     # -- updates by hand ---------------------------------------------------------------------------------------------
 
