@@ -195,3 +195,37 @@ def test_a_mean_of_the_detached_parts_that_is_kept_is_left_alone() -> None:
             each.sum().backward()
             opt.step()
     """)
+
+
+def test_what_an_unknown_holder_of_data_was_given_carries_no_graph() -> None:
+    check("""
+        from graphs.data import NodeData
+
+        net = nn.Linear(16, 4)
+        opt = torch.optim.Adam(net.parameters())
+        data = NodeData(x=torch.randn(30, 16), y=torch.randint(0, 4, (30,)))
+        data.seen = torch.rand(30) > 0.3
+
+        def train():
+            opt.zero_grad()
+            out = net(data.x).detach()  # GS203
+            F.cross_entropy(out[data.seen], data.y[data.seen]).backward()
+            opt.step()
+
+        for _ in range(4):
+            train()
+    """)
+
+
+def test_an_unknown_layer_with_data_in_its_name_may_bring_a_graph() -> None:
+    check("""
+        from graphs.layers import BatchEmbedding
+
+        extra = BatchEmbedding(torch.ones(3))
+        net = nn.Linear(16, 4)
+        opt = torch.optim.Adam([*net.parameters(), *extra.parameters()])
+        for _ in range(4):
+            opt.zero_grad()
+            F.mse_loss(extra(net(torch.ones(2, 16)).detach()), extra.scale).backward()
+            opt.step()
+    """)

@@ -48,6 +48,7 @@ from gradsight.interp.paths.unknown_graphs import (
 )
 from gradsight.interp.tensors.checkpoints import Checkpoints
 from gradsight.model.library_objects import GradientScaler, Optimizer
+from gradsight.model.name_hints import suggests
 from gradsight.model.tensors import Maybe, Tensor, leaves_of
 from gradsight.model.trace import ModuleWrapped
 from gradsight.model.values import (
@@ -582,8 +583,9 @@ class EvidenceModules(Checkpoints):
             )
             result.carries = result.carries and result.graph is None
             self.entry.may_fill(args, callee, place)
-        elif is_function_name(callee.rpartition(".")[2]) and self.entry.are_all_plain(
-            [*args, *kwargs.values()]
+        elif suggests("holder of data", callee) or (
+            is_function_name(callee.rpartition(".")[2])
+            and self.entry.are_all_plain([*args, *kwargs.values()])
         ):
             result.plain = True
         result.given = tuple(self.entry.parameters_given([*args, *kwargs.values()]))
