@@ -233,8 +233,9 @@ class Importing(UnitRunner):
                 self.path.private.update((key, value) for key, (_, value) in execution.effects.items())
             return
         program = self.path.program
-        if execution not in program.noted:
-            program.effects.update((key, value) for key, (_, value) in execution.effects.items())
+        if execution in program.noted:
+            return
+        program.effects.update((key, value) for key, (_, value) in execution.effects.items())
         todo = [execution]
         while todo:
             one = todo.pop()

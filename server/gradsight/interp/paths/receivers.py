@@ -126,13 +126,13 @@ def assigned_outside_init(cls: ClassValue) -> set[str]:
                 for piece in method.pieces():
                     defined = piece.defined()
                     nodes.setdefault(defined.name, []).append(defined.node)
-    helpers = helpers_of_init(nodes)
-    found: set[str] = set()
+    assigned: dict[str, set[str]] = {}
     for name, pieces in nodes.items():
-        if name not in helpers:
-            for node in pieces:
-                found |= remembered(node, "attributes_set", _attributes_set)
-    return found
+        names = {one for node in pieces for one in remembered(node, "attributes_set", _attributes_set)}
+        if names and name != "__init__":
+            assigned[name] = names
+    helpers = helpers_of_init(nodes) if assigned else set()
+    return {one for name, names in assigned.items() if name not in helpers for one in names}
 
 
 def helpers_of_init(nodes: dict[str, list[ast.AST]]) -> set[str]:
