@@ -72,6 +72,26 @@ def test_the_cut_that_loses_more_of_what_is_trained_is_named() -> None:
     """)
 
 
+def test_a_generator_that_is_cut_off_for_its_critic_is_not_named() -> None:
+    check("""
+        generator, critic = nn.Sequential(nn.Linear(3, 8), nn.Linear(8, 4)), nn.Linear(4, 1)
+        opt_g = torch.optim.Adam(generator.parameters())
+        opt_c = torch.optim.Adam(critic.parameters())
+        for _ in range(3):
+            fake = generator(torch.randn(6, 3)).detach()
+            mixed = (0.5 * torch.randn(6, 4) + 0.5 * fake).requires_grad_(True)
+            with torch.no_grad():  # GS204
+                score = critic(mixed)
+            (slope,) = torch.autograd.grad(score.sum(), mixed, create_graph=True)
+            opt_c.zero_grad()
+            (slope.norm(dim=1) - 1).pow(2).mean().backward()
+            opt_c.step()
+            opt_g.zero_grad()
+            (-critic(generator(torch.randn(6, 3))).mean()).backward()
+            opt_g.step()
+    """)
+
+
 def test_averaged_weights_are_not_named() -> None:
     check(f"""{NETS}
         for _ in range(3):

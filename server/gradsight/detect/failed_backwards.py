@@ -25,6 +25,8 @@ from gradsight.model.trace import (
     Walked,
 )
 
+NOTHING: set[Tensor] = set()
+
 
 class FailedBackwards:
     """Tells what a backward met, with the trail that leads there."""
@@ -271,9 +273,9 @@ class FailedBackwards:
             )
 
     def likeliest(self, cuts: list[Cut]) -> Cut:
-        """Which of several cuts is the mistake: the place that keeps most of what an optimizer trains from the loss.
+        """Which of several cuts is the mistake: the last one, unless another keeps more of the same training from the loss.
 
-        A target network, a frozen teacher and averaged weights are cut off on purpose.  Of equals it is the last one.
+        A target network, a frozen teacher and averaged weights are cut off on purpose.
         """
         trained = {
             tensor for optimizer in self.path.optimizers for tensor in self.path.parameters_of(optimizer)
@@ -282,7 +284,10 @@ class FailedBackwards:
         for cut in cuts:
             if cut.source.node is not None or cut.kind not in ("data", "detach"):
                 lost.setdefault(cut.site.key, set()).update(leaves_of(cut.edges) & trained)
-        return max(cuts, key=lambda cut: (len(lost.get(cut.site.key, ())), cut.tick, cut.serial))
+        most = [
+            cut for cut in cuts if not any(lost.get(cut.site.key, NOTHING) < other for other in lost.values())
+        ]
+        return max(most or cuts, key=lambda cut: (cut.tick, cut.serial))
 
     def if_untouched(self) -> str:
         """Code that is run by itself starts from a state that other code may have changed."""
