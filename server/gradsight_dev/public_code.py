@@ -1,7 +1,8 @@
 """Writes docs/public-code.md: what GradSight says about packages and repositories that nobody here wrote.
 
 The table comes from benchmarks/public_code.json: one line per package with its version, its lines of Python, how many
-errors and warnings it gets, and how many of these were read and found right or wrong.
+errors and warnings it gets, and how many of these were read and found right or wrong.  `read` stands in the rows of packages
+that were checked last: each alarm with its place, its verdict and the reason.
 """
 
 from __future__ import annotations
@@ -24,10 +25,20 @@ reading it or by running it; what rests on an assumption counts as right if it f
 does not, or the assumption never holds there. *Open*: nobody has read it yet.
 
 ALARMS alarms: RIGHT right, WRONG wrong, OPEN open. Wrong and open ones together: one in SHARE lines.
+{recent} packages with {size} of these lines were checked last, the files with alarms again after changes: {faults} are wrong. The rows of
+the others are older; newer rules may say more about them.
 
 | package | version | lines | alarms | right | wrong | open |
 | --- | --- | --- | --- | --- | --- | --- |
 ROWS
+
+## Alarms, one by one
+
+What was said about each alarm of the packages that were read last, with the reason.
+
+| place | rule | verdict | why |
+| --- | --- | --- | --- |
+READ
 """
 
 
@@ -48,7 +59,7 @@ def main() -> int:
 
 def page(packages: list[dict[str, Any]]) -> str:
     """The page as it should be."""
-    rows = []
+    rows, read = [], []
     total = {"lines": 0, "alarms": 0, "right": 0, "wrong": 0}
     for package in packages:
         for key in total:
@@ -56,8 +67,13 @@ def page(packages: list[dict[str, Any]]) -> str:
         opened = package["alarms"] - package["right"] - package["wrong"]
         told = [package["alarms"], package["right"], package["wrong"], opened]
         shown = " | ".join(str(number) if number else "" for number in told)
+        read += [
+            f"| {package['name']}: {alarm['place']} | {alarm['code']} | {alarm['verdict']} | {alarm['why']} |"
+            for alarm in package.get("read", ())
+        ]
         rows.append(f"| {package['name']} | {package['version']} | {package['lines']:,} | {shown} |")
     opened = total["alarms"] - total["right"] - total["wrong"]
+    fresh = [package for package in packages if "read" in package]
     words = {
         "MARK": MARK,
         "COUNT": str(len(packages)),
@@ -67,7 +83,11 @@ def page(packages: list[dict[str, Any]]) -> str:
         "WRONG": str(total["wrong"]),
         "OPEN": str(opened),
         "SHARE": f"{total['lines'] // max(1, total['wrong'] + opened):,}",
+        "{size}": f"{sum(package['lines'] for package in fresh):,}",
+        "{faults}": str(sum(package["wrong"] for package in fresh)),
+        "{recent}": str(len(fresh)),
         "ROWS": "\n".join(rows),
+        "READ": "\n".join(read),
     }
     text = TEXT
     for word, value in words.items():
