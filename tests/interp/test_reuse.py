@@ -10,8 +10,8 @@ import pytest
 from gradsight.analysis import Analyser, analyze
 from gradsight.interp.parsing import parse_text
 from gradsight.interp.paths import entries
-from gradsight.model import Source
-from gradsight.ops.table import SHIPPED, read_table
+from gradsight.model import Settings, Source
+from gradsight.ops.table import SHIPPED
 
 PROGRAMS = sorted((Path(__file__).resolve().parents[2] / "fixtures" / "programs").glob("*.py"))
 INSERTS = [
@@ -93,18 +93,14 @@ def test_edit_of_one_function_leaves_the_other_records_alone() -> None:
     assert now["second_loss"] is not kept["second_loss"]
 
 
-def test_what_rests_on_the_facts_of_another_torch_is_worked_out_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_rests_on_the_facts_of_another_torch_is_worked_out_again(tmp_path: Path) -> None:
     text = "import torch\nx = torch.ones(3, requires_grad=True)\ny = x.exp()\ny *= 2\ny.sum().backward()\n"
     analyser = Analyser()
     assert [finding.code for finding in analyser.analyze(Source("a.py", text)).findings][:1] == ["GS101"]
     other = tmp_path / "facts.txt"
     shipped = Path(SHIPPED).read_text()
     other.write_text("".join(line for line in shipped.splitlines(True) if not line.startswith("Tensor.exp ")))
-    table = read_table(str(other))
-    monkeypatch.setattr("gradsight.analysis.load", lambda: table)
-    report = analyser.analyze(Source("a.py", text))
+    report = analyser.analyze(Source("a.py", text), Settings(facts=str(other)))
     assert "GS101" not in [finding.code for finding in report.findings]
 
 

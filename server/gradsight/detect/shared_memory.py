@@ -6,7 +6,7 @@ import ast
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
-from gradsight.interp.syntax import returns_value
+from gradsight.interp.syntax import is_inside, returns_value
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Storage, Tensor, Write
@@ -151,8 +151,13 @@ class SharedMemory:
 
 
 def changes_what_it_was_given(write: Write, tensor: Tensor) -> bool:
-    """Whether the write is all that a function is there for: it returns nothing, and the memory came from outside."""
+    """Whether the write is all that a function is there for: `state.data.copy_(rows)` in one that returns nothing.
+
+    An alias with a name of its own (`canvas = image.detach()`) rather is taken for a copy.
+    """
     frame = write.site.frame
+    if write.writer is None or not is_inside(write.writer.site.node, write.site.node):
+        return False
     syntax = frame.function.node if frame.function is not None else None
     return (
         isinstance(syntax, (ast.FunctionDef, ast.AsyncFunctionDef))

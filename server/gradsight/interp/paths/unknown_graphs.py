@@ -391,9 +391,15 @@ def spoken_callee(node: ast.AST | None) -> str:
 def not_watched(
     callee: str, args: list[Value], kwargs: dict[str, Value]
 ) -> tuple[list[Value], dict[str, Value]]:
-    """What unknown code may change of what it is given: one that evaluates, logs or saves leaves modules and optimizers."""
+    """What unknown code may change of what it is given: one that evaluates, logs or saves leaves modules and optimizers.
+
+    To watch a module it may have put hooks on it.
+    """
     if not only_watches(callee):
         return args, kwargs
+    for value in [*args, *kwargs.values()]:
+        if isinstance(value, (Instance, Layer)) and value.module is not None:
+            value.escaped = True
     kept = {name: value for name, value in kwargs.items() if not is_trained(value)}
     return [value for value in args if not is_trained(value)], kept
 
