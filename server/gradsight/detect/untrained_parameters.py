@@ -15,6 +15,7 @@ from itertools import takewhile
 from typing import Any
 
 from gradsight.detect.claims import Claims
+from gradsight.detect.gradient_flow import COMPARING, nodes_behind
 from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.passed_arms import OPTIMIZERS
 from gradsight.detect.path import Path
@@ -41,6 +42,7 @@ INITIALISING = (
     "reset_parameters",
 )
 """Writes that make a parameter: what they leave is as good as fresh."""
+DIFFERING = COMPARING | {"sub"}
 TELLING = {"parameters-replaced", "not-registered", "layer-made-in-forward", "before-super-init"}
 """What says already why an optimizer does not have all parameters."""
 
@@ -268,7 +270,9 @@ class UntrainedParameters:
             # Whoever clears it by itself knows that its gradients are left over.
             return False
         held = self.path.ever_held_by(optimizer) & self.replaced.made_at.keys()
-        return not lost & self.kept and computes_with(left.run, lost, held)
+        return (
+            not lost & self.kept and computes_with(left.run, lost, held) and is_held_to_data(left.run, lost)
+        )
 
     def words_shared(self, optimizer: Optimizer, home: Any) -> int:
         """How many words the names of an optimizer and a module share: it breaks a tie."""
@@ -398,6 +402,19 @@ def leaf_behind(tensor: Tensor) -> Tensor | None:
 def called_name(call: ast.Call) -> str:
     """The last word of what is called."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def is_held_to_data(run: Any, leaves: set[Tensor]) -> bool:
+    """Whether what was computed with these leaves is compared with data.
+
+    A critic that only scores what others do has nothing to learn from that: `-critic(actor(state)).mean()`.
+    """
+    return any(
+        (node.op in DIFFERING or node.op.lower().endswith(("loss", "with_logits")))
+        and any(operand.needs_grad() is False and operand.shape != () for operand in node.operands)
+        and bool(leaves_of([node]) & leaves)
+        for node in nodes_behind(run.loss.edge())
+    )
 
 
 def computes_with(run: Any, users: set[Tensor], givers: set[Tensor]) -> bool:

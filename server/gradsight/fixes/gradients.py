@@ -127,6 +127,8 @@ def gradient_none(case: FixCase) -> Iterator[Draft]:
     if not (isinstance(node, ast.Attribute) and node.attr == "grad"):
         return
     condition = f"{tree.segment(node)} is not None"
+    # Where a cut is reported, it is what keeps the gradient away: to skip the gradient would hide that.
+    safety: Safety = "unsafe" if any(other.data.get("cut") for other in case.findings) else "safe"
     if case.word("cause") == "cleared":
         yield from _cleared_later(case)
         return
@@ -137,7 +139,7 @@ def gradient_none(case: FixCase) -> Iterator[Draft]:
         yield Draft(
             "skip-none",
             f"skip every `{name}` without a gradient",
-            "safe",
+            safety,
             (Patch(end, end, f" if {condition}"),),
         )
         return
@@ -148,7 +150,7 @@ def gradient_none(case: FixCase) -> Iterator[Draft]:
         return
     patches = wrap(tree, [statement], f"if {condition}:")
     title = f"do this only where `{short(tree.segment(node.value))}` has a gradient"
-    yield from drafts("guard-none", title, "safe", patches)
+    yield from drafts("guard-none", title, safety, patches)
 
 
 def _cleared_later(case: FixCase) -> Iterator[Draft]:

@@ -130,6 +130,8 @@ def cleared_before_step(case: FixCase) -> Iterator[Draft]:
         yield from _cleared_after_step(case)
         return
     backward, step = case.step_statement("made"), case.step_statement("needed")
+    if case.finding.data.get("is_step_first") is True:
+        clearing, step = case.step_statement("written") or clearing, case.statement
     block = tree.block(clearing)
     if backward is not None and step is not None and backward in block and step in block:
         yield from _backward_first(tree, block, backward, step)

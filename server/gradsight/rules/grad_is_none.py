@@ -63,6 +63,7 @@ assert x.grad.norm() == 0
 ## Fix safety
 
 Moving the line after the backward, or the clearing after the line, is unsafe: other lines may rely on the order.
+Skipping what has no gradient is safe, unless a cut is reported in the same file: then the cut is what to change.
 """
 
 from __future__ import annotations
