@@ -39,6 +39,7 @@ Kind = Literal[
     "grad-of-non-leaf",
     "grad-alias-overwritten",
     "non-leaf-optimized",
+    "optimizer-refused",
     "grad-is-none",
     "grad-read-in-race",
     "non-leaf-copied",

@@ -161,7 +161,7 @@ def _unused_in_ddp(blame: Blame, scene: Scene) -> Fault | None:
 
 def _nothing_to_train(blame: Blame, scene: Scene) -> Fault | None:
     message = f"`{text_of(scene.place)}` is given no parameter: the module has registered none"
-    return blame.at_error("not-registered", message, scene)
+    return blame.at_error("optimizer-refused", message, scene)
 
 
 _REFUSALS: tuple[tuple[str, Callable[..., Any]], ...] = (
@@ -191,6 +191,7 @@ _REFUSALS: tuple[tuple[str, Callable[..., Any]], ...] = (
     (r"saved tensors after they have already been freed", _freed_outside),
     (r"'(float|int)' object has no attribute 'backward'", _number_backward),
     (r"optimizer got an empty parameter list", _nothing_to_train),
+    (r"some parameters appear in more than one parameter group", _plain("optimizer-refused", "{} has a parameter in two groups")),
 )  # fmt: skip
 
 

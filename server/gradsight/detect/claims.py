@@ -19,7 +19,8 @@ REFUSALS = frozenset({
     "leaf-written", "shared-view-written", "saved-overwritten", "out-refused", "numpy-refused", "backward-without-graph",
     "backward-twice", "state-carried", "non-scalar-backward", "non-leaf-optimized", "non-leaf-copied", "grad-of-unused",
     "grad-is-none", "grad-of-non-leaf", "gradient-count", "before-super-init",
-    "requires-grad-refused", "gradient-refused", "written-in-transform",
+    "requires-grad-refused", "gradient-refused", "written-in-transform", "optimizer-refused", "function-refused",
+    "checkpoint-refused",
 })  # fmt: skip
 """What torch, or Python, answers with an exception."""
 IMMEDIATE = REFUSALS - {"gradient-count", "grad-of-non-leaf", "grad-of-unused", "state-carried"}

@@ -14,7 +14,7 @@ from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import INTEGRAL, Node, Tensor
 from gradsight.model.trace import CustomApplied, Walked
-from gradsight.model.values import Function, tensors_in
+from gradsight.model.values import MISSING, Function, Unknown, tensors_in
 
 FunctionSyntax = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -42,7 +42,21 @@ class CustomFunctionFaults:
             else:
                 self.walks[node] = self.walks.get(node, 0) + 1
                 self.check_gradient_shapes(node.customs[0])
+                self.check_backward_exists(node.customs[0], fact.site)
                 self.check_saved_written(node.customs[0], self.walks[node], fact.site)
+
+    def check_backward_exists(self, applied: CustomApplied, site: Site) -> None:
+        """A Function without `backward` works until somebody asks for its gradient."""
+        if any(isinstance(base, Unknown) for base in applied.cls.bases):
+            return
+        if applied.backward is MISSING and applied.cls.find("vjp")[0] is MISSING:
+            self.claims.add(
+                "function-refused",
+                applied.site,
+                [Step("needed", site, "this backward needs its gradient")],
+                cls=applied.cls.name,
+                reason="missing",
+            )
 
     def check_gradient_shapes(self, applied: CustomApplied) -> None:
         """Torch sums what was broadcast, and refuses every other shape."""
@@ -50,17 +64,18 @@ class CustomFunctionFaults:
             return
         place = last_return(applied.backward.node)
         for value, gradient in zip(applied.given, applied.returned):
-            if not (isinstance(value, Tensor) and isinstance(gradient, Tensor)) or place is None:
+            if not isinstance(value, Tensor) or value.needs_grad() is not True or place is None:
                 continue
-            if value.needs_grad() is True and not can_be_summed(gradient.shape, value.shape):
+            is_number = isinstance(gradient, (int, float))
+            if is_number or (isinstance(gradient, Tensor) and not can_be_summed(gradient.shape, value.shape)):
                 self.claims.add(
                     "gradient-refused",
                     self.path.place_in(applied.backward, place),
                     [Step("call", applied.site, "the function is applied here")],
                     target=value.label,
-                    reason="shape",
+                    reason="number" if is_number else "shape",
                     how="backward of a Function",
-                    given=spelled(gradient.shape),
+                    given=spelled(gradient.shape) if isinstance(gradient, Tensor) else str(gradient),
                     wanted=spelled(value.shape),
                 )
 

@@ -67,7 +67,10 @@ class GradientHooks:
             self.check_function(hook, site, "hook", skipped, edits=False)
             self.tensor_hooks.append((fact.tensor, hook, site, skipped))
             returned = fact.returned
-            if isinstance(returned, Tensor) and certainly_differ(returned.shape, fact.tensor.shape):
+            is_number = isinstance(returned, (int, float))
+            if is_number or (
+                isinstance(returned, Tensor) and certainly_differ(returned.shape, fact.tensor.shape)
+            ):
                 self.other_shapes.append((fact.tensor, hook, site, returned))
 
     def check_shapes(self) -> None:
@@ -83,9 +86,9 @@ class GradientHooks:
                 self.path.place_in(hook, place),
                 [Step("call", site, "the hook is registered here")],
                 target=tensor.label,
-                reason="shape",
+                reason="shape" if isinstance(returned, Tensor) else "number",
                 how="hook",
-                given=spelled(returned.shape),
+                given=spelled(returned.shape) if isinstance(returned, Tensor) else str(returned),
                 wanted=spelled(tensor.shape),
             )
 

@@ -11,11 +11,14 @@ from gradsight.model.events import Step
 from gradsight.model.trace import (
     BeforeInit,
     CheckpointedWithoutGrad,
+    CheckpointRefused,
+    FunctionRefused,
     GradRead,
     IteratorExhausted,
     NonLeafCopied,
     NonLeafOptimized,
     NumpyRefused,
+    OptimizerRefused,
 )
 
 
@@ -54,6 +57,26 @@ class MisusedLeaves:
     def on_checkpointed_without_grad(self, fact: CheckpointedWithoutGrad) -> None:
         target = self.path.text_of_target(fact.site)
         self.claims.add("checkpoint-without-grad", fact.site, [], target=target)
+
+    def on_checkpoint_refused(self, fact: CheckpointRefused) -> None:
+        steps = [
+            Step("saved", fact.checkpoint, "this checkpoint is reentrant"),
+            *self.path.call_steps(fact.site),
+        ]
+        self.claims.add("checkpoint-refused", fact.site, steps, target="", how=fact.how)
+
+    def on_optimizer_refused(self, fact: OptimizerRefused) -> None:
+        if fact.reason == "empty" and (self.path.context != "script" or self.path.premises):
+            # A base class, or a model of the caller's, has parameters elsewhere.
+            return
+        tensor = fact.tensor
+        steps = [Step("made", tensor.site, "made here, and in two groups")] if tensor is not None else []
+        name = tensor.label if tensor is not None else ""
+        self.claims.add("optimizer-refused", fact.site, steps, target=name, reason=fact.reason)
+
+    def on_function_refused(self, fact: FunctionRefused) -> None:
+        steps = [Step("made", fact.applied, "the object is made here")]
+        self.claims.add("function-refused", fact.site, steps, cls=fact.name, reason=fact.reason)
 
     def on_iterator_exhausted(self, fact: IteratorExhausted) -> None:
         source, node = fact.source, fact.node

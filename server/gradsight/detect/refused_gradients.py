@@ -13,6 +13,7 @@ MADE = {
     "inference": "created here, in inference mode",
     "retain": "made here, without `requires_grad`",
     "hook": "made here, without `requires_grad`",
+    "accumulated": "computed here, so it is not a leaf",
 }
 
 

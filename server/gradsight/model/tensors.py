@@ -206,6 +206,7 @@ class Node(Numbered):
         "operands",
         "overwritten",
         "premise",
+        "reentrant",
         "requires",
         "saved",
         "site",
@@ -234,6 +235,8 @@ class Node(Numbered):
         """An operand is unknown and may bring a graph of its own."""
         self.premise = ""
         """What must hold for the gradient to go on from here to the inputs."""
+        self.reentrant = False
+        """A checkpoint that runs a backward of its own inside the backward."""
         self.customs: tuple[Any, ...] = ()
         """The application of a custom Function that this is; for a gradient with a graph of its own, those it came through."""
 

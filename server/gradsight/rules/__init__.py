@@ -62,6 +62,7 @@ MODULES = (
     "update_lost",
     "freeze_undone",
     "layer_unused",
+    "optimizer_refused",
     "not_registered",
     "attribute_typo",
     "before_super_init",

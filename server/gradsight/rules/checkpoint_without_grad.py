@@ -1,4 +1,4 @@
-"""A reentrant checkpoint whose inputs need no gradient.
+"""A reentrant checkpoint whose inputs need no gradient, or that is asked for some gradients only.
 
 ## What goes wrong silently
 
@@ -26,6 +26,20 @@ x = torch.ones(4, 2)
 hidden = checkpoint(block, x)  # warning: GS211  # warns: None of the inputs  # warns: should be passed
 head(hidden).pow(2).mean().backward()
 assert block.weight.grad is None
+```
+
+A reentrant checkpoint runs a backward of its own, which fills the gradients of everything inside. So torch refuses it where
+some gradients are asked for only.
+
+```python
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+block = nn.Linear(2, 3)
+x = torch.ones(4, 2, requires_grad=True)
+hidden = checkpoint(block, x, use_reentrant=True)
+torch.autograd.grad(hidden.sum(), x)  # error: GS211  # raises: incompatible with .grad()
 ```
 
 ## Use instead
@@ -78,6 +92,12 @@ if TYPE_CHECKING:
 
 
 def judge(event: Event) -> Finding | None:
+    if event.kind == "checkpoint-refused":
+        asked = "`autograd.grad`" if event.names.get("how") == "autograd.grad" else "`backward(inputs=…)`"
+        message = (
+            f"{asked} goes through a reentrant checkpoint, which torch refuses: pass `use_reentrant=False`"
+        )
+        return make_finding(event, RULE.code, RULE.name, message, "error")
     message = "no input of this checkpoint requires grad, so nothing in it trains: pass `use_reentrant=False`"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
@@ -91,14 +111,14 @@ def fix(case: FixCase) -> Drafts:
 RULE = Rule(
     "GS211",
     "checkpoint-without-grad",
-    ("checkpoint-without-grad",),
+    ("checkpoint-without-grad", "checkpoint-refused"),
     judge,
     __doc__,
     advice="call checkpoint with `use_reentrant=False`",
     fix=fix,
     messages=(
         alone(
-            r"None of the inputs have requires_grad=True",
+            r"None of the inputs have requires_grad=True|checkpoint is incompatible with",
             "A reentrant checkpoint cuts the graph when none of its inputs requires grad.",
         ),
     ),

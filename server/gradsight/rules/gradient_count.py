@@ -1,4 +1,4 @@
-"""A custom backward that returns the wrong number of gradients.
+"""A custom backward that is missing, or returns the wrong number of gradients.
 
 ## Why torch refuses
 
@@ -21,6 +21,40 @@ class Scale(torch.autograd.Function):
 
 x = torch.ones(3, requires_grad=True)
 Scale.apply(x, 2.0).sum().backward()  # raises: returned an incorrect number of gradients
+```
+
+A Function that has no `backward` works until somebody needs its gradient, and one whose methods are not static is not
+called at all.
+
+```python
+import torch
+
+
+class Half(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x / 2
+
+
+x = torch.ones(3, requires_grad=True)
+half = Half.apply(x)  # error: GS701
+half.sum().backward()  # raises: You must implement
+```
+
+```python
+import torch
+
+
+class Twice(torch.autograd.Function):
+    def forward(self, x):
+        return x * 2
+
+    def backward(self, grad):
+        return grad * 2
+
+
+x = torch.ones(3, requires_grad=True)
+y = Twice()(x)  # error: GS701  # raises: Legacy autograd function
 ```
 
 ## Use instead
@@ -89,6 +123,12 @@ if TYPE_CHECKING:
 
 
 def judge(event: Event) -> Finding | None:
+    if event.names.get("reason") == "missing":
+        message = f"`{text(event, 'cls')}` has no `backward`, and its gradient is needed"
+        return make_finding(event, RULE.code, RULE.name, message, "error")
+    if event.names.get("reason") == "instance":
+        message = f"an object of `{text(event, 'cls')}` is called, which torch refuses: make its methods static, and use `apply`"
+        return make_finding(event, RULE.code, RULE.name, message, "error")
     message = f"`{text(event, 'cls')}.backward` must return one gradient per input: {text(event, 'wanted')} inputs, {text(event, 'returned')} returned"
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
@@ -102,14 +142,14 @@ def fix(case: FixCase) -> Drafts:
 RULE = Rule(
     "GS701",
     "gradient-count",
-    ("gradient-count",),
+    ("gradient-count", "function-refused"),
     judge,
     __doc__,
     advice="return one gradient per input of `forward`, None where there is none",
     fix=fix,
     messages=(
         alone(
-            r"returned an incorrect number of gradients|returned an invalid gradient",
+            r"must implement either the backward|Legacy autograd function|returned an incorrect number of gradients|returned an invalid gradient",
             "A custom function's `backward` must return one gradient for each argument of its `forward`.",
         ),
     ),

@@ -62,6 +62,15 @@ weight = torch.ones(4, 3, requires_grad=True)
 Project.apply(values, weight).sum().backward()  # raises: invalid gradient
 ```
 
+A gradient is a tensor: a number is refused wherever one is given.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+x.grad = 0.0  # error: GS409  # raises: expected to be a Tensor
+```
+
 ## Use instead
 
 Give the gradient the shape of the tensor.
@@ -118,6 +127,10 @@ def _message(event: Event) -> str:
         return f"{target} cannot be its own gradient"
     if reason == "dtype":
         return f"{target} is {wanted} and this gradient is {given}: `.grad` must have the tensor's type"
+    if reason == "number":
+        return f"{_GIVES.get(how, 'a gradient is')} the number {given} for {target}, and torch wants a tensor"
+    if reason == "inputs":
+        return "`inputs=` is empty, so this backward has nothing to do, and torch refuses it"
     if reason == "count":
         return f"`{how}` got {given} gradients for {wanted} outputs"
     if how == "hook":
@@ -126,6 +139,13 @@ def _message(event: Event) -> str:
         return f"`backward` returns a gradient of shape {given} for {target}, which has shape {wanted}"
     return f"a gradient of shape {given} does not fit {target}, which has shape {wanted}"
 
+
+_GIVES = {
+    "hook": "the hook returns",
+    "backward of a Function": "`backward` returns",
+    ".grad": "`.grad` is set to",
+}
+"""Who gives a gradient, as a sentence begins."""
 
 RULE = Rule(
     "GS409",
@@ -137,7 +157,8 @@ RULE = Rule(
     messages=(
         alone(
             r"Mismatch in shape: grad_output|attempting to assign a gradient|assigned grad has data of a different|hook.* has changed the size"
-            r"|invalid gradient at index",
+            r"|invalid gradient at index|assigned grad expected to be a Tensor|expected Variable or None|expected Variable, but hook"
+            r"|inputs. argument to backward cannot be empty",
             "A gradient has another shape, or type, than the tensor that it belongs to.",
         ),
     ),

@@ -38,6 +38,14 @@ batch.retain_grad()  # error: GS307  # raises: requires_grad=False
 ```python
 import torch
 
+x = torch.ones(3, requires_grad=True)
+features = x * 2
+features.register_post_accumulate_grad_hook(print)  # error: GS307  # raises: leaf tensors
+```
+
+```python
+import torch
+
 with torch.inference_mode():
     embedding = torch.ones(3)
 embedding.requires_grad_()  # error: GS307  # raises: inference tensor
@@ -101,6 +109,8 @@ def judge(event: Event) -> Finding | None:
         message = f"{target} is not a leaf, so `requires_grad` cannot be switched off: use `detach()`"
     elif reason == "inference":
         message = f"{target} was made in inference mode and can never require grad: `clone()` it first"
+    elif reason == "accumulated":
+        message = f"{target} is not a leaf, and only leaves accumulate: use `register_hook`"
     else:
         message = f"{target} does not require grad, so `{text(event, 'how')}` raises: it gets no gradient"
     return make_finding(event, RULE.code, RULE.name, message, "error")
@@ -116,7 +126,7 @@ RULE = Rule(
     messages=(
         alone(
             r"can require gradients|only change requires_grad flags of leaf|hook on a tensor that doesn't require"
-            r"|can't retain_grad on Tensor|Setting requires_grad=True on inference tensor",
+            r"|post accumulate grad hooks cannot be registered on non-leaf|can't retain_grad on Tensor|Setting requires_grad=True on inference tensor",
             "This tensor cannot have the flag or the hook: it holds integers, is not a leaf, or does not require grad.",
         ),
     ),

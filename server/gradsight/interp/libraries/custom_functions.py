@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+
 from gradsight.interp.libraries.distributions import Distributions
 from gradsight.interp.path_state import RaisedError
-from gradsight.interp.syntax import computes_only, last_return, short_text
+from gradsight.interp.syntax import computes_only, last_return
 from gradsight.model.library_objects import FunctionContext
 from gradsight.model.sites import Site, Syntax
 from gradsight.model.tensors import Cut, Node, RequiresGrad, Saved, Tensor, any_requires_grad
-from gradsight.model.trace import CustomApplied, CustomReturned
+from gradsight.model.trace import CustomApplied, CustomReturned, FunctionRefused
 from gradsight.model.values import (
     Bound,
     ClassValue,
     Function,
+    Instance,
     Seq,
     Unknown,
     Value,
@@ -66,9 +69,17 @@ class CustomFunctions(Distributions):
             self.path.tell(CustomReturned(outputs))
         return outputs
 
+    def call_function_object(
+        self, instance: Instance, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
+        """`MyFunction()(x)`: how Functions were called before they had static methods; torch refuses it."""
+        site = self.path.site(node)
+        self.path.refuse(FunctionRefused(instance.cls.name, site, "instance", instance.site or site))
+        return self.nn.unknown_result("call of an autograd Function's object", args, kwargs, node)
+
     def is_once_differentiable(self, backward: Value) -> bool:
         decorators = getattr(backward.node, "decorator_list", ()) if isinstance(backward, Function) else ()
-        return any(short_text(decorator).endswith("once_differentiable") for decorator in decorators)
+        return any(ast.unparse(decorator).endswith("once_differentiable") for decorator in decorators)
 
     def check_dirty_leaves(
         self, context: FunctionContext, inputs: list[Tensor], cls: ClassValue, site: Site
@@ -161,6 +172,9 @@ class CustomFunctions(Distributions):
             tensor.node = grad_node
             tensor.requires_grad = recording
             tensor.base = None
+            if owner is not None and target is tensor and tensor is not owner and recording is True:
+                # torch lets nobody write a view that a Function made, nor an input that it handed on.
+                tensor.base, tensor.one_of_many = owner, f"{cls.name}.apply"
             if cuts:
                 tensor.cuts = tensor.cuts | cuts
         return result

@@ -7,10 +7,11 @@ from functools import partial
 from typing import Any
 
 from gradsight.interp.libraries.library import Library
+from gradsight.interp.tensors.shapes import certainly_not_scalar
 from gradsight.interp.tensors.transform_levels import followed_by
 from gradsight.model.sites import Site, Syntax
 from gradsight.model.tensors import Node, Tensor, any_requires_grad, nodes_and_leaves
-from gradsight.model.trace import TransformApplied, Transformed
+from gradsight.model.trace import NotScalar, TransformApplied, Transformed
 from gradsight.model.values import (
     Function,
     Instance,
@@ -191,6 +192,8 @@ class Transforms(Library):
             finally:
                 self.path.transforms.pop()
             value = result.items[0] if has_aux and isinstance(result, Seq) and result.items else result
+            if isinstance(value, Tensor) and certainly_not_scalar(value.shape):
+                self.path.refuse(NotScalar(value, self.path.site(place), "torch.func.grad"))
             if isinstance(value, Tensor) and self.path.grad_mode:
                 self.path.tell(TransformApplied(value, inputs, made, first_parameter(function), place))
             if isinstance(value, Tensor):

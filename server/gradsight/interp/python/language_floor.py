@@ -146,6 +146,10 @@ class ModulesAboveLanguage(Protocol):
 class LibrariesAboveLanguage(Protocol):
     """What the language needs of libraries."""
 
+    def call_function_object(
+        self, instance: Instance, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value: ...
+
     def call_external(
         self, path: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> Value: ...

@@ -23,6 +23,7 @@ from gradsight.model.tensors import (
 from gradsight.model.trace import (
     AbsentGradUsed,
     BackwardRun,
+    CheckpointRefused,
     GradientRefused,
     GradRequested,
     GraphFound,
@@ -75,6 +76,8 @@ class BackwardEngine(BackwardFaults):
             self.path.refuse(NotScalar(loss, site, how), assumption_of(flag))
         edges: list[Edge] = [edge for tensor in losses if (edge := tensor.edge()) is not None]
         executed = executed_for(edges, inputs) if inputs is not None else None
+        if executed is not None and how != "assumed":
+            self.check_checkpoints(executed, site, how)
         run = self.walk(edges, loss, site, cuts, how, assumption, executed)
         if not run.leaves and isinstance(flag, Maybe) and flag.weak:
             # A graph that is not known: whose gradients it fills is not known either.
@@ -86,6 +89,12 @@ class BackwardEngine(BackwardFaults):
         if not keep and not unknown:
             self.free(edges, site, executed)
         return run
+
+    def check_checkpoints(self, executed: set[Edge], site: Site, how: str) -> None:
+        """A reentrant checkpoint fills the gradients of all leaves inside, so torch refuses it where some are asked for."""
+        inner = next((edge for edge in executed if isinstance(edge, Node) and edge.reentrant), None)
+        if inner is not None:
+            self.path.refuse(CheckpointRefused(inner.site, site, how))
 
     def walk(
         self,
@@ -238,6 +247,8 @@ class BackwardEngine(BackwardFaults):
         gradient = given.get("gradient")
         inputs = given.get("inputs")
         only = set(tensors_in(inputs)) if inputs is not None else None
+        if isinstance(inputs, Seq) and inputs.exact and not inputs.items:
+            self.path.refuse(GradientRefused(loss, "", "", site, "inputs", "backward"))
         self.check_gradients([loss], gradient, site, "backward")
         placeholder = BackwardRun(site, loss, set(), loss.cuts, self.path.tick)
         self.path.backwards.append(placeholder)

@@ -61,6 +61,7 @@ class Checkpoints(Training):
                 ]
                 wrapped = Node("checkpoint", site, given + reached, tensor.requires_grad, self.path.tick)
                 wrapped.holds = "always"
+                wrapped.reentrant = reentrant is True
                 # The inputs are kept to run the function again; where nothing inside was kept, nobody runs it again.
                 if reentrant is False and self.path.grad_mode:
                     self.tell_overwritten(edge, given, site)

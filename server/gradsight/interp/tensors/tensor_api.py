@@ -250,6 +250,17 @@ class TensorApi(Indexing):
         self.path.tell(Hooked(tensor, hook, node, self.tried_hook(tensor, hook, node)))
         return Unknown("handle of a hook")
 
+    def method_register_post_accumulate_grad_hook(
+        self, tensor: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
+        """Such a hook is told of what a leaf has accumulated."""
+        name = "register_post_accumulate_grad_hook"
+        if tensor.needs_grad() is False:
+            self.path.refuse(FlagRefused(tensor, self.path.site(node), "hook", name))
+        elif not tensor.is_leaf and tensor.needs_grad() is True:
+            self.path.refuse(FlagRefused(tensor, self.path.site(node), "accumulated", name))
+        return Unknown("handle of a hook")
+
     def tried_hook(self, tensor: Tensor, hook: Value, node: Syntax) -> Value:
         """What a hook that only computes returns for a gradient like its tensor; None where that cannot be told."""
         if not isinstance(hook, Function) or tensor.shape is None or not computes_only(hook.node):

@@ -138,6 +138,9 @@ class TensorAttributes(BackwardEngine):
         if name in GRADIENT:
             if isinstance(value, Tensor) and not augmented:
                 self.check_assigned_gradient(tensor, value, self.path.site(node))
+            elif isinstance(value, (int, float)) and not augmented:
+                site = self.path.site(node)
+                self.path.refuse(GradientRefused(tensor, str(value), "", site, "number", ".grad"))
             self.assign_grad(tensor, value, augmented)
             self.path.tell(GradAssigned(tensor, value, node, augmented))
             return

@@ -18,6 +18,7 @@ from gradsight.model.trace import (
     GaveUp,
     HandedOut,
     NonLeafOptimized,
+    OptimizerRefused,
     Scaled,
     ScalerStepping,
     Stepped,
@@ -86,10 +87,23 @@ class Training(Modes):
         optimizer.closure_calls = closure_calls(path, args, kwargs)
         optimizer.created = self.path.tick
         self.path.optimizers.append(optimizer)
+        self.check_groups(groups, exact, site)
         for tensor in optimizer.parameters():
             if not tensor.is_leaf and tensor.needs_grad() is True:
                 self.path.refuse(NonLeafOptimized(tensor, site))
         return optimizer
+
+    def check_groups(self, groups: list[list[Tensor]], exact: bool, site: Site) -> None:
+        """torch wants one group at least, and no tensor in two of them; a group without members is none of its concern."""
+        if not groups and exact:
+            self.path.refuse(OptimizerRefused(site, "empty"))
+        seen: set[Tensor] = set()
+        for group in groups:
+            twice = next((tensor for tensor in group if tensor in seen), None)
+            if twice is not None:
+                self.path.refuse(OptimizerRefused(site, "twice", twice))
+                return
+            seen.update(group)
 
     def parameter_groups(self, source: Value) -> tuple[list[list[Tensor]], bool]:
         if isinstance(source, Tensor):

@@ -67,8 +67,10 @@ from gradsight.model.trace.looks import (
 )
 from gradsight.model.trace.refusals import (
     BeforeInit,
+    CheckpointRefused,
     FlagRefused,
     FreedNeeded,
+    FunctionRefused,
     GradientRefused,
     InferenceSaved,
     NoGraph,
@@ -76,6 +78,7 @@ from gradsight.model.trace.refusals import (
     NonLeafOptimized,
     NotScalar,
     NumpyRefused,
+    OptimizerRefused,
     OutdatedViewUsed,
     OutRefused,
     SavedOverwritten,
@@ -118,7 +121,7 @@ Fact = (
     | Stepping | Stepped | LayerMade | AttributeSet | AttributeInvented | ChildrenChanging | ChildrenChanged | Copied
     | StateLoading | StateLoaded | Assigning | Assigned | ContainerMade | Stored | ItemStoring | ItemRead | Iterated
     | ClassTensorRead | NameRead | CallReturned | GaveUp | ForwardReturned | ForwardCalled | InputShown | ScalerStepping
-    | MethodReturned | FlagRefused | GradientRefused | Frozen | ModuleWrapped
+    | MethodReturned | OptimizerRefused | FunctionRefused | CheckpointRefused | FlagRefused | GradientRefused | Frozen | ModuleWrapped
     | NameSeen | ArgumentsBound | CaseSelected | Recording | ResultsMade | OperandsSaved | LoopEnded | HandedOut | LeafMade
     | Entered | Left | CustomReturned
 )  # fmt: skip
@@ -150,6 +153,7 @@ __all__ = [
     "BeforeInit",
     "CallReturned",
     "CaseSelected",
+    "CheckpointRefused",
     "CheckpointedWithoutGrad",
     "ChildrenChanged",
     "ChildrenChanging",
@@ -171,6 +175,7 @@ __all__ = [
     "ForwardReturned",
     "FreedNeeded",
     "Frozen",
+    "FunctionRefused",
     "GaveUp",
     "GradAssigned",
     "GradRead",
@@ -202,6 +207,7 @@ __all__ = [
     "NotScalar",
     "NumpyRefused",
     "OperandsSaved",
+    "OptimizerRefused",
     "OutRefused",
     "OutdatedViewUsed",
     "Read",

@@ -78,6 +78,34 @@ class NonLeafOptimized:
 
 
 @dataclass(frozen=True, slots=True)
+class OptimizerRefused:
+    """An optimizer that torch does not make: `reason` is `empty` without parameters, `twice` for a tensor in two groups."""
+
+    site: Site
+    reason: str
+    tensor: Tensor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionRefused:
+    """A custom Function that torch does not run: `reason` is `instance` for a call of an object, `missing` without a backward."""
+
+    name: str
+    site: Site
+    reason: str
+    applied: Site
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointRefused:
+    """A reentrant checkpoint lies on the way of a backward that is asked for some inputs only."""
+
+    checkpoint: Site
+    site: Site
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
 class BeforeInit:
     """A module or a parameter was assigned before `nn.Module.__init__`."""
 
@@ -131,7 +159,8 @@ class FlagRefused:
     """`requires_grad`, `retain_grad` or a hook is asked of a tensor that cannot have it.
 
     `reason`: the tensor holds whole numbers (`integer`), is a `result` whose flag was to be switched off, was made in
-    `inference` mode, or needs no grad and was asked to retain one (`retain`) or got a `hook`.
+    `inference` mode, needs no grad and was asked to retain one (`retain`) or got a `hook`, or is no leaf and was to tell of
+    what it has `accumulated`.
     """
 
     tensor: Tensor
@@ -144,7 +173,8 @@ class FlagRefused:
 class GradientRefused:
     """A gradient was given that does not fit its tensor.
 
-    `reason`: another `shape`, another `count`, `none` for a tensor of several elements, another `dtype`.
+    `reason`: another `shape`, another `count`, `none` for a tensor of several elements, another `dtype`, a `number` instead of
+    a tensor, an empty list of `inputs`.
     """
 
     tensor: Tensor
