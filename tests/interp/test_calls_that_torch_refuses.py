@@ -52,15 +52,19 @@ REFUSED = {
     ),
     "an optimizer without parameters": ("torch.optim.SGD([], lr=0.1)  # here", "empty parameter list"),
     "a parameter in two groups": (
-        "x = torch.ones(3, requires_grad=True)\n"
-        'torch.optim.SGD([{"params": [x]}, {"params": [x]}], lr=0.1)  # here',
+        (
+            "x = torch.ones(3, requires_grad=True)\n"
+            'torch.optim.SGD([{"params": [x]}, {"params": [x]}], lr=0.1)  # here'
+        ),
         "more than one parameter group",
     ),
     "a reentrant checkpoint asked for one input": (
-        "from torch.utils.checkpoint import checkpoint\n\n"
-        "x = torch.ones(1, 2, requires_grad=True)\n"
-        "y = checkpoint(nn.Linear(2, 2), x, use_reentrant=True)\n"
-        "y.sum().backward(inputs=[x])  # here",
+        (
+            "from torch.utils.checkpoint import checkpoint\n\n"
+            "x = torch.ones(1, 2, requires_grad=True)\n"
+            "y = checkpoint(nn.Linear(2, 2), x, use_reentrant=True)\n"
+            "y.sum().backward(inputs=[x])  # here"
+        ),
         "incompatible",
     ),
 }
