@@ -76,7 +76,8 @@ class Training(Modes):
         site = self.path.site(node)
         self.path.tick += 1
         source = args[0] if args else kwargs.get("params")
-        if isinstance(source, (Seq, Stream)) and source.spent is not None:
+        is_spent = isinstance(source, (Seq, Stream)) and source.spent is not None
+        if isinstance(source, (Seq, Stream)) and is_spent:
             self.objects.iterator_used_up(source, node, refused=True)
         groups, exact = self.parameter_groups(source)
         options = options_of_groups(source, len(groups))
@@ -87,7 +88,7 @@ class Training(Modes):
         optimizer.closure_calls = closure_calls(path, args, kwargs)
         optimizer.created = self.path.tick
         self.path.optimizers.append(optimizer)
-        self.check_groups(groups, exact, site)
+        self.check_groups(groups, exact and not is_spent, site)
         for tensor in optimizer.parameters():
             if not tensor.is_leaf and tensor.needs_grad() is True:
                 self.path.refuse(NonLeafOptimized(tensor, site))
