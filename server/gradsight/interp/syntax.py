@@ -353,6 +353,11 @@ def speaks_of_layers(node: ast.AST) -> bool:
     )
 
 
+def named_last(node: ast.AST) -> str:
+    """The last part of a dotted name, empty for anything else."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
 def short_text(node: ast.AST) -> str:
     """The source text of a node, short enough to speak of."""
     try:

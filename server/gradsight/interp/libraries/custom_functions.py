@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-
 from gradsight.interp.libraries.distributions import Distributions
 from gradsight.interp.path_state import RaisedError
-from gradsight.interp.syntax import computes_only, last_return
+from gradsight.interp.syntax import computes_only, last_return, named_last
 from gradsight.model.library_objects import FunctionContext
 from gradsight.model.sites import Site, Syntax
 from gradsight.model.tensors import Cut, Node, RequiresGrad, Saved, Tensor, any_requires_grad
@@ -79,7 +77,7 @@ class CustomFunctions(Distributions):
 
     def is_once_differentiable(self, backward: Value) -> bool:
         decorators = getattr(backward.node, "decorator_list", ()) if isinstance(backward, Function) else ()
-        return any(ast.unparse(decorator).endswith("once_differentiable") for decorator in decorators)
+        return any(named_last(decorator) == "once_differentiable" for decorator in decorators)
 
     def check_dirty_leaves(
         self, context: FunctionContext, inputs: list[Tensor], cls: ClassValue, site: Site
