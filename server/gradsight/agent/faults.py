@@ -40,6 +40,7 @@ Kind = Literal[
     "grad-alias-overwritten",
     "non-leaf-optimized",
     "optimizer-refused",
+    "statistics-left",
     "grad-is-none",
     "grad-read-in-race",
     "non-leaf-copied",

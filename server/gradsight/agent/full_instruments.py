@@ -26,6 +26,7 @@ from gradsight.agent.finished import FinishedBackwards
 from gradsight.agent.gradwatch import GradWatch
 from gradsight.agent.graph import Node, storage_key, untracked
 from gradsight.agent.instruments import Instruments
+from gradsight.agent.left_undone import judge_left_statistics, judge_unused_terms
 from gradsight.agent.limits import RunLimits
 from gradsight.agent.losses import doubled_activation
 from gradsight.agent.model_copies import SECOND, ModelCopies
@@ -504,6 +505,10 @@ class FullInstruments(Instruments):
             ended_by_itself = not self.governor.stopped
             self.clipping.finish(ended_by_itself)
             self.who.finish(ended_by_itself)
+            if ended_by_itself:
+                judge_unused_terms(self.training, self.ledger)
+            if not self.fake:
+                judge_left_statistics(self.log, self.ledger)
 
     def parameters(self) -> list[dict[str, Any]]:
         rows = []

@@ -46,6 +46,10 @@ class Unasked:
         for scalar in self._scalars.values():
             scalar.is_used = scalar.is_used or scalar.number in numbers
 
+    def left(self) -> list[Scalar]:
+        """The scalars that no backward came through."""
+        return [scalar for scalar in self._scalars.values() if not scalar.is_used and scalar.stack]
+
     def for_leaves(self, mask: Mask) -> Scalar | None:
         """A scalar that would have trained these leaves, had anybody called backward on it."""
         for scalar in self._scalars.values():

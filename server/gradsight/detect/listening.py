@@ -30,6 +30,7 @@ from gradsight.detect.ignored_parameters import IgnoredParameters
 from gradsight.detect.ignored_results import IgnoredResults
 from gradsight.detect.kept_features import KeptFeatures
 from gradsight.detect.layers_in_forward import LayersInForward
+from gradsight.detect.left_statistics import LeftStatistics
 from gradsight.detect.lost_updates import LostUpdates
 from gradsight.detect.misplaced_clipping import MisplacedClipping
 from gradsight.detect.misused_leaves import MisusedLeaves
@@ -54,6 +55,7 @@ from gradsight.detect.undone_freezes import UndoneFreezes
 from gradsight.detect.untrained_parameters import UntrainedParameters
 from gradsight.detect.unused_inputs import UnusedInputs
 from gradsight.detect.unused_layers import UnusedLayers
+from gradsight.detect.unused_terms import UnusedTerms
 from gradsight.interp.path_state import PathEnded, RaisedError, Unwanted
 from gradsight.model.trace import Fact, Handler
 
@@ -105,6 +107,8 @@ class Detectors:
             KeptFeatures(path, claims),
             ModuleAliases(path, claims),
             LostUpdates(path, claims),
+            UnusedTerms(path, claims),
+            LeftStatistics(path, claims),
             GraphLeaks(path, claims),
             MovingTargets(path, claims),
             DoubleActivations(path, claims),
@@ -175,7 +179,7 @@ class Detectors:
 
 FINISHING = (
     LayersInForward, GradientFlow, DeadTerms, CutFeatures, MovingTargets, FrozenParameters, MisplacedClipping, TrainingProtocol, GradientHooks, ModuleAliases, GraphLeaks, Registration, UntrainedParameters, UndoneFreezes, UnusedLayers, IdleOptimizers,
-    RecordedWrites,
+    RecordedWrites, LeftStatistics, UnusedTerms,
 )  # fmt: skip
 """Who looks back first: a step without a backward is not worth a word where something else was found."""
 

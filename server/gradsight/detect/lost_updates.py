@@ -1,4 +1,4 @@
-"""Updates by hand that bind a new tensor to the name of a loop, and leave the parameter as it was.
+"""Updates by hand that leave a tensor as it was: a new one under the name of a loop, or a copy of the tensor onto itself.
 
 *Moved*: a tensor that was computed from a leaf and from the leaf's own gradient.  It is lost if the name of a `for` is
 bound to it and nothing in the loop reads that name again: the next round binds the name anew.
@@ -15,7 +15,7 @@ from gradsight.detect.path import Path
 from gradsight.model.rule import quoted
 from gradsight.model.sites import Frame
 from gradsight.model.tensors import Tensor
-from gradsight.model.trace import Assigned, Combined
+from gradsight.model.trace import Assigned, Combined, Used
 
 SCALING = ("__mul__", "__rmul__", "__truediv__")
 MOVING = ("__sub__", "__add__", "__radd__")
@@ -41,6 +41,16 @@ class LostUpdates:
         elif fact.operator in MOVING:
             if (right is not None and right is fact.left) or (left is not None and left is fact.right):
                 self.moved.add(fact.result)
+
+    def on_used(self, fact: Used) -> None:
+        """`buffer.copy_(buffer)`: the source was to be another tensor."""
+        node = fact.node
+        target, source = fact.arguments.get("self"), fact.arguments.get("other")
+        if not isinstance(target, Tensor) or source is not target:
+            return
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "copy_":
+            text = quoted(self.path.text_of_target(self.path.site(node)))
+            self.claims.add("update-lost", self.path.site(node), [], target=text, itself=True)
 
     def leaf_of_gradient(self, value: object) -> Tensor | None:
         if not isinstance(value, Tensor):

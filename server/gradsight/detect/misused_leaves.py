@@ -66,7 +66,9 @@ class MisusedLeaves:
         self.claims.add("checkpoint-refused", fact.site, steps, target="", how=fact.how)
 
     def on_optimizer_refused(self, fact: OptimizerRefused) -> None:
-        if fact.reason == "empty" and (self.path.context != "script" or self.path.premises):
+        call = fact.site.node
+        is_given = isinstance(call, ast.Call) and (call.args or call.keywords)
+        if fact.reason == "empty" and (self.path.context != "script" or self.path.premises or not is_given):
             # A base class, or a model of the caller's, has parameters elsewhere.
             return
         tensor = fact.tensor

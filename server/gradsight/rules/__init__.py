@@ -63,6 +63,7 @@ MODULES = (
     "freeze_undone",
     "layer_unused",
     "optimizer_refused",
+    "statistics_left_behind",
     "not_registered",
     "attribute_typo",
     "before_super_init",

@@ -1,4 +1,4 @@
-"""The result of a pure tensor method is not used.
+"""The result of a pure tensor method, or a term of the loss, is not used.
 
 ## What goes wrong silently
 
@@ -21,6 +21,23 @@ x = torch.ones(3, requires_grad=True)
 hidden = x * 2
 hidden.detach()  # warning: GS209
 assert hidden.requires_grad
+```
+
+The same goes for a term that is computed, given a name and left out of the loss.
+
+```python
+import torch
+from torch import nn
+
+critic = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(critic.parameters(), lr=0.1)
+for batch in torch.ones(2, 4, 3):
+    penalty = (critic.weight.norm() - 1) ** 2  # warning: GS209
+    loss = critic(batch).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+assert torch.allclose(critic.weight.grad, torch.ones(1, 3))
 ```
 
 ## Use instead
@@ -69,6 +86,9 @@ if TYPE_CHECKING:
 
 
 def judge(event: Event) -> Finding | None:
+    if event.kind == "term-unused":
+        message = f"{named(event, 'target')} is never used: no backward comes through it, so this term trains nothing"
+        return make_finding(event, RULE.code, RULE.name, message, "warning")
     message = f"{named(event, 'method')} returns a new tensor and does not change {named(event, 'target')}: assign the result"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
@@ -82,7 +102,7 @@ def fix(case: FixCase) -> Drafts:
 RULE = Rule(
     "GS209",
     "result-ignored",
-    ("result-ignored",),
+    ("result-ignored", "term-unused"),
     judge,
     __doc__,
     advice="assign the result: `x = x.clamp(0)`",

@@ -34,6 +34,21 @@ with torch.no_grad():
 assert torch.equal(net.weight, before)
 ```
 
+A tensor that is copied onto itself stays as it is, too. Here the buffers of the average were to come from the model that
+is trained.
+
+```python
+import torch
+from torch import nn
+
+model, average = nn.BatchNorm1d(2), nn.BatchNorm1d(2)
+model(torch.ones(4, 2))
+latest = dict(average.named_buffers())
+for name, buffer in average.named_buffers():
+    buffer.copy_(latest[name])  # warning: GS515
+assert not torch.equal(average.running_mean, model.running_mean)
+```
+
 ## Use instead
 
 Write to the parameter in place, under `no_grad`.
@@ -75,7 +90,8 @@ after = nn.functional.linear(torch.ones(4, 2), weight, bias)
 
 No fix is offered: whether the update is to stand under `no_grad` alone or the whole loop is for the author to say.
 
-See [no_grad](https://docs.pytorch.org/docs/stable/generated/torch.no_grad.html).
+See [no_grad](https://docs.pytorch.org/docs/stable/generated/torch.no_grad.html) and a
+[report](https://github.com/lucidrains/ema-pytorch/issues/8).
 """
 
 from __future__ import annotations
@@ -87,6 +103,9 @@ from gradsight.model.rule import Rule, make_finding, text
 
 def judge(event: Event) -> Finding | None:
     target = text(event, "target")
+    if event.names.get("itself"):
+        message = f"this copies {target} onto itself, so nothing changes: copy from the other model"
+        return make_finding(event, RULE.code, RULE.name, message, "warning")
     message = f"this only rebinds {target}, so the parameter never changes: write to it in place"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 

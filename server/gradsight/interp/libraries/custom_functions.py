@@ -67,13 +67,14 @@ class CustomFunctions(Distributions):
             self.path.tell(CustomReturned(outputs))
         return outputs
 
-    def call_function_object(
+    def call_plain_object(
         self, instance: Instance, args: list[Value], kwargs: dict[str, Value], node: Syntax
     ) -> Value:
-        """`MyFunction()(x)`: how Functions were called before they had static methods; torch refuses it."""
-        site = self.path.site(node)
-        self.path.refuse(FunctionRefused(instance.cls.name, site, "instance", instance.site or site))
-        return self.nn.unknown_result("call of an autograd Function's object", args, kwargs, node)
+        """An object without `__call__`; torch refuses `MyFunction()(x)`, as it was before Functions had static methods."""
+        if instance.cls.kind == "autograd":
+            site = self.path.site(node)
+            self.path.refuse(FunctionRefused(instance.cls.name, site, "instance", instance.site or site))
+        return self.nn.unknown_result("call of an object without __call__", args, kwargs, node)
 
     def is_once_differentiable(self, backward: Value) -> bool:
         decorators = getattr(backward.node, "decorator_list", ()) if isinstance(backward, Function) else ()

@@ -545,11 +545,9 @@ class Calls(Expressions):
             return self.call_function(method, [instance, *args], kwargs, node)
         if instance.cls.kind == "module":
             return self.nn.call_module(instance, args, kwargs, node)
-        if instance.cls.kind == "autograd":
-            return self.libraries.call_function_object(instance, args, kwargs, node)
         if args and isinstance(args[0], Function) and self.wraps_functions(instance):
             return self.wrapped_in(instance, args[0], self.path.site(node))
-        return self.nn.unknown_result("call of an object without __call__", args, kwargs, node)
+        return self.libraries.call_plain_object(instance, args, kwargs, node)
 
     def bind_method(self, value: Value, receiver: Value, cls: Value) -> Value:
         """An attribute found on a class, as it is seen on an instance."""

@@ -146,7 +146,7 @@ class ModulesAboveLanguage(Protocol):
 class LibrariesAboveLanguage(Protocol):
     """What the language needs of libraries."""
 
-    def call_function_object(
+    def call_plain_object(
         self, instance: Instance, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> Value: ...
 
