@@ -23,8 +23,7 @@ x = torch.ones(3, requires_grad=True)
 Scale.apply(x, 2.0).sum().backward()  # raises: returned an incorrect number of gradients
 ```
 
-A Function that has no `backward` works until somebody needs its gradient, and one whose methods are not static is not
-called at all.
+A Function without `backward` works until its gradient is needed. One whose methods are not static is never called.
 
 ```python
 import torch

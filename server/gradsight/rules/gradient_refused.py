@@ -128,7 +128,9 @@ def _message(event: Event) -> str:
     if reason == "dtype":
         return f"{target} is {wanted} and this gradient is {given}: `.grad` must have the tensor's type"
     if reason == "number":
-        return f"{_GIVES.get(how, 'a gradient is')} the number `{given}` for {target}, and torch wants a tensor"
+        return (
+            f"{_GIVES.get(how, 'a gradient is')} the number `{given}` for {target}, and torch wants a tensor"
+        )
     if reason == "inputs":
         return "`inputs=` is empty, so this backward has nothing to do, and torch refuses it"
     if reason == "count":
