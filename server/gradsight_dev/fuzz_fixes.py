@@ -269,13 +269,11 @@ def differences(
     """The names that both programs have and that differ, unless the hazard's own value is what the fix kept.
 
     The gradient of a hazard may be wrong: to keep it is excused only where a finding says so still, and where none is left of
-    it after a step that is right now.  A hazard that raised before it had the gradient kept one nevertheless.
+    it after a step that is right now.
     """
 
     def is_kept(name: str) -> bool:
-        if name not in original:
-            return is_left and "grad" in name.lower()
-        if not same(got[name], original[name]):
+        if name not in original or not same(got[name], original[name]):
             return False
         if is_left or "grad" not in name.lower():
             return True

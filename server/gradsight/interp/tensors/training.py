@@ -95,8 +95,11 @@ class Training(Modes):
         return optimizer
 
     def check_groups(self, groups: list[list[Tensor]], exact: bool, site: Site) -> None:
-        """torch wants one group at least, and no tensor in two of them; a group without members is none of its concern."""
-        if not groups and exact:
+        """torch wants one group at least, and no tensor in two of them; a group without members is none of its concern.
+
+        Where anything on the path was not understood, a module may have more than was seen.
+        """
+        if not groups and exact and not self.path.gaps:
             self.path.refuse(OptimizerRefused(site, "empty"))
         seen: set[Tensor] = set()
         for group in groups:
