@@ -218,3 +218,43 @@ def test_a_rhythm_that_is_asked_for_twice_is_one_and_unscaled_gradients_are_thos
     source: str,
 ) -> None:
     check(RHYTHM.format(made=f"opt = torch.optim.AdamW({source}, lr=0.1)"))
+
+
+MANY_BLOCKS = """
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.first, self.second, self.norm = nn.Linear(width, width), nn.Linear(width, width), nn.LayerNorm(width)
+    def forward(self, x):
+        return x + self.second(self.first(self.norm(x)).relu())
+net = nn.Sequential(*[Block(8) for _ in range(60)])
+for parameter in {frozen}.parameters():
+    parameter.requires_grad = False
+print(net(torch.ones(2, 8)).numpy())
+"""
+
+
+def test_a_loop_that_freezes_a_large_model_freezes_all_of_it() -> None:
+    check(MANY_BLOCKS.format(frozen="net"))
+    check(MANY_BLOCKS.format(frozen="net[:30]").replace(".numpy())", ".numpy())  # GS202"))
+
+
+LINEAR_PROBE = """
+net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(144, 2))
+for name, parameter in net.named_parameters():
+    {freezing}
+opt = torch.optim.SGD([p for p in net.parameters() if p.requires_grad], lr=0.1)
+def train():
+    net.eval(){said}
+    for batch in torch.ones(9, 5, 3, 8, 8):
+        opt.zero_grad()
+        net(batch).square().mean().backward()
+        opt.step()
+for epoch in range(3):
+    train()
+"""
+
+
+def test_a_head_may_be_trained_on_frozen_layers_that_stay_in_eval_mode() -> None:
+    check(LINEAR_PROBE.format(freezing="parameter.requires_grad = name.startswith('3.')", said=""))
+    check(LINEAR_PROBE.format(freezing="pass", said="  # GS505"))

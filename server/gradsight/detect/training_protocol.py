@@ -385,7 +385,10 @@ class TrainingProtocol:
                 # A part that is used as it is, and learns nothing.
                 continue
             earlier = any(tick < action.tick for tick in stepped)
-            sensitive = any(knows_mode(inner) for _, inner in self.path.modules_in(action.subject))
+            sensitive = any(
+                knows_mode(inner) and not self.is_frozen(inner)
+                for _, inner in self.path.modules_in(action.subject)
+            )
             inferred = self.path.last_inference > action.tick
             if (earlier or inferred) and sensitive:
                 self.claims.add(
@@ -395,6 +398,11 @@ class TrainingProtocol:
                     target=self.path.text_of_target(action.site),
                 )
             return
+
+    def is_frozen(self, module: Any) -> bool:
+        """Whether a module has parameters of which none learns: in eval mode it stays all as it is."""
+        parameters = [tensor for _, tensor in self.path.tensors_of(module, "parameter")]
+        return bool(parameters) and all(tensor.requires_grad is False for tensor in parameters)
 
     def last_switch(self, switches: list[Action], parameters: set[Tensor]) -> Action | None:
         """The last switch of a module that holds all of these parameters."""

@@ -34,8 +34,8 @@ DEEPEST_ITEM = 4
 """How deep tuples are taken apart: nobody unpacks deeper ones, and their parts may be shared."""
 MOST_NESTED = 256
 """How many times a body may be executed by the loops of one function that stand in each other."""
-MOST_PARTS, SHORT_BODY = 64, 80
-"""How many parameters or modules a loop goes through one by one, if its body has at most so many nodes."""
+MOST_PARTS = 64 * 80
+"""A loop goes through a model's parameters or modules one by one if they are at most so many, times the nodes of its body."""
 Flow = Generator[Any, Any, Any]
 
 
@@ -48,10 +48,10 @@ class Loops(LoopSampling):
         frame = self.path.frame
         outer = frame.loops
         run = LoopRun(node, self.path.site(node), length)
-        allowed = self.rounds_allowed(length)
-        if length is not None and length <= MOST_PARTS and sorts_parts(iterable, node):
-            allowed = length
-        limit = run.allowed = self.rounds_nested(allowed, outer)
+        if length is not None and not outer and sorts_parts(iterable, node, length):
+            limit = run.allowed = length
+        else:
+            limit = run.allowed = self.rounds_nested(self.rounds_allowed(length), outer)
         status: Any = None
         ended_by_break = False
         spent_before = self.path.budget
@@ -252,11 +252,11 @@ def continued(before: Value, last: Value, distance: int, depth: int = DEEPEST_IT
     return last
 
 
-def sorts_parts(iterable: Value, node: ast.For | ast.AsyncFor) -> bool:
+def sorts_parts(iterable: Value, node: ast.For | ast.AsyncFor, length: int) -> bool:
     """Whether a short body is executed for each of a model's parameters or modules: which of them it takes is up to each."""
     if type(iterable) is not Seq or not iterable.items or not holds_objects(iterable.items[0]):
         return False
-    return sum(len(syntax_parts(statement)) for statement in node.body) <= SHORT_BODY
+    return length * sum(len(syntax_parts(statement)) for statement in node.body) <= MOST_PARTS
 
 
 def goes_on(iterable: Value) -> bool:
