@@ -363,6 +363,7 @@ test("the lines that lead to the finding at the cursor are tinted", async () => 
   editor.diagnostics = [{ source: "gradsight", range, relatedInformation: [{ location, message: "saved" }] }];
   editor.active = {
     ...(editor.active as object),
+    document: { uri: Uri.parse(FILE), languageId: "python", getText: () => "import torch\n# %%\nx = 1\n" },
     setDecorations: (_kind: unknown, ranges: unknown[]) => tinted.push(ranges),
   };
   editor.visible = [editor.active];
