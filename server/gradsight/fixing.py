@@ -376,6 +376,9 @@ def _guarded(work: Callable[[], list[Draft]], finding: Finding | None) -> Iterat
     """A builder's failure costs its own candidates only; in tests the failure is raised."""
     try:
         yield from work()
+    except ImportError as missing:
+        # On a Python that is newer than the extension libcst has no compiled part: no fixes there, everything else.
+        log.warning("no fixes on this Python: %s", missing)
     except Exception:
         if os.environ.get("GRADSIGHT_STRICT"):
             raise

@@ -56,7 +56,7 @@ def test_restoring_parameters_from_themselves_is_reported() -> None:
             def restore(self):
                 with torch.no_grad():
                     for p, best in zip(self.net.parameters(), self.best):
-                        p.copy_(best)
+                        p.copy_(best)  # GS515
         net = nn.Linear(3, 1)
         keeper = Keeper(net)
         opt = torch.optim.SGD(net.parameters(), lr=0.1)

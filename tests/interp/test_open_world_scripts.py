@@ -213,7 +213,8 @@ class Trainer:
 
 @pytest.mark.parametrize("term", ["size.item()  # GS202", "size", "(x.sum().item())"])
 def test_a_number_that_an_unknown_weight_scales_is_a_number(term: str) -> None:
-    check(WEIGHTED.format(term=term))
+    text = WEIGHTED.format(term=term)
+    check(text if "size" in term else text.replace("            size = self.net.weight.pow(2).sum()\n", ""))
 
 
 # -- refusals -----------------------------------------------------------------------------------------------------------

@@ -178,7 +178,7 @@ REFUSED = {
         torch.optim.SGD(nn.ReLU().parameters(), lr=0.1)
         """,
         1,
-        "GS601",
+        "GS518",
     ),
     "an operator without derivative": (
         """

@@ -7,6 +7,7 @@ import pytest
 from gradsight.analysis import Analyser
 from gradsight.model import Source
 from gradsight.model.card import CallCard, Card
+from gradsight.ops.table import shipped
 from gradsight.session.hovering import _facts_of
 from gradsight_dev.fuzz_hovers import HoverTally, campaign, examine, of_operators
 from gradsight_dev.hover_calls import compare_calls, observed_calls
@@ -159,4 +160,4 @@ def test_a_hover_over_a_call_under_autocast_says_so() -> None:
     text = "import torch\nwith torch.autocast('cpu'):\n    y = torch.mm(torch.ones(2, 2), torch.ones(2, 2))\n"
     told = [card for card in Analyser().cards(Source("a.py", text), 3, 3) if isinstance(card, CallCard)]
     assert [card.is_cast for card in told if card.fact == "torch.mm"] == [True]
-    assert "Under autocast" in _facts_of("torch.mm", told[:1])[0]
+    assert "Under autocast" in _facts_of(shipped(), "torch.mm", told[:1])[0]

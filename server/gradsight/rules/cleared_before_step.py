@@ -100,6 +100,7 @@ assert generator.weight.grad is not None
 ## Fix safety
 
 Moving `zero_grad()` in front of the backward is safe: the step gets the gradient that was computed for it.
+Moving a backward in front of the step is unsafe: another step may have been meant.
 """
 
 from __future__ import annotations

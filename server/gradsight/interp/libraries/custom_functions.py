@@ -171,8 +171,10 @@ class CustomFunctions(Distributions):
             tensor.node = grad_node
             tensor.requires_grad = recording
             tensor.base = None
-            if owner is not None and target is tensor and tensor is not owner and recording is True:
-                # torch lets nobody write a view that a Function made, nor an input that it handed on.
+            is_view = owner is not None and target is tensor and tensor is not owner and recording is True
+            if is_view and not tensor.storage.writes:
+                # torch lets nobody write a view that a Function made, nor an input that it handed on; what the Function
+                # has written itself by then is its own affair.
                 tensor.base, tensor.one_of_many = owner, f"{cls.name}.apply"
             if cuts:
                 tensor.cuts = tensor.cuts | cuts
