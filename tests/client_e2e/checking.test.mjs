@@ -129,8 +129,13 @@ describe("a file", () => {
     await window.picture("logs");
     await window.command("View: Toggle Panel Visibility");
   });
+});
 
-  test("a file that is closed leaves the list of problems", async () => {
+// In a window of its own: an editor with unsaved text would ask before it is closed.
+describe("a file that is closed", () => {
+  const seen = looking();
+
+  test("leaves the list of problems", async () => {
     const { window } = seen;
     await window.show("first_steps.py");
     await window.problem(/GS302/);
