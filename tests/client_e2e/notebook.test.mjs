@@ -88,6 +88,14 @@ describe("a notebook", () => {
     await window.picture("notebook-watched");
     await link.click();
     await window.page.locator(".cell .monaco-editor.focused", { hasText: "y *= k" }).waitFor();
-    await window.cursorIn(2);
+    // The status bar of a notebook names the cell only.
+    const linesUpToCursor = () =>
+      window.page.evaluate(() => {
+        const cell = document.querySelector(".cell .monaco-editor.focused");
+        const top = (element) => Number.parseFloat(element.style.top);
+        const cursor = top(cell.querySelector(".cursor"));
+        return [...cell.querySelectorAll(".view-line")].filter((line) => top(line) <= cursor).length;
+      });
+    await until(async () => (await linesUpToCursor()) === 2, "the cursor in the second line of the cell");
   });
 });
