@@ -21,6 +21,7 @@ from gradsight.model.trace import (
     Declared,
     Identified,
     Read,
+    StateLoaded,
     Stepped,
     Stepping,
     Wrapped,
@@ -49,6 +50,8 @@ class GradientFlow:
         self.starved_since: dict[tuple[Any, Tensor], int] = {}
         self.cut_leaves: dict[Cut, set[Tensor]] = {}
         self.declared: dict[Tensor, Site] = {}
+        self.loaded: set[Tensor] = set()
+        """Parameters whose values were loaded."""
         self.last_steps: dict[Optimizer, int] = {}
 
     # -- starving parameters -----------------------------------------------------------------------------------------
@@ -126,9 +129,19 @@ class GradientFlow:
             if causes:
                 blamed = [cut for cut in causes if not self.makes_target(cut, run)] if len(causes) > 1 else []
                 cut = max(blamed or causes, key=lambda cut: (cut.tick, cut.serial))
-                if not stepped or not (belongs_to_an_early_phase(cut.site, site) or is_an_option(cut.site)):
+                if not stepped or not (
+                    belongs_to_an_early_phase(cut.site, site)
+                    or is_an_option(cut.site)
+                    or self.only_applies_what_was_loaded(cut)
+                ):
                     self.report_cut(cut, parameter, run, site)
                 return
+
+    def only_applies_what_was_loaded(self, cut: Cut) -> bool:
+        """Whether a model applies a pretrained part of it in a block without grad mode: it takes that part as it is."""
+        function, owner = cut.site.frame.function, cut.site.frame.owner
+        in_forward = function is not None and function.name == "forward" and owner is not None
+        return in_forward and cut.kind == "no_grad" and self.leaves_behind(cut) <= self.loaded
 
     def makes_target(self, cut: Cut, run: Any) -> bool:
         """Whether what was cut off is only held against a prediction: a target is meant to be constant."""
@@ -175,6 +188,9 @@ class GradientFlow:
             hidden=hidden is not None,
             parameter=parameter.label,
         )
+
+    def on_state_loaded(self, fact: StateLoaded) -> None:
+        self.loaded.update(tensor for _, tensor in self.path.tensors_of(fact.module, "parameter"))
 
     def on_declared(self, fact: Declared) -> None:
         if fact.tensor.cuts:

@@ -12,7 +12,15 @@ from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
-from gradsight.model.trace import AttributeSet, ChildrenChanged, ChildrenChanging, Copied, LayerMade, Stepping
+from gradsight.model.trace import (
+    AttributeSet,
+    ChildrenChanged,
+    ChildrenChanging,
+    Copied,
+    GaveUp,
+    LayerMade,
+    Stepping,
+)
 from gradsight.model.values import MISSING, Instance, Layer, tensors_in
 
 
@@ -29,6 +37,10 @@ class ReplacedParameters:
         """When and where the parameters of layers came to be."""
         self.before_change: list[Tensor] = []
         """The parameters of a container of modules that is being changed."""
+        self.handed_over: dict[Any, int] = {}
+        """Modules that code which is not known was given, and when first: it may have called them."""
+        self.maybe_earlier: set[Tensor] = set()
+        """Parameters that such a call may have made before the optimizer was."""
 
     def on_attribute_set(self, fact: AttributeSet) -> None:
         owner, name, value, old, node = fact.owner, fact.name, fact.value, fact.old, fact.node
@@ -44,7 +56,14 @@ class ReplacedParameters:
             if lazy
             else self.parameters_in(old)
         )
-        self.parameters_arrived(self.parameters_in(value), gone, name, lazy, node)
+        since = self.handed_over.get(owner) if lazy else None
+        self.parameters_arrived(self.parameters_in(value), gone, name, lazy, node, since)
+
+    def on_gave_up(self, fact: GaveUp) -> None:
+        for value in fact.values:
+            if isinstance(value, (Layer, Instance)) and value.module is not None:
+                for _, inner in self.path.modules_in(value):
+                    self.handed_over.setdefault(inner, self.path.tick)
 
     def on_children_changing(self, fact: ChildrenChanging) -> None:
         self.before_change = (
@@ -61,12 +80,24 @@ class ReplacedParameters:
             self.parameters_arrived(fresh, before, self.path.text_of_target(self.path.site(node)), True, node)
 
     def parameters_arrived(
-        self, fresh: list[Tensor], gone: list[Tensor], name: str, lazy: bool, node: ast.AST
+        self,
+        fresh: list[Tensor],
+        gone: list[Tensor],
+        name: str,
+        lazy: bool,
+        node: ast.AST,
+        since: int | None = None,
     ) -> None:
-        """Parameters that join or replace some that an optimizer holds; those made of a graph are another fault."""
+        """Parameters that join or replace some that an optimizer holds; those made of a graph are another fault.
+
+        What is made by the first call may be there already where unknown code had the module (`since`) before the optimizer.
+        """
         fresh = [tensor for tensor in fresh if not any(cut.kind == "parameter" for cut in tensor.cuts)]
         for optimizer in self.path.optimizers if fresh else []:
             held = set(self.path.parameters_of(optimizer))
+            if since is not None and since <= optimizer.created:
+                self.maybe_earlier.update(fresh)
+                continue
             if any(tensor in held for tensor in gone):
                 # What wraps old parameters adds to them and replaces none of them.
                 new = [tensor for tensor in fresh if tensor not in held]

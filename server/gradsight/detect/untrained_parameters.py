@@ -128,12 +128,15 @@ class UntrainedParameters:
         # What reads the gradients of all parameters (a norm, a log) has no use for those of some.
         asked_for = {leaf for leaves in self.read_at.values() if not leaves & held for leaf in leaves}
         asked_for.update(leaf for leaf, _, _ in self.ledger.updates)
+        if asked_for and any(is_stand_in(tensor) for tensor in held):
+            # A stand-in has fewer parameters than what it stands for: a loop over pairs of both ends too early.
+            asked_for = self.with_whole_homes(asked_for)
         left_out = self.left_out(held, asked_for)
         homes = self.homes() if left_out else []
         for left in left_out:
             self.conclude(left, homes)
         reached = {leaf for run in path.backwards for leaf in run.leaves if leaf.is_parameter}
-        if reached and reached <= held:
+        if reached and reached <= held | asked_for:
             stepped = [one.site for one in optimizers if one.site is not None and one.stepped]
             self.claims.granted.update((KIND, site.key) for site in stepped)
 
@@ -177,10 +180,15 @@ class UntrainedParameters:
                 found.append(LeftOut(action.subject, parameters, step, is_only))
         return found
 
+    def with_whole_homes(self, leaves: set[Tensor]) -> set[Tensor]:
+        """Parameters, and all others of the modules that they belong to."""
+        owned = [{tensor for _, tensor in self.path.tensors_of(home, "parameter")} for home in self.homes()]
+        return leaves.union(*(parameters for parameters in owned if parameters & leaves))
+
     def is_forgotten(self, leaf: Tensor) -> bool:
         if not leaf.is_parameter or leaf.requires_grad is not True:
             return False
-        if leaf.frozen_at is not None:
+        if leaf.frozen_at is not None or leaf in self.replaced.maybe_earlier:
             return False
         record = self.ledger.records.get(leaf)
         return record is not None and record.state not in ("assigned", "masked")

@@ -144,7 +144,7 @@ class GradMode(Opaque):
     def __init__(self, path: str, site: Site | None, enabled: Value) -> None:
         super().__init__(path, site)
         self.enabled = enabled
-        """What grad mode becomes; None leaves it as it is."""
+        """What grad mode becomes."""
         self.before: tuple[bool, Site | None] | None = None
 
 

@@ -363,9 +363,11 @@ class TorchFunctions(LibrariesFloor):
         return tensor
 
     def legacy_tensor(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
-        """`torch.Tensor(...)`, `torch.FloatTensor(...)`: sizes or data."""
+        """`torch.Tensor(...)`, `torch.FloatTensor(...)`: sizes or data, which become floating-point numbers."""
         if args and isinstance(args[0], (Seq, Array, Tensor)):
-            return self.make_tensor(args[:1], {}, node)
+            made = self.make_tensor(args[:1], {}, node)
+            made.dtype = "float"
+            return made
         return self.new_leaf(node, {}, "float", sizes_of(args) if args else (0,))
 
     def parameter(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:

@@ -61,22 +61,23 @@ class Modes(Modules):
             mode.before = (self.path.grad_mode, self.path.mode_site)
             self.apply_mode(mode, self.path.site(node))
             self.mode_set_by_call(mode, node)
-        elif path.endswith("inference_mode") and given is False:
-            mode.enabled = None
+        elif path.endswith("inference_mode") and given is not True:
+            # `inference_mode(False)` turns grad mode on, whatever stands around it.
+            mode.enabled = not (given is not False and self.path.decide(given, node))
         return mode
 
     def mode_set_by_call(self, mode: GradMode, node: Syntax) -> None:
         """Hook: set_grad_enabled was called as a function."""
 
     def apply_mode(self, mode: GradMode, site: Site) -> None:
-        enabled = mode.enabled
-        if isinstance(enabled, bool):
-            self.path.grad_mode = enabled
-        elif enabled is not None:
-            self.path.grad_mode = bool(self.path.decide(enabled, site.node))
-        if mode.path.endswith("inference_mode") and enabled is False:
-            self.path.inference = True
-        if not self.path.grad_mode:
+        was_inference, enabled = self.path.inference, mode.enabled
+        self.path.grad_mode = (
+            enabled if isinstance(enabled, bool) else bool(self.path.decide(enabled, site.node))
+        )
+        if mode.path.endswith("inference_mode"):
+            self.path.inference = not self.path.grad_mode
+        # Inside inference mode nothing is recorded, whatever grad mode is set to: that mode is the cause.
+        if not self.path.grad_mode and not (was_inference and self.path.inference):
             self.path.mode_site = site
 
     def enter_modes(self, modes: tuple[Wrapper, ...]) -> Callable[[], None]:

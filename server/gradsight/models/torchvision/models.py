@@ -37,11 +37,17 @@ class Featured(nn.Module):
 
 
 def residual(pretrained=False, progress=True, *, weights=None, num_classes=1000, **options):
-    return Backbone(num_classes)
+    return loaded(Backbone(num_classes), pretrained, weights)
 
 
 def featured(pretrained=False, progress=True, *, weights=None, num_classes=1000, **options):
-    return Featured(num_classes)
+    return loaded(Featured(num_classes), pretrained, weights)
+
+
+def loaded(network, pretrained, weights):
+    if pretrained or weights is not None:
+        network.load_state_dict({})
+    return network
 
 
 def get_model(name, **config):
