@@ -18,7 +18,7 @@ from gradsight.agent.faults import Fault, Kind, Ledger, quietly, step_at
 from gradsight.agent.finished import FinishedBackwards, shows_all_it_saved
 from gradsight.agent.graph import (
     Node,
-    has_hidden_saves,
+    is_freed,
     leading_to,
     leaf_of,
     root_nodes,
@@ -107,6 +107,7 @@ class Backwards:
         self.finished: FinishedBackwards | None = None
         self.explain: Callable[[BaseException], Fault | None] = attached
         self.on_error: Callable[[BaseException], None] = lambda error: None
+        self.on_roots: Callable[[tuple[Any, ...], Stack], None] | None = None
 
     def install(self, has_function: bool, patches: Patches) -> None:
         """Takes the place of torch's call into the engine, in whichever form this torch has it."""
@@ -186,6 +187,8 @@ class Backwards:
         self, roots: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any], stack: Stack
     ) -> tuple[list[Node], BackwardReach | None, bool]:
         """The graph, who is reached, and whether everything that was saved is as it was."""
+        if self.on_roots is not None:
+            self.on_roots(roots, stack)
         if self.shadow is None or self.training is None:
             return [], None, False
         nodes = walk(roots)
@@ -369,7 +372,7 @@ class Backwards:
         if not stack:
             return None, None
         # This backward has freed nodes of its own before it failed: only what an earlier one freed counts.
-        freed = [node for node in nodes if _is_freed(node) and self._first_backward(node) is not None]
+        freed = [node for node in nodes if is_freed(node) and self._first_backward(node) is not None]
         node = max(freed, key=number_of, default=None)
         first = self._first_backward(node)
         maker = self.log.maker(node) if node is not None else None
@@ -493,18 +496,3 @@ def attached(error: BaseException) -> Fault | None:
     """The fault that explains this error."""
     fault = getattr(error, "_gradsight_fault", None)
     return fault if isinstance(fault, Fault) else None
-
-
-def _is_freed(node: Node) -> bool:
-    if has_hidden_saves(node):
-        return False
-    for name in dir(type(node)):
-        if name.startswith("_saved_") or name == "saved_tensors":
-            try:
-                getattr(node, name)
-            except RuntimeError as error:
-                if "second time" in str(error) or "already been freed" in str(error):
-                    return True
-            except (AttributeError, TypeError):
-                continue
-    return False

@@ -100,7 +100,7 @@ def _leaves_among(nodes: Sequence[Node], shadow: Shadow) -> Mask:
 
 # A leaf made of a cut tensor hides the cut before it; a copy or a number is never meant as a cut; sampling and
 # comparing are what programs do beside the path that matters.
-_WEIGHT = {
+WEIGHT_OF_CUT = {
     "requires_grad": 4,
     "parameter": 4,
     "create_graph": 3,
@@ -118,7 +118,7 @@ def cutting_events(shadow: Shadow, missing: Mask, events: Mask) -> list[tuple[Di
     A value can pass several cuts and stay connected by another path; the last one passed is where the path was lost.
     """
     passed = [event for event in shadow.events_in(events) if event.kind in _CUT_KINDS and event.stack]
-    passed.sort(key=lambda event: (_WEIGHT.get(event.kind, 2), event.passed), reverse=True)
+    passed.sort(key=lambda event: (WEIGHT_OF_CUT.get(event.kind, 2), event.passed), reverse=True)
     found: list[tuple[Divergence, Mask]] = []
     rest = missing
     for event in passed:

@@ -136,8 +136,8 @@ def _references(tree: ast.Module, name: str) -> Iterator[ast.expr]:
             yield node
 
 
-def place_of_expression(key: FrameKey, node: ast.expr) -> SourceRange:
-    """The place of an expression in the file of a frame."""
+def place_of_expression(key: FrameKey, node: ast.expr | ast.stmt) -> SourceRange:
+    """The place of an expression or a statement in the file of a frame."""
     base = place_of(key)
     return SourceRange(
         base.filename,

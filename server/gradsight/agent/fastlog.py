@@ -32,6 +32,8 @@ except ImportError:
         return False
 
 
+Made = Callable[[Any, Any, Any, Any, int, Stack], None]
+"""Is told of a call that made nodes: the function, its arguments, its result, the number of the last node, the line."""
 _PLAIN, _WRITES, _PYTHON, _GRADIENT = range(4)
 _NOT_WRITES = frozenset(("requires_grad_", "detach_", "share_memory_", "rename_"))
 _NOT_IN_PLACE = frozenset(("__index__", "__invert__", "__int__", "__iter__"))
@@ -51,6 +53,7 @@ class FastRecorder(TorchFunctionMode):
         self.is_listening = True
         self.cuts: LightCuts | None = None
         self.on_error: Callable[[BaseException], None] | None = None
+        self.on_made: Made | None = None
         self._kinds: dict[Any, int] = {torch.Tensor.grad.__get__: _GRADIENT}
         self._versions: list[tuple[torch.Tensor, int]] = []
 
@@ -85,6 +88,8 @@ class FastRecorder(TorchFunctionMode):
             made = (log.clock, getattr(func, "__name__", "op"), capture(2, 3))
             # Past the constructor, which is a function of Python and half of the price of a call.
             log.track().add(after, tuple.__new__(Operation, made))
+            if self.on_made is not None:
+                self.on_made(func, args, kwargs, result, after - 1, made[2])
         if self.cuts is not None and (after == before or isinstance(result, tuple)):
             self.cuts.note(func, args, result, _stack_of_call)
         for tensor, version in seen:

@@ -299,3 +299,19 @@ def version_refusal(node: Node, saved: NodeSaved) -> str | None:
     except RuntimeError as refusal:
         return str(refusal)
     return None
+
+
+def is_freed(node: Node) -> bool:
+    """Whether a backward has freed what this node saved; not asked where hooks of the program stand before it."""
+    if has_hidden_saves(node):
+        return False
+    for name in dir(type(node)):
+        if name.startswith("_saved_") or name == "saved_tensors":
+            try:
+                getattr(node, name)
+            except RuntimeError as error:
+                if "second time" in str(error) or "already been freed" in str(error):
+                    return True
+            except (AttributeError, TypeError):
+                continue
+    return False

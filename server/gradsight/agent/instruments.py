@@ -22,6 +22,7 @@ from gradsight.agent.features import Features
 from gradsight.agent.gradwatch import GradWatch
 from gradsight.agent.graph import no_dispatch_mode, untracked
 from gradsight.agent.limits import RunLimits
+from gradsight.agent.mode_stack import OwnPause
 from gradsight.agent.modules import ModuleNotes
 from gradsight.agent.oplog import OpLog
 from gradsight.agent.patches import Patches
@@ -64,7 +65,7 @@ class Instruments:
         self.modules = ModuleNotes(self.log, ledger)
         self.may_pause = True
         self.patches = Patches()
-        self._pause = Pause()
+        self._pause: Pause | OwnPause = Pause()
 
     def install(self, features: Features) -> None:
         """Takes the places."""

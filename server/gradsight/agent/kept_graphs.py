@@ -21,7 +21,7 @@ from gradsight.agent.sites import FrameKey, is_user_file, statement_of, tree_of,
 _MOST_ITEMS = 500
 _MOST_OBJECTS = 4000
 _DEPTH = 4
-_PUTS = frozenset(("append", "appendleft", "extend", "insert", "add", "push", "put", "update", "setdefault"))
+PUTS = frozenset(("append", "appendleft", "extend", "insert", "add", "push", "put", "update", "setdefault"))
 _NO_HOLDERS = (type, ModuleType, FunctionType, MethodType, BuiltinFunctionType, str, bytes)
 
 
@@ -97,7 +97,7 @@ def _puts(crossing: FrameKey, holder: Any, name: str) -> Iterator[Any]:
     tree = tree_of(crossing.code.co_filename)
     for node in ast.walk(tree) if tree is not None else ():
         target: ast.expr | None = None
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PUTS:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in PUTS:
             target = node.func.value
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], (ast.Subscript, ast.Attribute)):
             first = node.targets[0]

@@ -46,6 +46,7 @@ class LightCuts:
         self._asked: OrderedDict[int, tuple[weakref.ref[torch.Tensor], Stack]] = OrderedDict()
         self.switched_off: Stack = ()
         self.inference: Stack = ()
+        self.on_loss: Callable[[LostPath, Any], None] | None = None
 
     def note(self, func: Any, args: Any, result: Any, capture: Callable[[], Stack]) -> None:
         """A call has returned."""
@@ -70,6 +71,8 @@ class LightCuts:
                     LostPath("number", name, capture()) if args[0].requires_grad else None
                 )
                 if lost is not None:
+                    if self.on_loss is not None:
+                        self.on_loss(lost, args)
                     for value in _numbers(result):
                         self._remember(value, lost)
 
@@ -107,7 +110,7 @@ class LightCuts:
         if lost is None and name in _BUILDERS and self._values:
             lost = next((self._values[value] for value in _numbers(args) if value in self._values), None)
         source = (
-            next((tensor for tensor in _tensors(args) if tensor.requires_grad), None)
+            next((tensor for tensor in tensors_in(args) if tensor.requires_grad), None)
             if lost is None
             else None
         )
@@ -118,6 +121,8 @@ class LightCuts:
                 self.inference = lost.stack
         if lost is None:
             return
+        if self.on_loss is not None:
+            self.on_loss(lost, args)
         if len(self._marks) > _MOST_MARKS:
             self._marks = {key: mark for key, mark in self._marks.items() if mark[0]() is not None}
             if len(self._marks) > _MOST_MARKS:
@@ -127,7 +132,7 @@ class LightCuts:
     def _lost_by(self, args: Any) -> LostPath | None:
         if not self._marks:
             return None
-        for tensor in _tensors(args):
+        for tensor in tensors_in(args):
             lost = self.lost(tensor)
             if lost is not None:
                 return lost
@@ -171,7 +176,8 @@ def _kind_of(name: str) -> str:
     return "tensor" if name in _BUILDERS else "non-diff"
 
 
-def _tensors(args: Any) -> Iterator[torch.Tensor]:
+def tensors_in(args: Any) -> Iterator[torch.Tensor]:
+    """The tensors among the arguments of a call, those in lists included."""
     for item in args:
         if isinstance(item, torch.Tensor):
             yield item

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator
 from types import BuiltinFunctionType, FrameType, FunctionType, MethodType, ModuleType
@@ -52,6 +53,28 @@ def reachable_modules() -> Iterator[torch.nn.Module]:
                 yield value
             elif name == "self" and hasattr(value, "__dict__"):
                 yield from (each for each in vars(value).values() if isinstance(each, torch.nn.Module))
+
+
+def names_in_modules() -> dict[int, str]:
+    """The parameters of every module there is, by identity: `Net.encoder.weight`.  No variable of the program is touched."""
+    is_module: dict[type, bool] = {}
+    modules: list[torch.nn.Module] = []
+    for each in gc.get_objects():
+        kind = type(each)
+        known = is_module.get(kind)
+        if known is None:
+            known = is_module[kind] = issubclass(kind, torch.nn.Module)
+        if known:
+            modules.append(each)
+    # A module that is still being made has no dictionaries yet.
+    modules = [module for module in modules if "_modules" in vars(module)]
+    inner = {id(child) for module in modules for child in module._modules.values()}
+    return {
+        id(parameter): f"{type(module).__name__}.{name}"
+        for module in modules
+        if id(module) not in inner
+        for name, parameter in module.named_parameters()
+    }
 
 
 def _scopes() -> Iterator[list[tuple[str, Any]]]:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from gradsight.agent.graph import untracked
-from gradsight.agent.naming import reachable_leaves
+from gradsight.agent.naming import names_in_modules, reachable_leaves
 from gradsight.agent.sites import Stack
 
 _MOST_NAMED = 6
@@ -63,6 +63,11 @@ class ParameterBooks:
                 book.records[id(parameter)] = ParameterRecord(
                     weakref.ref(parameter), tuple(parameter.shape), fingerprint(parameter)
                 )
+        if book.steps == 1:
+            # The variables that hold the model may be gone when the report is asked for, and the model with them.
+            names = names_in_modules()
+            for key, record in book.records.items():
+                record.name = names.get(key, "")
         if not has_closure:
             self._count_gradients(optimizer, book)
 
@@ -98,9 +103,9 @@ class ParameterBooks:
             for book in books:
                 for key, record in book.records.items():
                     _note_move(record)
-                    record.name = (
-                        record.name or names.get(key, "") or f"a parameter of shape {list(record.shape)}"
-                    )
+                    if key in names and record.tensor() is not None:
+                        record.name = names[key]
+                    record.name = record.name or f"a parameter of shape {list(record.shape)}"
         return books
 
     def _book_of(self, optimizer: Any) -> OptimizerBook:

@@ -13,14 +13,17 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 
 from gradsight.agent.backwards import attached
-from gradsight.agent.faults import Fault, Ledger
+from gradsight.agent.faults import Fault, Ledger, quietly
 from gradsight.agent.features import detect
+from gradsight.agent.graph import untracked
+from gradsight.agent.graph_survivors import GraphSurvivors
 from gradsight.agent.instruments import FastInstruments
 from gradsight.agent.light_cuts import LightCuts
 from gradsight.agent.limits import RunLimits
+from gradsight.agent.missed_leaves import MissedLeaves, TensorRef
+from gradsight.agent.mode_stack import OwnPause, enter_below, leave
 from gradsight.agent.parameter_books import OptimizerBook, ParameterBooks
 from gradsight.agent.sites import Stack
 
@@ -34,8 +37,26 @@ class WatchInstruments(FastInstruments):
     def __init__(self, ledger: Ledger) -> None:
         super().__init__(ledger, RunLimits(0, lambda: None))
         self.books_of_parameters = ParameterBooks()
-        self.recorder.cuts = self.blame.cuts = LightCuts()
+        cuts = self.recorder.cuts = self.blame.cuts = LightCuts()
+        self._pause = OwnPause(self.recorder)
+        self.missed = MissedLeaves(cuts, ledger)
+        self.survivors = GraphSurvivors(ledger)
+        self.backwards.on_roots = self.missed.backward
         self.after_each_step: Callable[[], None] = lambda: None
+        self.look_closely(0)
+
+    def look_closely(self, step: int) -> None:
+        """At the first steps and then ever more rarely it is followed what becomes of the tensors of a step."""
+        is_on = step & (step - 1) == 0
+        self.missed.begin_step(is_on)
+        self.survivors.step = step
+        self.recorder.on_made = self._made if is_on else None
+        if is_on:
+            self.survivors.look()
+
+    def _made(self, func: Any, args: Any, kwargs: Any, result: Any, number: int, stack: Stack) -> None:
+        self.missed.made((*args, *kwargs.values()) if kwargs else args, number)
+        self.survivors.made(getattr(func, "__name__", ""), result, stack)
 
     def step_begins(self, optimizer: Any, stack: Stack, has_closure: bool, is_library: bool) -> None:
         super().step_begins(optimizer, stack, has_closure, is_library)
@@ -71,7 +92,7 @@ class Watch:
         instruments.recorder.on_error = self._on_its_way
         instruments.after_each_step = self._stepped
         self._hear_last_words()
-        instruments.recorder.__enter__()
+        enter_below(instruments.recorder)
         self.is_on = True
 
     def stop(self) -> None:
@@ -103,6 +124,24 @@ class Watch:
         """What the watched steps showed of the optimizers' parameters."""
         return self.instruments.books_of_parameters.conclude()
 
+    @quietly
+    def _cuts(self, untrained: list[tuple[str, TensorRef]]) -> tuple[list[Fault], set[int]]:
+        with untracked():
+            return self.instruments.missed.faults(untrained)
+
+    def cuts(self, untrained: list[tuple[str, TensorRef]]) -> tuple[list[Fault], set[int]]:
+        """The cuts that explain why these parameters have no gradient, and the ids of those that are explained."""
+        return self._cuts(untrained) or ([], set())
+
+    @quietly
+    def _kept_graphs(self) -> list[Fault]:
+        with untracked():
+            return self.instruments.survivors.faults()
+
+    def kept_graphs(self) -> list[Fault]:
+        """The lines that keep the graph of every step."""
+        return self._kept_graphs() or []
+
     def explain(self, error: BaseException) -> None:
         """Tells on an error that has come up to its end, once."""
         self._explain(error, self.instruments.blame.explain)
@@ -127,19 +166,18 @@ class Watch:
 
     def _stepped(self) -> None:
         self._steps += 1
-        self._watched += self.instruments.recorder.is_listening
+        if self.instruments.recorder.is_listening:
+            self._watched += 1
+            self.instruments.look_closely(self._watched)
         if self.every > 1 and threading.get_ident() == self._thread:
             self._switch(self._steps % self.every == 0)
 
     def _switch(self, on: bool) -> None:
-        """The recorder leaves the stack of modes if it is on top of it; below another one it only falls silent."""
         recorder = self.instruments.recorder
-        stack: list[TorchFunctionMode] = _get_current_function_mode_stack()
         if on:
-            if recorder not in stack:
-                recorder.__enter__()
-        elif stack and stack[-1] is recorder:
-            recorder.__exit__(None, None, None)
+            enter_below(recorder)
+        else:
+            leave(recorder)
         recorder.is_listening = on
 
     def _hear_last_words(self) -> None:

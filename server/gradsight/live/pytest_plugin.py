@@ -59,7 +59,7 @@ class GradSightPlugin:
             if isinstance(error, Exception):
                 watch.explain(error)
             elif error is None and (self.untrained_fails or item.get_closest_marker("gradsight_untrained")):
-                untrained = [str(line) for line in watch.report().parameters]
+                untrained = watch.report().untrained
                 if untrained:
                     outcome.force_exception(
                         pytest.fail.Exception("\n".join([_MISSING, *untrained]), pytrace=False)

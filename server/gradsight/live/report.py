@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gradsight.agent.faults import Fault
 from gradsight.agent.parameter_books import OptimizerBook, ParameterRecord, listed
 from gradsight.agent.sites import place_of
-from gradsight.live.words import lines_of, notes_of, place_text, rule_words
+from gradsight.live.words import HEAD, lines_of, notes_of, place_text, rule_words
+
+if TYPE_CHECKING:
+    from gradsight.agent.missed_leaves import TensorRef
 
 
 @dataclass(frozen=True)
@@ -29,10 +33,25 @@ class ReportLine:
 class WatchReport:
     """What was seen between the start of a watch and now."""
 
-    faults: tuple[Fault, ...]
+    errors: tuple[Fault, ...]
+    cuts: tuple[Fault, ...]
+    """Why parameters have no gradient, where that is known."""
+    kept_graphs: tuple[Fault, ...]
     parameters: tuple[ReportLine, ...]
+    """The other parameters that are not trained."""
     remarks: tuple[str, ...]
     steps: int
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """Everything that has a trail."""
+        return (*self.errors, *self.cuts, *self.kept_graphs)
+
+    @property
+    def untrained(self) -> list[str]:
+        """What is said of parameters that are not trained."""
+        cuts = ["\n".join(notes_of(fault)).removeprefix(HEAD) for fault in self.cuts]
+        return cuts + [str(line) for line in self.parameters]
 
     @property
     def is_clean(self) -> bool:
@@ -40,7 +59,7 @@ class WatchReport:
         return not self.faults and not self.parameters
 
     def fault_blocks(self) -> list[str]:
-        """Each error with its trail."""
+        """Each of them as a note on an error has it."""
         return ["\n".join(notes_of(fault)) for fault in self.faults]
 
     def blocks(self) -> list[str]:
@@ -69,12 +88,20 @@ class WatchReport:
         return f"<div><ul>{''.join(rows)}</ul><div>{end}</div></div>"
 
 
-def parameter_lines(books: list[OptimizerBook]) -> Iterator[ReportLine]:
-    """What the books of the optimizers say of parameters that are not trained."""
+def untrained(books: list[OptimizerBook]) -> list[tuple[str, TensorRef]]:
+    """The parameters that no step found a gradient in, by name."""
+    records = [record for book in books for record in book.records.values()]
+    return [(record.name, record.tensor) for record in records if record.steps and not record.with_gradient]
+
+
+def parameter_lines(books: list[OptimizerBook], explained: Set[int]) -> Iterator[ReportLine]:
+    """What the books of the optimizers say of parameters that are not trained, but for those that are explained already."""
     for book in books:
         place = place_text(place_of(book.stack[0])) if book.stack else ""
         asked = [record for record in book.records.values() if record.steps]
-        without = [record for record in asked if not record.with_gradient]
+        without = [
+            record for record in asked if not record.with_gradient and id(record.tensor) not in explained
+        ]
         zero = [
             record for record in asked if record.with_gradient and record.measured and not record.not_zero
         ]

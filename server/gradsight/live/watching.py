@@ -44,7 +44,7 @@ class Watching:
 
     def report(self) -> WatchReport:
         """What was seen so far."""
-        from gradsight.live.report import WatchReport, parameter_lines
+        from gradsight.live.report import WatchReport, parameter_lines, untrained
 
         watch = self._watch
         remarks = list(watch.ledger.notes)
@@ -55,8 +55,16 @@ class Watching:
         remarks += [
             f"internal error of GradSight, please report it: {text}" for text in watch.ledger.problems
         ]
+        books = watch.books()
+        cuts, explained = watch.cuts(untrained(books))
+        lines = tuple(parameter_lines(books, explained))
         return WatchReport(
-            tuple(watch.errors), tuple(parameter_lines(watch.books())), tuple(remarks), watch.watched_steps
+            tuple(watch.errors),
+            tuple(cuts),
+            tuple(watch.kept_graphs()),
+            lines,
+            tuple(remarks),
+            watch.watched_steps,
         )
 
     def report_of_ranks(self, seconds: float = 60) -> WatchReport | RanksReport:
