@@ -141,3 +141,127 @@ def test_whole_numbers_that_stay_whole_are_refused() -> None:
     check("""
         point = nn.Parameter(torch.tensor([5, 5]))  # GS307
     """)
+
+
+MIXED = """
+import sys
+
+net = nn.Linear(3, 1)
+steps = int(sys.argv[1])
+losses = [0 for _ in range(steps + 1)]
+for _ in range(4):
+    with torch.no_grad():
+        losses[0] += net(torch.randn(2, 3)).sum()
+    with torch.no_grad():
+        losses[1] += net(torch.randn(2, 3)).sum()
+    for k in range(1, steps):
+        losses[k + 1] += net(torch.randn(2, 3)).sum()
+losses[-1].backward()
+"""
+
+
+def test_the_last_item_of_a_list_of_unknown_length_is_not_the_second() -> None:
+    check(MIXED)
+
+
+def test_an_item_that_was_stored_at_its_index_is_read_there() -> None:
+    check(
+        MIXED.replace("losses[-1].backward()", "losses[1].backward()")
+        .replace("        losses[1] +=", "        losses[1] = 0 +")
+        .replace(
+            "    with torch.no_grad():\n        losses[1]",
+            "    with torch.no_grad():  # GS204\n        losses[1]",
+        )
+    )
+
+
+POLICY = """
+class Fixed(torch.distributions.Categorical):
+    def log_probs(self, actions):
+        return super().log_prob(actions.squeeze(-1)).view(actions.size(0), -1).sum(-1).unsqueeze(-1)
+
+    def best(self):
+        return self.probs.argmax(-1)
+
+class Policy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(4, 3)
+        self.critic = nn.Linear(4, 1)
+
+    def evaluate(self, x, actions):
+        dist = Fixed(logits=self.head(x))
+        return self.critic(x), dist.log_probs(actions), dist.entropy().mean()
+
+policy = Policy()
+opt = torch.optim.RMSprop(policy.parameters())
+for _ in range(3):
+    values, log_probs, entropy = policy.evaluate(torch.randn(6, 4), torch.zeros(6, 1, dtype=torch.long))
+    advantages = torch.randn(6, 1) - values
+    action_loss = -(advantages.detach() * log_probs).mean()
+    opt.zero_grad()
+    (advantages.pow(2).mean() + action_loss - entropy * 0.01).backward()
+    opt.step()
+"""
+
+
+def test_a_distribution_of_the_program_s_own_carries_the_graph_of_its_parameters() -> None:
+    check(POLICY)
+
+
+def test_a_sample_of_a_distribution_of_the_program_s_own_carries_none() -> None:
+    check("""
+        class Fixed(torch.distributions.Normal):
+            def draw(self):
+                return self.sample()  # GS205
+
+        net = nn.Linear(4, 3)
+        Fixed(net(torch.randn(2, 4)), torch.ones(3)).draw().sum().backward()
+    """)
+
+
+def test_a_call_of_super_without_parentheses_ends_the_path() -> None:
+    check(POLICY.replace("super().log_prob", "super.log_prob"))
+
+
+def test_methods_of_unknown_objects_that_only_sound_like_those_of_tensors_raise_no_alarm() -> None:
+    check("""
+        import tools
+
+        net = nn.Linear(4, 1)
+        loss = net(torch.randn(2, 4)).pow(2).mean()
+        output = tools.Result(minimize=loss)
+        output.log("loss", loss, prog_bar=True)
+        output.add(loss)
+        shown = tools.scale(net(torch.randn(2, 4)))
+        shown.clamp(min=0)  # GS209
+        loss.backward()
+    """)
+
+
+STEPPING = """
+class Trainer(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(size, 8), nn.ReLU(), nn.Linear(8, 1))
+        self.opt = torch.optim.AdamW(self.net.parameters(), lr=0.1)
+        self.start = self.net(torch.zeros(1, size)).item()
+
+    def update(self):
+        self.opt.step()  # GS503
+        self.opt.zero_grad()
+
+    def forward(self, x):
+        loss = self.net(x).pow(2).mean()
+        if self.training:
+            loss.backward()
+        return loss.item()
+"""
+
+
+def test_a_method_that_steps_after_another_has_differentiated_raises_no_alarm() -> None:
+    check(STEPPING.replace("  # GS503", ""))
+
+
+def test_a_method_that_steps_where_nothing_is_differentiated_is_reported() -> None:
+    check(STEPPING.replace("        if self.training:\n            loss.backward()\n", ""))

@@ -19,6 +19,8 @@ PURE_EXCEPTIONS = {
 
 MOVING = {"to", "cuda", "cpu", "float", "double", "half", "bfloat16", "type"}
 """What tensors and modules have; on a module it needs no name for its result."""
+OF_OTHERS = {"log", "add"}
+"""What tensors have, and what any object that keeps something may have."""
 
 
 class IgnoredResults:
@@ -54,6 +56,10 @@ class IgnoredResults:
         ):
             # A module is moved itself.
             return
+        if is_of_unknown_code(function.value, self.path.frame.scope) and (
+            function.attr in OF_OTHERS or any(is_text(argument) for argument in node.args)
+        ):
+            return
         if result.site.node is node and not is_executed_for_itself(self.path.site(node)):
             self.claims.add(
                 "result-ignored",
@@ -62,6 +68,10 @@ class IgnoredResults:
                 method=function.attr,
                 target=self.path.text_of_target(self.path.site(node)),
             )
+
+
+def is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def is_of_unknown_code(node: ast.expr, scope: Scope | None) -> bool:

@@ -98,6 +98,8 @@ class TrainingProtocol:
             return
         if self.claims.events or self.path.graph_escaped or self.has_backward_not_taken(step.site):
             return
+        if self.path.context != "script" and self.has_backward_in_class(step.site):
+            return
         if self.path.context != "script" and not self.path.backwards and not parameters & self.ledger.used:
             return
         self.claims.add(
@@ -131,6 +133,16 @@ class TrainingProtocol:
             and called_attribute(statement.value) == "backward"
             and statement.value not in taken
             for statement in own_statements(body if isinstance(body, list) else [])
+        )
+
+    def has_backward_in_class(self, site: Site) -> bool:
+        """Whether the class whose method steps has a backward somewhere: its user calls that method before."""
+        owner = site.frame.receiver.cls if isinstance(site.frame.receiver, Instance) else None
+        return any(
+            isinstance(part, ast.Call) and called_attribute(part) == "backward"
+            for ancestor in (owner.lineage() if owner is not None else ())
+            if isinstance(ancestor, ClassValue) and ancestor.node is not None
+            for part in syntax_parts(ancestor.node)
         )
 
     def conclude_clearing(

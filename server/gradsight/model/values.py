@@ -148,7 +148,7 @@ class Array:
 class Seq:
     """A list, tuple, set or deque.  If not `exact`, its items stand for an unknown number of such items."""
 
-    __slots__ = ("exact", "fields", "items", "kind", "maxlen", "once", "partial", "site", "spent", "unlisted")
+    __slots__ = ("exact", "fields", "items", "kind", "maxlen", "once", "partial", "placed", "site", "spent", "unlisted")  # fmt: skip
 
     def __init__(self, kind: str, items: list[Value], exact: bool = True, site: Site | None = None) -> None:
         self.kind = kind
@@ -159,12 +159,12 @@ class Seq:
         self.maxlen: int | None = None
         self.partial = False
         """Whether a loop that was not executed to its end would have put more of the kind into it."""
-        self.unlisted: int | None = 0
-        """How many more, where that is known."""
+        self.unlisted: int | None = 0  # How many more, where that is known.
         self.once = False
         """Whether it is an iterator in truth (`net.parameters()`, `filter(…)`) and can be gone through once."""
         self.spent: Site | None = None
         """Where an iterator was gone through to its end."""
+        self.placed: dict[int, Value] | None = None  # What was stored at which index of an unknown length.
 
 
 class Mapping:

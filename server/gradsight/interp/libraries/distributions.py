@@ -15,6 +15,9 @@ LOCATED = ("Normal", "Laplace", "Cauchy", "Gumbel")
 class Distributions(TorchFunctions):
     """Objects that hold parameter tensors and make tensors from them."""
 
+    def is_distribution_path(self, path: str) -> bool:
+        return path.startswith("torch.distributions.")
+
     def make_distribution(
         self, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
     ) -> Value:

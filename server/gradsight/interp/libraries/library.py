@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import itertools
 import math
 from collections.abc import Iterator
@@ -112,6 +113,10 @@ class Library(Copying):
                 self.command_line = Unknown("the command line")
                 self.language.suppose(self.command_line, True)
             return self.command_line
+        room, _, last = owner.path.rpartition(".")
+        if room == "builtins" and hasattr(builtins, last) and not hasattr(getattr(builtins, last), name):
+            # `super.forward(x)`, where the parentheses are forgotten.
+            raise RaisedError(RaisedObject("AttributeError", self.path.site()))
         return External(SHORT_PATHS.get(path, path))
 
     def resolve_import(self, pending: Pending, node: Syntax) -> Value:

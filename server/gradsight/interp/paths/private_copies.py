@@ -44,6 +44,7 @@ def private_copy(value: Value, memo: Memo) -> Value:
     if isinstance(value, Seq):
         memo[id(value)] = seq = _alike(value, Seq)
         seq.items = [private_copy(item, memo) for item in value.items]
+        seq.placed = {place: private_copy(item, memo) for place, item in (value.placed or {}).items()} or None
         return seq
     if isinstance(value, Mapping):
         memo[id(value)] = mapping = _alike(value, Mapping)

@@ -66,6 +66,8 @@ class Containers(Iteration):
                 if owner.partial and items:
                     return items[-1]
                 return self.path.gap("index out of range", node)
+            if owner.placed is not None:
+                return owner.placed[index] if index in owner.placed else recorded_one(unplaced(owner)[::-1])
             if items:
                 return items[index % len(items)] if -len(items) <= index < len(items) else items[-1]
             return Unknown("element of an unknown sequence")
@@ -81,9 +83,8 @@ class Containers(Iteration):
                     return Seq(owner.kind, list(items), False)
             return Seq(owner.kind, list(items), False, owner.site)
         if items and isinstance(index, (Number, Unknown)):
-            # Which item it is is not known: one with a graph is among them.
-            recorded = (item for item in items if any(one.node is not None for one in tensors_in(item)))
-            return next(recorded, items[0]) if isinstance(items[0], (Tensor, Seq)) else items[0]
+            items = unplaced(owner)
+            return recorded_one(items) if isinstance(items[0], (Tensor, Seq)) else items[0]
         return Unknown("element of a sequence at an unknown index")
 
     def mapping_key(self, key: Value) -> Hashable:
@@ -149,6 +150,7 @@ class Containers(Iteration):
 
     def delete_items(self, owner: Seq, index: Value) -> None:
         """`del items[index]`; what goes at an unknown place may be any item, and one is gone."""
+        owner.placed = None
         place = index if isinstance(index, int) else known_slice(index)
         if place is None or (isinstance(place, int) and not -len(owner.items) <= place < len(owner.items)):
             owner.exact = False
@@ -213,7 +215,7 @@ class Containers(Iteration):
 
     def taken_from(self, receiver: Seq, name: str, args: list[Value]) -> Value:
         """An item that leaves the sequence; the last one of a sequence that is not known stays for the next."""
-        items = receiver.items
+        items, receiver.placed = receiver.items, None
         if not items:
             return Unknown("element of an unknown sequence")
         position = args[0] if args and isinstance(args[0], int) else (0 if name == "popleft" else -1)
@@ -222,6 +224,7 @@ class Containers(Iteration):
         return items[-1]
 
     def rearrange(self, receiver: Seq, name: str, args: list[Value]) -> None:
+        receiver.placed = None
         if name == "clear":
             receiver.items = []
             receiver.exact, receiver.partial, receiver.unlisted = True, False, 0
@@ -335,6 +338,18 @@ class Containers(Iteration):
                 "tuple", [Unknown("key of a dict"), next(iter(items.values()), Unknown("item of a dict"))]
             )
         return self.path.gap(f"method {name} of a dict", node)
+
+
+def recorded_one(items: list[Value]) -> Value:
+    """An item of which it is not known which one it is: one with a graph if there is one, else the first."""
+    recorded = (item for item in items if any(one.node is not None for one in tensors_in(item)))
+    return next(recorded, items[0])
+
+
+def unplaced(owner: Seq) -> list[Value]:
+    """The items that stand at no index that is known, or all if there are no others."""
+    placed = {id(item) for item in (owner.placed or {}).values()}
+    return [item for item in owner.items if id(item) not in placed] or owner.items
 
 
 def known_slice(index: Value) -> slice | None:

@@ -11,7 +11,14 @@ from collections.abc import Callable
 
 from gradsight.interp.path_state import PathState, RaisedError
 from gradsight.interp.python.calls import Calls
-from gradsight.model.library_objects import Closing, ExitStack, GeneratorContext, GradMode, NullContext
+from gradsight.model.library_objects import (
+    Closing,
+    Distribution,
+    ExitStack,
+    GeneratorContext,
+    GradMode,
+    NullContext,
+)
 from gradsight.model.sites import Site
 from gradsight.model.values import (
     MISSING,
@@ -30,6 +37,7 @@ STACKS = {"contextlib.ExitStack", "contextlib.AsyncExitStack"}
 ENTERING = {"__enter__", "__aenter__"}
 LEAVING = {"__exit__", "__aexit__"}
 GUARD = "<guard>"
+"""The attribute under which an instance keeps the object of the library's class that it derives from."""
 
 
 class Contexts(Calls):
@@ -194,10 +202,12 @@ class Contexts(Calls):
     # -- classes that derive from a context manager of a library -----------------------------------------------------
 
     def guard_path(self, cls: ClassValue) -> str:
-        """The library's context class that a class derives from, or nothing."""
+        """The library's context class, or distribution, that a class derives from, or nothing."""
         for ancestor in cls.lineage():
             if isinstance(ancestor, External) and (
-                ancestor.path in STACKS or self.nn.is_mode_path(ancestor.path)
+                ancestor.path in STACKS
+                or self.nn.is_mode_path(ancestor.path)
+                or self.libraries.is_distribution_path(ancestor.path)
             ):
                 return ancestor.path
         return ""
@@ -215,11 +225,12 @@ class Contexts(Calls):
         path = self.guard_path(instance.cls)
         if not path:
             return None
-        made = (
-            self.make_exit_stack(args, kwargs, node)
-            if path in STACKS
-            else self.nn.call_mode(path, args, kwargs, node)
-        )
+        if self.libraries.is_distribution_path(path):
+            made = self.libraries.make_distribution(path.rpartition(".")[2], args, kwargs, node)
+        elif path in STACKS:
+            made = self.make_exit_stack(args, kwargs, node)
+        else:
+            made = self.nn.call_mode(path, args, kwargs, node)
         instance.attributes[GUARD] = made
         return made if isinstance(made, Opaque) else None
 
@@ -232,7 +243,9 @@ class Contexts(Calls):
         kwargs: dict[str, Value],
         node: ast.AST,
     ) -> Value:
-        """A method that an instance inherits from the library's context class; MISSING if it is none of those."""
+        """A method that an instance inherits from the library's class; MISSING if it is none of those."""
+        if isinstance(guard, Distribution):
+            return self.objects.call_method(guard, name, args, kwargs, node)
         if name == "__call__":
             return self.wrapped_in(instance, args[0], self.path.site(node)) if args else MISSING
         if name == "clone":
@@ -250,7 +263,7 @@ class Contexts(Calls):
             return False
         path = self.guard_path(value.cls)
         return (
-            bool(path and path not in STACKS)
+            bool(path and path not in STACKS and not self.libraries.is_distribution_path(path))
             or External("contextlib.ContextDecorator") in value.cls.lineage()
         )
 

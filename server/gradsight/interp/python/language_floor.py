@@ -168,6 +168,12 @@ class LibrariesAboveLanguage(Protocol):
 
     def star_import(self, name: str) -> None: ...
 
+    def is_distribution_path(self, path: str) -> bool: ...
+
+    def make_distribution(
+        self, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value: ...
+
 
 class EntryAboveLanguage(Protocol):
     """What the language needs of entries."""

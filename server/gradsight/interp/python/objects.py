@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from itertools import islice
 
 from gradsight.interp.python.containers import known_slice
+from gradsight.interp.python.contexts import GUARD
 from gradsight.interp.python.function_objects import FunctionObjects
 from gradsight.interp.shared_names import EnclosedNames
+from gradsight.model.library_objects import Distribution
 from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import ClassTensorRead, ForwardCalled, ItemStoring
@@ -35,6 +38,7 @@ from gradsight.model.values import (
     Unknown,
     Value,
     is_constant,
+    tensors_in,
 )
 
 TEXT_RESULTS = {
@@ -42,6 +46,9 @@ TEXT_RESULTS = {
 }  # fmt: skip
 SAFE_TEXT = {"lower", "upper", "strip", "lstrip", "rstrip", "startswith", "endswith", "replace", "split", "join", "title",
              "format", "count", "find", "index", "isdigit", "isalpha", "capitalize", "zfill", "rsplit", "partition"}  # fmt: skip
+
+MOST_STORED = 8
+"""How many values a list of unknown length remembers of what is stored into it."""
 
 
 class Objects(FunctionObjects):
@@ -138,6 +145,8 @@ class Objects(FunctionObjects):
         dynamic = self.missing_read(owner, name, node)
         if dynamic is not MISSING:
             return dynamic
+        if isinstance(base := attributes.get(GUARD), Distribution):
+            return self.get_attribute(base, name, node)
         if owner.open or self.has_dynamic_attributes(owner):
             unknown = Unknown(f"attribute {name} set outside what is known")
             attributes[name] = unknown
@@ -320,9 +329,13 @@ class Objects(FunctionObjects):
                     owner.items.extend(items[:8])
                     owner.exact = False
             else:
-                if len(owner.items) < 8:
-                    owner.items.append(value)
+                if len(owner.items) >= MOST_STORED:
+                    # What is stored last is what is read: a place of the first filling makes room for it.
+                    del owner.items[next(places_without_tensors(owner.items), 0)]
+                owner.items.append(value)
                 owner.exact = False
+                if isinstance(index, int):
+                    owner.placed = {**(owner.placed or {}), index: value}
         elif isinstance(owner, Mapping):
             self.store_key(owner, index, value)
         elif isinstance(owner, Array):
@@ -479,3 +492,7 @@ def has_metaclass(cls: ClassValue) -> bool:
         if isinstance(ancestor, ClassValue) and ancestor.node is not None
         for keyword in ancestor.node.keywords
     )
+
+
+def places_without_tensors(items: list[Value]) -> Iterator[int]:
+    return (place for place, item in enumerate(items) if not tensors_in(item))
