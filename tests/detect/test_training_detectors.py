@@ -153,8 +153,9 @@ def step_method(clears: bool) -> list[tuple[str, int]]:
     stepped(stage, optimizer, "self.opt.step()")
     if clears:
         acted(stage, "zero", optimizer, "self.opt.zero_grad()")
-    owner = ClassValue("Trainer", [], {}, "")
-    return stage.hears(detector, MethodReturned("update", owner, 0, [optimizer], False))
+    trainer = Instance(ClassValue("Trainer", [], {}, ""), None)
+    names = {optimizer: "opt"}
+    return stage.hears(detector, MethodReturned("update", trainer, 0, [optimizer], names, False))
 
 
 def test_a_method_that_steps_and_clears_nothing_is_told_at_its_backward() -> None:

@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 from gradsight.detect.missing_claims import ABSENCES, GRANTED_ONLY, ClaimKey
+from gradsight.detect.passed_arms import may_lift
 from gradsight.detect.path import Path
 from gradsight.detect.wording import code_at
 from gradsight.interp.library_places import steps_for_user
@@ -71,7 +72,8 @@ class Claims:
             return
         self.reported.add(identity)
         if kind in ABSENCES - GRANTED_ONLY:
-            self.doubts[kind, names.get("granted_at", site.key)] = frozenset(self.path.waiting)
+            doubts = frozenset(branch for branch in self.path.waiting if may_lift(kind, branch))
+            self.doubts[kind, names.get("granted_at", site.key)] = doubts
         if assumption and kind == "saved-overwritten" and self.is_asked_in_place():
             # Whoever sets such a flag answers for backward: it is for inference.
             return

@@ -11,9 +11,10 @@ the flags depend on each other makes no difference.
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterable
 
-from gradsight.interp.path_state import Decision
+from gradsight.interp.path_state import Arm, Decision
 from gradsight.interp.paths.roles import OPTIMIZER, is_scheduler_name, key_of, last_part, may_clear
 from gradsight.interp.syntax import remembered
 from gradsight.interp.syntax_parts import syntax_parts
@@ -21,7 +22,10 @@ from gradsight.model.name_hints import BY_NAME, suggests
 from gradsight.ops.traits import having
 
 OPTIMIZERS = having("optimizers")
-MADE, GIVEN, CLEARED = "<optimizer made>", "<optimizer given>", "<cleared>"
+MADE, GIVEN, CLEARED, CALLED = "<optimizer made>", "<optimizer given>", "<cleared>", "<called>"
+BUILTINS = frozenset(dir(builtins))
+COMPUTING = frozenset({"torch", "th", "F", "np", "numpy", "math"})
+"""Modules whose functions compute something and differentiate nothing; `torch.autograd.grad` is known by its last word."""
 CLEARS = frozenset({"zero_grad", "grad", CLEARED})
 HOLDS = frozenset({
     "requires_grad", "requires_grad_", "parameters", "named_parameters", "param_groups", "add_param_group", "eval", "no_grad",
@@ -30,25 +34,33 @@ HOLDS = frozenset({
 MODES = frozenset({"train", "eval", "training"})
 SAYS = {
     "gradients-never-cleared": CLEARS,
+    "gradients-left-by-step": CLEARS,
     "parameters-not-optimized": HOLDS,
     "optimizer-never-stepped": frozenset({"step", MADE, GIVEN}),
     "eval-left-on": MODES,
+    "step-without-backward": frozenset({"backward", "grad", CALLED}),
 }
 """The words of arms that may do what is missing; of other kinds nothing is concluded from such a path."""
 
 
 def may_be_lifted(kind: str, decisions: Iterable[Decision]) -> bool:
     """Whether an arm that the path went past may do what the conclusion says is not done."""
-    words = SAYS.get(kind)
-    if words is None:
+    if kind not in SAYS:
         return True
     turns = [turn for decision in decisions for turn in decision.turns]
     taken = set(turns)
     return any(
-        not words.isdisjoint(remembered(part, "said", said_in))
+        may_lift(kind, (node, not outcome))
         for node, outcome in dict.fromkeys(turns)
         if (node, not outcome) not in taken
-        for part in arm(node, not outcome)
+    )
+
+
+def may_lift(kind: str, branch: Arm) -> bool:
+    """Whether one arm may do what a conclusion of this kind says is not done."""
+    words = SAYS.get(kind)
+    return words is None or any(
+        not words.isdisjoint(remembered(part, "said", said_in)) for part in arm(*branch)
     )
 
 
@@ -72,6 +84,8 @@ def said_in(part: ast.AST) -> frozenset[str]:
             said.add(node.id)
         elif isinstance(node, ast.Call):
             name = getattr(node.func, "attr", "") or getattr(node.func, "id", "")
+            if name not in BUILTINS and key_of(node.func).partition(".")[0] not in COMPUTING:
+                said.add(CALLED)
             if name in OPTIMIZERS or suggests(OPTIMIZER, name) or "freez" in name.lower():
                 said.add(MADE)
             if may_clear(name) and not is_scheduler_name(key_of(getattr(node.func, "value", None))):

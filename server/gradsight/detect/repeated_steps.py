@@ -11,11 +11,12 @@ import ast
 from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.path import Path
-from gradsight.interp.paths.roles import deeds_of
+from gradsight.interp.paths.roles import OPTIMIZER, key_of, role_of
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.trace import CallReturned, MethodReturned
-from gradsight.model.values import ClassValue, Function
+from gradsight.model.values import ClassValue, Function, Instance, Layer
 
 
 class RepeatedSteps:
@@ -31,10 +32,11 @@ class RepeatedSteps:
         self.executed.add(fact.function.node)
 
     def on_method_returned(self, fact: MethodReturned) -> None:
-        if self.path.gradients_unknown or fact.may_be_cleared_outside or self.may_be_cleared(fact.owner):
+        if self.path.gradients_unknown or fact.may_be_cleared_outside:
             return
         for optimizer in fact.optimizers:
-            self.look_back(optimizer, fact)
+            if not self.may_be_cleared(optimizer, fact):
+                self.look_back(optimizer, fact)
 
     def look_back(self, optimizer: Optimizer, fact: MethodReturned) -> None:
         if optimizer.escaped or not self.path.knows_all_parameters(optimizer):
@@ -67,15 +69,43 @@ class RepeatedSteps:
         steps_on = [Step("needed", steps[-1].site, "the step uses the gradients of all calls so far")]
         self.claims.add("gradients-left-by-step", place, steps_on, assumption, method=fact.name)
 
-    def may_be_cleared(self, owner: ClassValue) -> bool:
-        """Whether a method of the class that this path did not execute clears gradients."""
+    def may_be_cleared(self, optimizer: Optimizer, fact: MethodReturned) -> bool:
+        """Whether a method of the class that this path did not execute clears the gradients of this optimizer."""
         members: dict[str, object] = {}
-        for one in owner.lineage():
+        for one in fact.receiver.cls.lineage():
             if isinstance(one, ClassValue):
                 for name, member in one.namespace.items():
                     members.setdefault(name, member)
+        nodes: list[ast.AST] = [
+            member.defined().node for member in members.values() if isinstance(member, Function)
+        ]
+        return any(self.clears(optimizer, node, fact, nodes) for node in nodes if node not in self.executed)
+
+    def clears(
+        self, optimizer: Optimizer, method: ast.AST, fact: MethodReturned, scopes: list[ast.AST]
+    ) -> bool:
+        """Whether a method has a `zero_grad` that is not the one of another optimizer, or of other modules."""
+        cleared = [
+            key_of(part.func.value)
+            for part in syntax_parts(method)
+            if isinstance(part, ast.Call)
+            and isinstance(part.func, ast.Attribute)
+            and part.func.attr == "zero_grad"
+        ]
+        own = fact.names.get(optimizer)
         return any(
-            "zero_grad" in deeds_of(member.defined().node).text_has
-            for member in members.values()
-            if isinstance(member, Function) and member.defined().node not in self.executed
+            own is None or not self.is_for_others(key, own, optimizer, fact, scopes) for key in cleared
         )
+
+    def is_for_others(
+        self, key: str, own: str, optimizer: Optimizer, fact: MethodReturned, scopes: list[ast.AST]
+    ) -> bool:
+        """Whether what a key of the object spells is another optimizer, or a module whose parameters it does not hold."""
+        owner, _, name = key.rpartition(".")
+        if owner != "self" or name == own:
+            return False
+        value = fact.receiver.attributes.get(name)
+        if isinstance(value, (Instance, Layer)) and value.module is not None:
+            parameters = {tensor for _, tensor in self.path.tensors_of(value, "parameter")}
+            return parameters.isdisjoint(self.path.ever_held_by(optimizer))
+        return role_of(key, scopes) == OPTIMIZER

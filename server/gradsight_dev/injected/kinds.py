@@ -12,6 +12,7 @@ CODES: Mapping[str, tuple[str, ...]] = {
     "step-before-backward": ("GS106", "GS50"),
     "step-between-losses": ("GS106",),
     "backward-removed": ("GS5",),
+    "step-removed": ("GS5",),
     "inplace-on-saved": ("GS101", "GS102", "GS103", "GS108"),
     "silent-write": ("GS104", "GS105"),
     "detach-on-path": ("GS2", "GS5"),

@@ -551,7 +551,8 @@ class Explorer:
             optimizers = [one for one in machine.optimizers if machine.entry.outlives(one, started)]
             may_be_cleared = self.calls.callers_do("zero_grad", defined.name)
             machine.frame = self.outer_frame(machine, defined.unit)
-            machine.tell(MethodReturned(defined.name, given[0].cls, started, optimizers, may_be_cleared))
+            names = machine.entry.attributes_with(optimizers, given[0])
+            machine.tell(MethodReturned(defined.name, given[0], started, optimizers, names, may_be_cleared))
         if function is not defined and not machine.entry.graphs_in([result], {}):
             # What decorators of other files make of it is not known: it holds what the function itself returned.
             result = machine.language.returned_inside

@@ -15,6 +15,7 @@ from typing import Any
 
 from gradsight.interp.path_state import PathState, RaisedError
 from gradsight.interp.paths.entry_kinds import answers_without_grad
+from gradsight.interp.paths.held_names import key_outside, own_modules
 from gradsight.interp.paths.roles import (
     MODULE,
     OF_LEAVES,
@@ -71,6 +72,8 @@ ASKED_OF_TENSORS = {"shape", "dtype", "device", "ndim", "T", "mT", "data", "requ
 """Attributes that tell that an argument is a tensor."""
 ONLY_ARRAYS = {"copy", "astype", "tobytes", "fill"}
 """Methods of arrays that no tensor has."""
+ONLY_TRAINED = {"zero_grad", "step"}
+"""Methods of what is trained and of what trains: whoever calls them in a loop over several has other names for each."""
 OF_TORCH = ("torch.func", "no model of torch", "no fact about")
 
 
@@ -123,14 +126,19 @@ class Evidence(UnknownGraphs):
             value.graph = None
         if not role and method in ONLY_MODULES:
             role = MODULE
+        if not role and method in ONLY_TRAINED:
+            key = key_outside(self.path.frame, value, key)
+            role = role_of(key, self.scopes_of(key)) if key else ""
         return self.make_stand_in(value, role, key or "it", expression) if role else None
 
     def make_stand_in(self, value: Unknown, role: str, key: str, node: ast.AST | None) -> Value:
         self.path.kept_alive.append(value)
         place = node if node is not None else self.path.node
+        key = key_outside(self.path.frame, value, key)
+        spoken = ast.unparse(node) if isinstance(node, ast.Subscript) else ""
         made: Value = None
         if role == MODULE:
-            layer = made = self.unknown_module(key, place)
+            layer = made = self.unknown_module(key, place, spoken=spoken)
             layer.options["given"] = [one for one in value.given if not isinstance(one, Tensor)]
             if value.part_of is not None:
                 self.join_module(value.part_of, key, layer)
@@ -170,19 +178,25 @@ class Evidence(UnknownGraphs):
             optimizer is one for _, one, _ in self.unknown_optimizers
         )
 
-    def unknown_module(self, key: str, node: ast.AST, is_part: bool = False) -> Layer:
+    def attributes_with(self, optimizers: list[Optimizer], owner: Instance) -> dict[Optimizer, str]:
+        """The names of the attributes in which an object holds these optimizers."""
+        held = {name: self.stand_ins.get(id(value), value) for name, value in owner.attributes.items()}
+        return {value: name for name, value in held.items() if value in optimizers}
+
+    def unknown_module(self, key: str, node: ast.AST, is_part: bool = False, spoken: str = "") -> Layer:
+        """`spoken` is how the program writes a member whose key is one name: `models["critic"]`."""
         site = self.path.site(node)
         layer = Layer(f"unknown.{key.rpartition('.')[2]}", {"stand in": key}, site)
         weight = Tensor(site, requires_grad=True)
         weight.is_parameter = weight.leaf_made = True
-        weight.label = f"{key}'s parameters"
+        weight.label = f"{spoken or key}'s parameters"
         weight.attributes = {"<stand in>": True}
         layer.attributes["<parameters>"] = weight
         layer.module.registered["<parameters>"] = "parameter"
         layer.module.training = Unknown("mode of an unknown module", "bool")
         self.path.leaves.append(weight)
         if not is_part:
-            self.path.premises.setdefault(f"`{key}` is a module with trainable parameters")
+            self.path.premises.setdefault(f"`{spoken or key}` is a module with trainable parameters")
         return layer
 
     def join_module(self, parent: Layer, key: str, child: Layer) -> None:
@@ -194,14 +208,14 @@ class Evidence(UnknownGraphs):
             node.inputs.append(child.attributes["<parameters>"])
 
     def link_optimizers(self) -> None:
-        """Give every unknown optimizer the parameters of the modules that it can only be for."""
+        """Give every unknown optimizer the parameters of the modules that it can only be for, as far as they have been met."""
         for key, optimizer, value in self.unknown_optimizers:
             held = self.parameters_for(key, value)
             listed = optimizer.param_groups
             if not isinstance(listed, Seq):
                 continue
+            listed.exact = held is not None
             if held is None:
-                listed.exact = False
                 continue
             if not listed.items:
                 listed.items.append(Mapping({"params": Seq("list", [])}, False))
@@ -225,7 +239,7 @@ class Evidence(UnknownGraphs):
                 return None
             if len(optimizers) <= 1:
                 followed = [layer for name, layer in self.unknown_modules if not is_follower_name(name)]
-                modules = followed or self.own_modules(key)
+                modules = followed or own_modules(self.path.frame, key)
             else:
                 modules = [layer for name, layer in self.unknown_modules if belongs(key, name)]
                 rivals = [name for name in optimizers if name != key]
@@ -253,19 +267,6 @@ class Evidence(UnknownGraphs):
         if type(value) is Unknown:
             return self.stand_ins.get(id(value)) or self.make_stand_in(value, OPTIMIZER, optimizers[0], None)
         return value if isinstance(value, Optimizer) else None
-
-    def own_modules(self, key: str) -> list[Any]:
-        """The modules that an object has beside its optimizer, or that a function was given with it."""
-        frame, receiver = self.path.frame, self.path.frame.receiver
-        if "." not in key:
-            beside = frame.namespace if frame.function is not None else {}
-        else:
-            beside = receiver.attributes if isinstance(receiver, Instance) else {}
-        return [
-            value
-            for value in beside.values()
-            if isinstance(value, Layer) or (isinstance(value, Instance) and value.module is not None)
-        ]
 
     # -- stand-ins at work ---------------------------------------------------------------------------------------------
 

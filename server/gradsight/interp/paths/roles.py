@@ -116,24 +116,34 @@ def _writes_through_data(scope: ast.AST) -> frozenset[ast.AST]:
 
 
 def key_of(node: ast.AST | None) -> str:
-    """`model`, `self.model`, `self.agent.net`; empty for anything that is not a chain of names."""
+    """`model`, `self.model`, `self.agent.net`; empty for anything that is not a chain of names.
+
+    A member with a name of its own, `self.optimizer["generator"]`, is spelled as one name: `self.optimizer_generator`.
+    """
     if isinstance(node, ast.Name):
         return node.id
-    if not isinstance(node, ast.Attribute):
+    if not isinstance(node, (ast.Attribute, ast.Subscript)):
         return ""
     known: str = remembered(node, "key", _key_of)
     return known
 
 
-def _key_of(node: ast.Attribute) -> str:
+def _key_of(node: ast.Attribute | ast.Subscript) -> str:
     parts: list[str] = []
     root: ast.expr = node
-    while isinstance(root, ast.Attribute):
-        parts.append(root.attr)
+    member = ""
+    while isinstance(root, (ast.Attribute, ast.Subscript)):
+        if isinstance(root, ast.Attribute):
+            parts.append(root.attr + member)
+            member = ""
+        elif not member and isinstance(root.slice, ast.Constant) and isinstance(root.slice.value, str):
+            member = f"_{root.slice.value}"
+        else:
+            return ""
         root = root.value
     if not isinstance(root, ast.Name) or len(parts) > 3:
         return ""
-    parts.append(root.id)
+    parts.append(root.id + member)
     return ".".join(reversed(parts))
 
 
@@ -235,7 +245,7 @@ def roles_in(scopes: list[ast.AST]) -> dict[str, str]:
     keys: dict[str, None] = {}
     for scope in scopes:
         deeds = deeds_of(scope)
-        for key in [*deeds.methods, *sorted(deeds.called)]:
+        for key in [*deeds.methods, *sorted(deeds.called), *deeds.arguments]:
             keys.setdefault(key)
     found = {key: role_of(key, scopes) for key in keys}
     return {key: role for key, role in found.items() if role}

@@ -209,7 +209,8 @@ class Recorder(AutogradFloor):
             elif isinstance(value, Seq):
                 self.path.tell(Iterated(value, node))
                 ignorant = ignorant or (not value.items and not value.exact)
-                inner = tensors_in(value)
+                taken = self.unknown_members(value)
+                inner = [*tensors_in(value), *taken.values()]
                 operands.extend((name, tensor) for tensor in inner)
                 for tensor in inner:
                     if tensor.one_of_many and tensor.counter.version != tensor.born_version:
@@ -218,7 +219,8 @@ class Recorder(AutogradFloor):
                         self.path.tell(Read(tensor, node))
                 cuts = cuts | cuts_of(value)
                 if not value.exact or any(
-                    isinstance(item, Unknown) and not item.hint for item in value.items
+                    isinstance(item, Unknown) and not item.hint and id(item) not in taken
+                    for item in value.items
                 ):
                     ignorant = True
             elif isinstance(value, Unknown):
@@ -237,6 +239,16 @@ class Recorder(AutogradFloor):
             elif isinstance(value, AbsentGrad):
                 self.absent_grad_used(value, node)
         return operands, ignorant, cuts
+
+    def unknown_members(self, listed: Seq) -> dict[int, Tensor]:
+        """The tensors that unknown members of a list are taken for: `stack([model(x) for x in views])`."""
+        found: dict[int, Tensor] = {}
+        for item in listed.items:
+            if isinstance(item, Unknown) and id(item) not in found:
+                tensor = self.entry.assumed_tensor(item)
+                if tensor is not None:
+                    found[id(item)] = tensor
+        return found
 
     def outdated_view_used(self, view: Tensor, node: Syntax) -> None:
         """One of several views is used after a write to its base (or to another view of it): torch refuses."""

@@ -10,7 +10,6 @@ from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
 from gradsight.model.values import (
-    ClassValue,
     Function,
     Instance,
     Mapping,
@@ -125,13 +124,15 @@ class GaveUp:
 class MethodReturned:
     """A method that trains, executed by itself, returned: `optimizers` are those that outlive the call.
 
+    `names` are the attributes that hold them, as far as the object itself does.
     `may_be_cleared_outside` says that a function of the file which calls a method of this name clears gradients.
     """
 
     name: str
-    owner: ClassValue
+    receiver: Instance
     started: int
     optimizers: list[Optimizer]
+    names: dict[Optimizer, str]
     may_be_cleared_outside: bool
 
 
