@@ -57,7 +57,7 @@ from gradsight.detect.unused_inputs import UnusedInputs
 from gradsight.detect.unused_layers import UnusedLayers
 from gradsight.detect.unused_terms import UnusedTerms
 from gradsight.interp.path_state import PathEnded, RaisedError, Unwanted
-from gradsight.model.trace import Fact, Handler
+from gradsight.model.trace import ANNOUNCED, Fact, Handler
 
 log = logging.getLogger(__name__)
 
@@ -192,7 +192,7 @@ def heard_by(kind: type, detectors: list[type]) -> Hearing:
     """The method that hears of a fact, and the places of the detectors that have it, in the order in which they are told."""
     name = f"on_{snake_case(kind.__name__)}"
     places = [place for place, detector in enumerate(detectors) if hasattr(detector, name)]
-    if getattr(kind, "announced", False):
+    if kind in ANNOUNCED:
         places.reverse()
     return name, tuple(places)
 

@@ -289,7 +289,7 @@ class ReadsAfterWrite:
         owner, value = fact.owner, fact.value
         if isinstance(owner, Seq) and isinstance(value, Tensor):
             if value.storage.stores and value.storage.writes and owner.exact:
-                self.check_entry(owner, fact.index, value, fact.node)
+                self.check_entry(owner, fact.key, value, fact.node)
 
     def check_entry(self, owner: Seq, index: Any, tensor: Tensor, node: ast.AST) -> None:
         """An entry is read whose memory was written and stored once more after it was stored."""

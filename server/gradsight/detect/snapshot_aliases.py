@@ -119,7 +119,7 @@ class SnapshotAliases:
             self.twins[id(made)] = set()
 
     def on_item_storing(self, fact: ItemStoring) -> None:
-        owner, index, value = fact.owner, fact.index, fact.value
+        owner, index, value = fact.owner, fact.key, fact.value
         if id(owner) in self.twins and type(value) is Tensor and value.storage.stores:
             if any(container == id(owner) for container, _, _ in value.storage.stores):
                 self.twins[id(owner)].add(self.path.mapping_key(index))
@@ -127,10 +127,10 @@ class SnapshotAliases:
     def on_item_read(self, fact: ItemRead) -> None:
         owner, value = fact.owner, fact.value
         if id(owner) in self.twins:
-            self.read_twin(owner, fact.index, value, fact.node)
+            self.read_twin(owner, fact.key, value, fact.node)
         elif isinstance(owner, Mapping) and type(value) is Tensor:
             if value.storage.stores and value.storage.writes:
-                self.read_overtaken(owner, fact.index, value)
+                self.read_overtaken(owner, fact.key, value)
 
     def read_overtaken(self, owner: Mapping, index: Any, tensor: Tensor) -> None:
         """An entry of a dict is read whose tensor was written, and put there under another key, since it was."""

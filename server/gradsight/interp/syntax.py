@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from gradsight.interp.syntax_parts import syntax_parts
+from gradsight.interp.syntax_parts import parts_of, syntax_parts
 from gradsight.model.sites import Frame
 from gradsight.model.values import ClassValue, External, Pending, PythonModule, Scope
 
@@ -117,11 +117,8 @@ def set_on_self(cls: ast.AST) -> frozenset[str]:
     """The attributes that the methods of a class set on `self`."""
     return frozenset(
         node.attr
-        for node in syntax_parts(cls)
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.ctx, ast.Store)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "self"
+        for node in parts_of(cls, ast.Attribute)
+        if isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name) and node.value.id == "self"
     )
 
 
@@ -387,8 +384,7 @@ def calls_base_before(function: Any, node: ast.AST) -> bool:
     """Whether a function calls the `__init__` of a base further up than a node, wherever that could be followed to."""
     line = getattr(node, "lineno", 0)
     return function is not None and any(
-        isinstance(inner, ast.Attribute) and inner.attr == "__init__" and inner.lineno < line
-        for inner in syntax_parts(function.node)
+        inner.attr == "__init__" and inner.lineno < line for inner in parts_of(function.node, ast.Attribute)
     )
 
 

@@ -7,6 +7,7 @@ that has it.  What a class of nodes can hold is looked up once per class, so tha
 from __future__ import annotations
 
 import ast
+from typing import Any, TypeVar
 
 WITHOUT_NODES = frozenset({
     "arg", "asname", "attr", "conversion", "ctx", "cls_name", "id", "is_async", "kind", "kwd_attrs", "level", "module", "name",
@@ -32,6 +33,44 @@ def syntax_parts(node: ast.AST) -> list[ast.AST]:
             known = node.__dict__["syntax parts"] = _walked(node)
         return known
     return _walked(node)
+
+
+Part = TypeVar("Part", bound=ast.AST)
+ByClass = dict[type[ast.AST], list[Any]]
+SORTED = "parts by class"
+
+
+def parts_of(node: ast.AST, kind: type[Part]) -> list[Part]:
+    """The parts of a node that are of one class; those of functions and classes are sorted once."""
+    known: ByClass | None = node.__dict__.get(SORTED)
+    return (known if known is not None else _sorted_parts(node)).get(kind, [])
+
+
+def _sorted_parts(node: ast.AST) -> ByClass:
+    found: ByClass = {}
+    if isinstance(node, ast.ClassDef):
+        pieces: list[ast.AST] = [
+            *node.bases,
+            *node.keywords,
+            *node.decorator_list,
+            *getattr(node, "type_params", ()),
+            *node.body,
+        ]
+        found[ast.ClassDef] = [node]
+        for piece in pieces:
+            for kind, parts in (piece.__dict__.get(SORTED) or _sorted_parts(piece)).items():
+                found.setdefault(kind, []).extend(parts)
+        node.__dict__[SORTED] = found
+        return found
+    for part in syntax_parts(node):
+        kind = part.__class__
+        if kind in found:
+            found[kind].append(part)
+        else:
+            found[kind] = [part]
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        node.__dict__[SORTED] = found
+    return found
 
 
 def _walked(node: ast.AST) -> list[ast.AST]:

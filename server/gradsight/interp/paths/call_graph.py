@@ -13,7 +13,7 @@ from functools import partial
 from gradsight.interp.paths.roles import MODULE, deeds_of, key_of
 from gradsight.interp.python.loops import leaves_block
 from gradsight.interp.syntax import remembered
-from gradsight.interp.syntax_parts import syntax_parts
+from gradsight.interp.syntax_parts import parts_of
 from gradsight.model.name_hints import BY_NAME
 
 WRITE, CUT, TRAIN, REGISTER = "write", "cut", "train", "register"
@@ -90,54 +90,50 @@ def _summary_of(function: ast.AST) -> Summary:
     steps = False
     if makes_layers_oddly(function) or puts_away_what_it_makes(function):
         reasons.add(REGISTER)
-    for node in syntax_parts(function):
-        kind = node.__class__
-        if kind is ast.Name:
-            if node.id in CUTTING:  # type: ignore[attr-defined]
-                reasons.add(CUT)
-        elif kind is ast.Attribute:
-            reasons.update(WORDS.get(node.attr, ()))  # type: ignore[attr-defined]
-        elif isinstance(node, ast.Call):
-            name = called_name(node)
-            if name:
-                calls.add(name)
-                if name.endswith("_") and not name.startswith("_") and name[:1].islower():
-                    reasons.add(WRITE)
-                steps = steps or name in STEPS
-            for argument in node.args:
-                if isinstance(argument, (ast.Name, ast.Attribute)) and (key := key_of(argument)):
-                    hands_over.add(key.rpartition(".")[2])
-            for keyword in node.keywords:
-                if keyword.arg in ("inplace", "out"):
-                    reasons.add(WRITE)
-        elif kind is ast.AugAssign:
-            reasons.add(WRITE)
-        elif isinstance(node, ast.Assign):
-            for target in node.targets:
-                if isinstance(target, ast.Subscript):
-                    reasons.add(WRITE)
-                elif isinstance(target, ast.Attribute) and makes_several(node.value):
-                    reasons.add(REGISTER)
+    if any(name.id in CUTTING for name in parts_of(function, ast.Name)):
+        reasons.add(CUT)
+    for attribute in parts_of(function, ast.Attribute):
+        if attribute.attr in WORDS:
+            reasons.update(WORDS[attribute.attr])
+    for call in parts_of(function, ast.Call):
+        name = called_name(call)
+        if name:
+            calls.add(name)
+            if name[-1] == "_" and name[0] != "_" and name[0].islower():
+                reasons.add(WRITE)
+            steps = steps or name in STEPS
+        for argument in call.args:
+            if isinstance(argument, (ast.Name, ast.Attribute)) and (key := key_of(argument)):
+                hands_over.add(key.rpartition(".")[2])
+        for keyword in call.keywords:
+            if keyword.arg in ("inplace", "out"):
+                reasons.add(WRITE)
+    if parts_of(function, ast.AugAssign):
+        reasons.add(WRITE)
+    for node in parts_of(function, ast.Assign):
+        for target in node.targets:
+            if isinstance(target, ast.Subscript):
+                reasons.add(WRITE)
+            elif isinstance(target, ast.Attribute) and makes_several(node.value):
+                reasons.add(REGISTER)
     return Summary(frozenset(reasons), frozenset(calls), steps, frozenset(hands_over))
 
 
 def puts_away_what_it_makes(function: ast.AST) -> bool:
     """Whether objects go into a container: `blocks.append(Block())`, or `block = Block()` first."""
-    parts = syntax_parts(function)
     put = [
         argument
-        for node in parts
-        if isinstance(node, ast.Call) and called_name(node) in PUTTING
-        for argument in node.args
+        for call in parts_of(function, ast.Call)
+        if called_name(call) in PUTTING
+        for argument in call.args
     ]
     if not put:
         return False
     names = {argument.id for argument in put if isinstance(argument, ast.Name)}
     return any(is_made(argument) or makes_several(argument) for argument in put) or any(
-        isinstance(node, ast.Assign)
-        and is_made(node.value)
+        is_made(node.value)
         and any(isinstance(target, ast.Name) and target.id in names for target in node.targets)
-        for node in parts
+        for node in parts_of(function, ast.Assign)
     )
 
 
@@ -147,19 +143,14 @@ def makes_layers_oddly(function: ast.AST) -> bool:
         return False
     made = [
         node.lineno
-        for node in syntax_parts(function)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
+        for node in parts_of(function, ast.Call)
+        if isinstance(node.func, ast.Attribute)
         and node.func.attr[:1].isupper()
         and getattr(node.func.value, "id", getattr(node.func.value, "attr", "")) == "nn"
     ]
     if function.name != "__init__" or not made:
         return bool(made)
-    initialised = [
-        node.lineno
-        for node in syntax_parts(function)
-        if isinstance(node, ast.Attribute) and node.attr == "__init__"
-    ]
+    initialised = [node.lineno for node in parts_of(function, ast.Attribute) if node.attr == "__init__"]
     return not initialised or min(made) <= min(initialised)
 
 
@@ -242,7 +233,7 @@ class CallGraph:
 
 def calls_beside(function: ast.AST, name: str, method: str) -> bool:
     """Whether the name is called on something else than what has that method: `opt.step()` after `opt.zero_grad()` is its own."""
-    calls = [node.func for node in syntax_parts(function) if isinstance(node, ast.Call)]
+    calls = [node.func for node in parts_of(function, ast.Call)]
     owners = {
         ast.unparse(call.value) for call in calls if isinstance(call, ast.Attribute) and call.attr == method
     }

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 
-from gradsight.interp.syntax_parts import syntax_parts
+from gradsight.interp.syntax_parts import parts_of, syntax_parts
 
 ASKING = frozenset({"is_grad_enabled", "requires_grad", "is_inference_mode_enabled"})
 Named = Mapping[str, list[ast.AST]]
@@ -23,11 +23,11 @@ def called_without_grad(by_name: Named) -> set[str]:
     quiet: set[ast.AST] = set()
     calls: dict[str, list[ast.Call]] = {}
     for function in functions_of(by_name):
-        for part in syntax_parts(function):
-            if isinstance(part, ast.If):
-                quiet |= {inner for arm in quiet_arms(part, by_name) for inner in syntax_parts(arm)}
-            elif isinstance(part, ast.Call) and (name := name_of(part.func)) in by_name:
-                calls.setdefault(name, []).append(part)
+        for part in parts_of(function, ast.If):
+            quiet |= {inner for arm in quiet_arms(part, by_name) for inner in syntax_parts(arm)}
+        for call in parts_of(function, ast.Call):
+            if (name := name_of(call.func)) in by_name:
+                calls.setdefault(name, []).append(call)
     return {name for name, places in calls.items() if quiet and all(call in quiet for call in places)}
 
 

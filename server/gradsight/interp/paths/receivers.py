@@ -9,7 +9,7 @@ from gradsight.interp.path_state import PathEnded, RaisedError
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.roles import deeds_of, role_of
 from gradsight.interp.syntax import remembered, remembered_of
-from gradsight.interp.syntax_parts import syntax_parts
+from gradsight.interp.syntax_parts import parts_of
 from gradsight.model.values import (
     ClassValue,
     Function,
@@ -164,10 +164,8 @@ def _called_on_self(function: ast.AST) -> frozenset[str]:
 def _attributes_set(function: ast.AST) -> frozenset[str]:
     return frozenset(
         inner.attr
-        for inner in syntax_parts(function)
-        if isinstance(inner, ast.Attribute)
-        and isinstance(inner.ctx, ast.Store)
-        and isinstance(inner.value, ast.Name)
+        for inner in parts_of(function, ast.Attribute)
+        if isinstance(inner.ctx, ast.Store) and isinstance(inner.value, ast.Name)
     )
 
 

@@ -12,7 +12,7 @@ import re
 from functools import lru_cache
 
 from gradsight.interp.syntax import remembered
-from gradsight.interp.syntax_parts import syntax_parts
+from gradsight.interp.syntax_parts import parts_of, syntax_parts
 from gradsight.model.name_hints import BY_NAME, suggests
 
 OF_LEAVES = {"grad", "is_leaf", "requires_grad", "grad_fn", "requires_grad_", "retain_grad", "numpy"}
@@ -58,35 +58,30 @@ def deeds_of(scope: ast.AST) -> Deeds:
 
 def _deeds_of(scope: ast.AST) -> Deeds:
     deeds = Deeds()
-    for node in syntax_parts(scope):
-        if isinstance(node, ast.Call):
-            target = node.func
-            name = ""
-            if isinstance(target, ast.Attribute):
-                name = target.attr
-                deeds.text_has.add(name)
-                owner = key_of(target.value)
-                if owner:
-                    deeds.methods.setdefault(owner, set()).add(name)
-            elif isinstance(target, ast.Name):
-                name = target.id
-            if not node.args and not node.keywords:
-                continue
-            key = key_of(target)
-            if key:
-                deeds.called.add(key)
-            for argument in node.args:
-                given = key_of(argument)
-                if given:
-                    deeds.arguments.setdefault(given, set()).add(name)
-            for keyword in node.keywords:
-                given = key_of(keyword.value)
-                if given:
-                    deeds.arguments.setdefault(given, set()).add(name)
-        elif isinstance(node, ast.Attribute):
-            owner = key_of(node.value)
+    for node in parts_of(scope, ast.Call):
+        target = node.func
+        name = ""
+        if isinstance(target, ast.Attribute):
+            name = target.attr
+            deeds.text_has.add(name)
+            owner = key_of(target.value)
             if owner:
-                deeds.attributes.setdefault(owner, set()).add(node.attr)
+                deeds.methods.setdefault(owner, set()).add(name)
+        elif isinstance(target, ast.Name):
+            name = target.id
+        if not node.args and not node.keywords:
+            continue
+        key = key_of(target)
+        if key:
+            deeds.called.add(key)
+        for argument in [*node.args, *[keyword.value for keyword in node.keywords]]:
+            given = key_of(argument)
+            if given:
+                deeds.arguments.setdefault(given, set()).add(name)
+    for read in parts_of(scope, ast.Attribute):
+        owner = key_of(read.value)
+        if owner:
+            deeds.attributes.setdefault(owner, set()).add(read.attr)
     return deeds
 
 
@@ -124,7 +119,9 @@ def key_of(node: ast.AST | None) -> str:
         return node.id
     if not isinstance(node, (ast.Attribute, ast.Subscript)):
         return ""
-    known: str = remembered(node, "key", _key_of)
+    known: str | None = node.__dict__.get("key")
+    if known is None:
+        known = node.__dict__["key"] = _key_of(node)
     return known
 
 
@@ -293,7 +290,7 @@ def works_on_arrays(function: ast.AST) -> bool:
 
 
 def _works_on_arrays(function: ast.AST) -> bool:
-    names = {node.id for node in syntax_parts(function) if isinstance(node, ast.Name)}
+    names = {node.id for node in parts_of(function, ast.Name)}
     return bool(names & {"np", "numpy"}) and not names & {"torch", "th", "F", "nn"}
 
 

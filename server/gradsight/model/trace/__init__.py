@@ -126,6 +126,11 @@ Fact = (
     | Entered | Left | CustomReturned
 )  # fmt: skip
 
+ANNOUNCED: frozenset[type] = frozenset({
+    ArgumentsBound, Assigning, ChildrenChanging, Clearing, CutByMode, ForwardCalled, Identified, ItemStoring,
+    Iterated, Read, Recording, ScalerStepping, StateLoading, Stepping, Used, Viewed,
+})  # fmt: skip
+"""Facts that are told before their effect."""
 Handler = Callable[[Any], None]
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping as Given
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, NamedTuple
 
 from gradsight.model.library_objects import BackgroundThread, GradientScaler, Optimizer
 from gradsight.model.sites import Site
@@ -37,24 +36,21 @@ class BackwardRun:
         """The graph has parts that are not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(NamedTuple):
     """A tensor became a leaf that requires grad."""
 
     tensor: Tensor
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
-class Frozen:
+class Frozen(NamedTuple):
     """A leaf that required grad was told not to."""
 
     tensor: Tensor
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
-class Wrapped:
+class Wrapped(NamedTuple):
     """`nn.Parameter(value)` of a value that has a history."""
 
     value: Tensor
@@ -63,32 +59,27 @@ class Wrapped:
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
-class Backward:
+class Backward(NamedTuple):
     """A backward call came through."""
 
     run: BackwardRun
 
 
-@dataclass(frozen=True, slots=True)
-class AbsentGradUsed:
+class AbsentGradUsed(NamedTuple):
     """None was read from `.grad` and is used as a tensor."""
 
     absent: AbsentGrad
     node: ast.AST
 
 
-@dataclass(frozen=True, slots=True)
-class Identified:
+class Identified(NamedTuple):
     """Two values were compared with `is`."""
 
-    announced: ClassVar = True
     left: Any
     right: Any
 
 
-@dataclass(frozen=True, slots=True)
-class GradAssigned:
+class GradAssigned(NamedTuple):
     """`tensor.grad = value`, or an augmented assignment to it."""
 
     tensor: Tensor
@@ -97,17 +88,14 @@ class GradAssigned:
     augmented: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Clearing:
+class Clearing(NamedTuple):
     """Gradients are about to be dropped or zeroed."""
 
-    announced: ClassVar = True
     tensors: list[Tensor]
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
-class Cleared:
+class Cleared(NamedTuple):
     """Gradients were dropped, or zeroed where they are."""
 
     tensors: list[Tensor]
@@ -115,8 +103,7 @@ class Cleared:
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
-class Scaled:
+class Scaled(NamedTuple):
     """A method of a gradient scaler was called."""
 
     scaler: GradientScaler
@@ -125,18 +112,15 @@ class Scaled:
     result: Any
 
 
-@dataclass(frozen=True, slots=True)
-class ScalerStepping:
+class ScalerStepping(NamedTuple):
     """`scaler.step(optimizer)` is about to let the optimizer step."""
 
-    announced: ClassVar = True
     scaler: GradientScaler
     optimizer: Optimizer
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
-class Hooked:
+class Hooked(NamedTuple):
     """A hook was registered on a tensor; `returned` is what it makes of a gradient like the tensor, where that shows."""
 
     tensor: Tensor
@@ -145,8 +129,7 @@ class Hooked:
     returned: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class CustomApplied:
+class CustomApplied(NamedTuple):
     """`apply` of a custom Function: what it was given, what its forward returned and kept.
 
     `epochs` are those of the inputs' memory before; `recorded` tells whether a graph was recorded.  `saved` is what went
@@ -172,8 +155,7 @@ class CustomApplied:
     once: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class GradRead:
+class GradRead(NamedTuple):
     """`.grad` of a tensor was asked for; `racing` is a thread that may be running a backward meanwhile."""
 
     tensor: Tensor
@@ -181,8 +163,7 @@ class GradRead:
     racing: BackgroundThread | None
 
 
-@dataclass(frozen=True, slots=True)
-class GradRequested:
+class GradRequested(NamedTuple):
     """`autograd.grad` was asked for the gradient of a tensor, and not told that it may be unused."""
 
     outputs: list[Tensor]
@@ -190,8 +171,7 @@ class GradRequested:
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
-class SavedChanged:
+class SavedChanged(NamedTuple):
     """A backward uses a saved tensor whose content is another under the same version."""
 
     node: Node
@@ -202,15 +182,13 @@ class SavedChanged:
     assumption: str
 
 
-@dataclass(frozen=True, slots=True)
-class GraphFound:
+class GraphFound(NamedTuple):
     """A backward was called on a value that has a graph."""
 
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
-class Walked:
+class Walked(NamedTuple):
     """The nodes that a backward executed; `again` is one of an earlier round that an earlier backward went through."""
 
     nodes: list[Node]
@@ -218,15 +196,13 @@ class Walked:
     again: Node | None
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointedWithoutGrad:
+class CheckpointedWithoutGrad(NamedTuple):
     """A reentrant checkpoint got no input that requires grad, and its function has parameters that do."""
 
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
-class IteratorExhausted:
+class IteratorExhausted(NamedTuple):
     """An iterator that gave parameters is gone through once more, and gives nothing."""
 
     source: Seq | Stream
@@ -234,8 +210,7 @@ class IteratorExhausted:
     refused: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Transformed:
+class Transformed(NamedTuple):
     """A function was given to a transform that differentiates it by the parameters at these positions (None: all)."""
 
     function: Any
@@ -244,8 +219,7 @@ class Transformed:
     node: ast.AST
 
 
-@dataclass(frozen=True, slots=True)
-class TransformApplied:
+class TransformApplied(NamedTuple):
     """A transformed function gave a value, made at `made`, for these inputs."""
 
     value: Tensor

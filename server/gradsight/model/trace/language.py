@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, NamedTuple
 
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Site
@@ -17,24 +16,20 @@ from gradsight.model.values import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Assigning:
+class Assigning(NamedTuple):
     """An assignment is about to be executed."""
 
-    announced: ClassVar = True
     statement: ast.Assign
 
 
-@dataclass(frozen=True, slots=True)
-class Assigned:
+class Assigned(NamedTuple):
     """An assignment was executed; `newest` is the number of the newest object before it."""
 
     statement: ast.Assign
     newest: int
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerMade:
+class ContainerMade(NamedTuple):
     """A list, tuple, set or dict came to be: by a display, a comprehension, `[x] * n` or `dict.fromkeys`.
 
     `epochs` are those of the items' memory when each was made, for a comprehension.
@@ -46,45 +41,38 @@ class ContainerMade:
     epochs: list[int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """A tensor was put into a list by a method of it."""
 
     tensor: Tensor
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
-class ItemStoring:
-    """`owner[index] = value` is about to be executed."""
+class ItemStoring(NamedTuple):
+    """`owner[key] = value` is about to be executed."""
 
-    announced: ClassVar = True
     owner: Any
-    index: Any
+    key: Any
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class ItemRead:
-    """`owner[index]` gave a value."""
+class ItemRead(NamedTuple):
+    """`owner[key]` gave a value."""
 
     owner: Seq | Mapping
-    index: Any
+    key: Any
     value: Any
     node: ast.AST
 
 
-@dataclass(frozen=True, slots=True)
-class Iterated:
+class Iterated(NamedTuple):
     """All entries of a sequence are about to be read."""
 
-    announced: ClassVar = True
     sequence: Seq
     node: ast.AST
 
 
-@dataclass(frozen=True, slots=True)
-class ClassTensorRead:
+class ClassTensorRead(NamedTuple):
     """A tensor that a class holds was read through an instance."""
 
     tensor: Tensor
@@ -93,16 +81,14 @@ class ClassTensorRead:
     node: ast.AST
 
 
-@dataclass(frozen=True, slots=True)
-class NameRead:
+class NameRead(NamedTuple):
     """A name was read that a listener watches in the running frame."""
 
     name: str
     node: ast.AST
 
 
-@dataclass(frozen=True, slots=True)
-class CallReturned:
+class CallReturned(NamedTuple):
     """A call of a function of the program is over; `started` is the tick and `recorded` the grad mode before it."""
 
     function: Function
@@ -112,16 +98,14 @@ class CallReturned:
     recorded: bool
 
 
-@dataclass(frozen=True, slots=True)
-class GaveUp:
+class GaveUp(NamedTuple):
     """Code that is not known was given these values."""
 
     reason: str
     values: list[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class MethodReturned:
+class MethodReturned(NamedTuple):
     """A method that trains, executed by itself, returned: `optimizers` are those that outlive the call.
 
     `names` are the attributes that hold them, as far as the object itself does.
@@ -136,8 +120,7 @@ class MethodReturned:
     may_be_cleared_outside: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ForwardReturned:
+class ForwardReturned(NamedTuple):
     """A function that is part of a forward or a loss, executed by itself, returned."""
 
     result: Any

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping as Given
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal, NamedTuple
 
 from gradsight.model.tensors import Node, Saved, Tensor
 from gradsight.model.values import Function, Value
@@ -15,8 +14,7 @@ Place = Literal["custom function", "transform", "checkpoint"]
 where what operators save is thrown away and computed again by backward."""
 
 
-@dataclass(frozen=True, slots=True)
-class NameSeen:
+class NameSeen(NamedTuple):
     """A name or an attribute was read, or something was assigned to it."""
 
     syntax: ast.AST
@@ -24,17 +22,14 @@ class NameSeen:
     is_assigned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ArgumentsBound:
+class ArgumentsBound(NamedTuple):
     """A function of the program is about to run with these values for its parameters."""
 
-    announced: ClassVar = True
     function: Function
     names: dict[str, Value]
 
 
-@dataclass(frozen=True, slots=True)
-class CaseSelected:
+class CaseSelected(NamedTuple):
     """The case of an operator's fact that a call meets was chosen, for certain or as the likeliest."""
 
     fact: Any
@@ -42,18 +37,15 @@ class CaseSelected:
     is_certain: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(NamedTuple):
     """An operator is about to do what a case says with these arguments."""
 
-    announced: ClassVar = True
     case: Any
     arguments: Given[str, Value]
     node: ast.AST
 
 
-@dataclass(frozen=True, slots=True)
-class ResultsMade:
+class ResultsMade(NamedTuple):
     """An operator gave its results, which are not yet joined to the graph."""
 
     op: str
@@ -62,51 +54,44 @@ class ResultsMade:
     is_certain: bool
 
 
-@dataclass(frozen=True, slots=True)
-class OperandsSaved:
+class OperandsSaved(NamedTuple):
     """A node of the graph saved these for backward."""
 
     node: Node
     saved: list[Saved]
 
 
-@dataclass(frozen=True, slots=True)
-class LoopEnded:
+class LoopEnded(NamedTuple):
     """A loop is over: its last iteration was executed, or the path leaves it."""
 
     run: Any
 
 
-@dataclass(frozen=True, slots=True)
-class HandedOut:
+class HandedOut(NamedTuple):
     """Code that is not known was given these values."""
 
     values: list[Value]
 
 
-@dataclass(frozen=True, slots=True)
-class LeafMade:
+class LeafMade(NamedTuple):
     """A function of torch made a tensor out of no other."""
 
     tensor: Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class Entered:
+class Entered(NamedTuple):
     """What is executed from now on happens inside such a place."""
 
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
+class Left(NamedTuple):
     """The place that was entered last was left."""
 
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class CustomReturned:
+class CustomReturned(NamedTuple):
     """`apply` of a custom autograd function returned this."""
 
     result: Value

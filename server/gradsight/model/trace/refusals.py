@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Cut, Node, Saved, Tensor, Write
 
 
-@dataclass(frozen=True, slots=True)
-class WriteRefused:
+class WriteRefused(NamedTuple):
     """A write that torch does not perform.
 
     `reason`: the target is one of `many` views, shows memory that `overlap`s itself, was made in `inference` mode, is a
@@ -27,8 +26,7 @@ class WriteRefused:
     transform: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class OutdatedViewUsed:
+class OutdatedViewUsed(NamedTuple):
     """One of several views is used after its memory was written."""
 
     view: Tensor
@@ -36,8 +34,7 @@ class OutdatedViewUsed:
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
-class OutRefused:
+class OutRefused(NamedTuple):
     """`out=` while an argument requires grad."""
 
     op: str
@@ -45,40 +42,35 @@ class OutRefused:
     assumption: str
 
 
-@dataclass(frozen=True, slots=True)
-class InferenceSaved:
+class InferenceSaved(NamedTuple):
     """A tensor made in inference mode would have to be saved for backward."""
 
     tensor: Tensor
     node: Node
 
 
-@dataclass(frozen=True, slots=True)
-class NumpyRefused:
+class NumpyRefused(NamedTuple):
     """`.numpy()` of a tensor that requires grad."""
 
     tensor: Tensor
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
-class NonLeafCopied:
+class NonLeafCopied(NamedTuple):
     """`copy.deepcopy` of a tensor with a graph."""
 
     tensor: Tensor
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
-class NonLeafOptimized:
+class NonLeafOptimized(NamedTuple):
     """An optimizer was given a tensor with a graph."""
 
     tensor: Tensor
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
-class OptimizerRefused:
+class OptimizerRefused(NamedTuple):
     """An optimizer that torch does not make: `reason` is `empty` without parameters, `twice` for a tensor in two groups."""
 
     site: Site
@@ -86,8 +78,7 @@ class OptimizerRefused:
     tensor: Tensor | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionRefused:
+class FunctionRefused(NamedTuple):
     """A custom Function that torch does not run: `reason` is `instance` for a call of an object, `missing` without a backward."""
 
     name: str
@@ -96,8 +87,7 @@ class FunctionRefused:
     applied: Site
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointRefused:
+class CheckpointRefused(NamedTuple):
     """A reentrant checkpoint lies on the way of a backward that is asked for some inputs only."""
 
     checkpoint: Site
@@ -105,16 +95,14 @@ class CheckpointRefused:
     how: str
 
 
-@dataclass(frozen=True, slots=True)
-class BeforeInit:
+class BeforeInit(NamedTuple):
     """A module or a parameter was assigned before `nn.Module.__init__`."""
 
     name: str
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
-class NoGraph:
+class NoGraph(NamedTuple):
     """A backward was called on a value without a graph."""
 
     loss: Tensor
@@ -123,8 +111,7 @@ class NoGraph:
     how: str
 
 
-@dataclass(frozen=True, slots=True)
-class NotScalar:
+class NotScalar(NamedTuple):
     """A backward of a value with more than one element, without a gradient argument."""
 
     loss: Tensor
@@ -132,8 +119,7 @@ class NotScalar:
     how: str
 
 
-@dataclass(frozen=True, slots=True)
-class SavedOverwritten:
+class SavedOverwritten(NamedTuple):
     """A backward needs a saved tensor that has another version now; `writes` are the ones since it was saved."""
 
     node: Node
@@ -144,8 +130,7 @@ class SavedOverwritten:
     assumption: str
 
 
-@dataclass(frozen=True, slots=True)
-class FreedNeeded:
+class FreedNeeded(NamedTuple):
     """A backward needs what an earlier one freed."""
 
     node: Node
@@ -154,8 +139,7 @@ class FreedNeeded:
     how: str
 
 
-@dataclass(frozen=True, slots=True)
-class FlagRefused:
+class FlagRefused(NamedTuple):
     """`requires_grad`, `retain_grad` or a hook is asked of a tensor that cannot have it.
 
     `reason`: the tensor holds whole numbers (`integer`), is a `result` whose flag was to be switched off, was made in
@@ -169,8 +153,7 @@ class FlagRefused:
     how: str
 
 
-@dataclass(frozen=True, slots=True)
-class GradientRefused:
+class GradientRefused(NamedTuple):
     """A gradient was given that does not fit its tensor.
 
     `reason`: another `shape`, another `count`, `none` for a tensor of several elements, another `dtype`, a `number` instead of

@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping as Given
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, NamedTuple
 
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Region, Tensor, Write
 
 
-@dataclass(frozen=True, slots=True)
-class Used:
+class Used(NamedTuple):
     """An operator is about to get these arguments."""
 
-    announced: ClassVar = True
     arguments: Given[str, Any]
     node: ast.AST
 
 
-@dataclass(frozen=True, slots=True)
-class Viewed:
+class Viewed(NamedTuple):
     """A window on a tensor's memory is about to be made."""
 
-    announced: ClassVar = True
     tensor: Tensor
     node: ast.AST
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(NamedTuple):
     """A torch function or a layer gave a result."""
 
     name: str
@@ -40,8 +34,7 @@ class Applied:
     node: ast.AST
 
 
-@dataclass(frozen=True, slots=True)
-class Combined:
+class Combined(NamedTuple):
     """Two values were combined by a Python operator: `__add__`, `__rmul__`."""
 
     operator: str
@@ -51,8 +44,7 @@ class Combined:
     node: ast.AST
 
 
-@dataclass(frozen=True, slots=True)
-class Augmented:
+class Augmented(NamedTuple):
     """`current op= operand`."""
 
     statement: ast.AugAssign
@@ -61,8 +53,7 @@ class Augmented:
     result: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Wrote:
+class Wrote(NamedTuple):
     """The content of a tensor was changed; its place in the graph is still that of the old value."""
 
     tensor: Tensor
@@ -73,8 +64,7 @@ class Wrote:
     write: Write
 
 
-@dataclass(frozen=True, slots=True)
-class DataAssigned:
+class DataAssigned(NamedTuple):
     """`tensor.data = value`."""
 
     tensor: Tensor
@@ -82,26 +72,21 @@ class DataAssigned:
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(NamedTuple):
     """A value was used outside of any operator: printed, indexed, converted, saved."""
 
-    announced: ClassVar = True
     value: Any
     node: ast.AST
 
 
-@dataclass(frozen=True, slots=True)
-class CutByMode:
+class CutByMode(NamedTuple):
     """An operator computed while grad mode was off."""
 
-    announced: ClassVar = True
     op: str
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
-class ResultDropped:
+class ResultDropped(NamedTuple):
     """A statement computed a tensor that nothing keeps."""
 
     call: ast.Call

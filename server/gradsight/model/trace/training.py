@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, NamedTuple
 
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Site
@@ -14,33 +13,28 @@ from gradsight.model.values import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Stepping:
+class Stepping(NamedTuple):
     """An optimizer is about to move its parameters."""
 
-    announced: ClassVar = True
     optimizer: Optimizer
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
-class Stepped:
+class Stepped(NamedTuple):
     """An optimizer moved its parameters."""
 
     optimizer: Optimizer
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
-class LayerMade:
+class LayerMade(NamedTuple):
     """A layer of torch was constructed."""
 
     layer: Layer
     node: ast.AST
 
 
-@dataclass(frozen=True, slots=True)
-class AttributeSet:
+class AttributeSet(NamedTuple):
     """An attribute of a module was assigned."""
 
     owner: Any
@@ -50,8 +44,7 @@ class AttributeSet:
     node: ast.AST
 
 
-@dataclass(frozen=True, slots=True)
-class AttributeInvented:
+class AttributeInvented(NamedTuple):
     """An attribute was set that torch gives no meaning to."""
 
     owner: Any
@@ -59,32 +52,27 @@ class AttributeInvented:
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
-class ChildrenChanging:
+class ChildrenChanging(NamedTuple):
     """A container of modules is about to get children."""
 
-    announced: ClassVar = True
     module: Any
 
 
-@dataclass(frozen=True, slots=True)
-class ChildrenChanged:
+class ChildrenChanged(NamedTuple):
     """A container of modules got children."""
 
     module: Any
     node: ast.AST
 
 
-@dataclass(frozen=True, slots=True)
-class Copied:
+class Copied(NamedTuple):
     """`copy.deepcopy` gave a copy."""
 
     result: Any
     node: ast.AST
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleWrapped:
+class ModuleWrapped(NamedTuple):
     """A module was put into one that runs it, such as `DistributedDataParallel`; `callee` is the wrapper's name."""
 
     module: Any
@@ -92,33 +80,27 @@ class ModuleWrapped:
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
-class StateLoading:
+class StateLoading(NamedTuple):
     """`load_state_dict` is about to read what it was given."""
 
-    announced: ClassVar = True
     module: Any
 
 
-@dataclass(frozen=True, slots=True)
-class StateLoaded:
+class StateLoaded(NamedTuple):
     """`load_state_dict` wrote the tensors of a module."""
 
     module: Any
     state: Any
 
 
-@dataclass(frozen=True, slots=True)
-class ForwardCalled:
+class ForwardCalled(NamedTuple):
     """The method `forward` of a module was called by its name."""
 
-    announced: ClassVar = True
     module: Any
     node: ast.AST
 
 
-@dataclass(frozen=True, slots=True)
-class InputShown:
+class InputShown(NamedTuple):
     """Hooks saw what a module had been given, or may have seen anything in it (None), written or not since `started`."""
 
     tensors: list[Tensor] | None
