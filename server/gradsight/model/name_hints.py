@@ -48,7 +48,17 @@ NAMES: dict[str, str] = {
     "expects an error": r"raises|suppress",
 }
 """What a name with such words in it suggests."""
-BY_NAME = {hint: re.compile(words) for hint, words in NAMES.items()}
+
+
+class Patterns(dict[str, re.Pattern[str]]):
+    """The words of each hint, compiled when they are first asked for: a run needs few of them."""
+
+    def __missing__(self, hint: str) -> re.Pattern[str]:
+        compiled = self[hint] = re.compile(NAMES[hint])
+        return compiled
+
+
+BY_NAME = Patterns()
 
 
 def suggests(hint: str, name: str) -> bool:
