@@ -5,7 +5,8 @@
 PYTHON ?=
 NODE ?= node
 
-VENV = .venv/bin/python
+# Asked for when a command runs: the folder of the programs differs between systems.
+VENV = $$(.ci/setup which .venv)
 TSC = $(NODE) node_modules/typescript/bin/tsc
 BIOME = $(NODE) node_modules/@biomejs/biome/bin/biome
 PYTEST_FLAGS ?= -n 2 --dist worksteal
@@ -69,18 +70,18 @@ test-client: setup-node
 
 # The libraries have an environment of their own; torch comes first, so that nothing else chooses it.
 test-models: setup-python
-	@test -x build/models/bin/python || $(VENV) -m venv build/models
-	@build/models/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
-	@build/models/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/models/requirements.txt
-	OMP_NUM_THREADS=1 build/models/bin/python tests/models/recorder.py --check
-	OMP_NUM_THREADS=1 build/models/bin/python tests/models/callbacks.py
+	@test -d build/models || $(VENV) -m venv build/models
+	@$$(.ci/setup which build/models) -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	@$$(.ci/setup which build/models) -m pip install --quiet --disable-pip-version-check --requirement tests/models/requirements.txt
+	OMP_NUM_THREADS=1 $$(.ci/setup which build/models) tests/models/recorder.py --check
+	OMP_NUM_THREADS=1 $$(.ci/setup which build/models) tests/models/callbacks.py
 
 # torch comes first, so that nothing else chooses it.
 test-live: setup-python
-	@test -x build/live/bin/python || $(VENV) -m venv build/live
-	@build/live/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
-	@build/live/bin/python -m pip install --quiet --disable-pip-version-check ipykernel
-	OMP_NUM_THREADS=1 build/live/bin/python tests/live/kernel.py
+	@test -d build/live || $(VENV) -m venv build/live
+	@$$(.ci/setup which build/live) -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	@$$(.ci/setup which build/live) -m pip install --quiet --disable-pip-version-check ipykernel
+	OMP_NUM_THREADS=1 $$(.ci/setup which build/live) tests/live/kernel.py
 
 # Installs iproute2 where it is missing; says so, and ends with 3, where namespaces cannot be made.
 test-nodes: setup-python
@@ -153,12 +154,12 @@ release-check: setup-python vsix
 release-mirror: setup-python
 	@$(VENV) -m gradsight_dev.release mirror $(TAG) $(MIRROR)
 
-# The tokens come from the environment.
+# The tokens come from the environment.  `private` in package.json keeps the client off npm; neither of these looks at it.
 publish-marketplace: setup-node
 	@for file in build/*.vsix; do $(NODE) node_modules/@vscode/vsce/vsce publish --packagePath "$$file" || exit 1; done
 
 publish-openvsx: setup-node
-	@for file in build/*.vsix; do npx --yes ovsx publish "$$file" || exit 1; done
+	@for file in build/*.vsix; do npx --yes ovsx@1.1.1 publish "$$file" || exit 1; done
 
 licences: setup-python
 	@$(VENV) -m gradsight_dev.licences

@@ -64,7 +64,7 @@ def requirements(version: str) -> list[str]:
 def environment(version: str) -> Path:
     """The interpreter that has this torch; made when it is not there yet."""
     folder = ROOT / "build" / f"torch-{version}"
-    python = folder / "bin" / "python"
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if version != NEWEST and installed(python).split("+")[0] == version.split("+")[0]:
         return python
     venv.create(folder, with_pip=True, clear=version != NEWEST)

@@ -58,6 +58,14 @@ def test_a_workflow_fits_the_schema_of_its_host(path: Path) -> None:
     assert all(re.search(r"@(v\d|release/)", step["uses"]) for step in steps_of(path) if "uses" in step)
 
 
+def test_the_client_cannot_go_to_npm_by_mistake_and_goes_to_the_marketplaces() -> None:
+    assert json.loads((ROOT / "package.json").read_text("utf-8"))["private"] is True
+    publisher = ROOT / "node_modules" / "@vscode" / "vsce" / "out"
+    if publisher.is_dir():
+        sources = [publisher / name for name in ("package.js", "publish.js", "validation.js")]
+        assert not [path for path in sources if ".private" in path.read_text("utf-8")]
+
+
 def test_every_python_system_and_torch_is_in_the_matrix() -> None:
     jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text("utf-8"))["jobs"]
     assert jobs["test"]["strategy"]["matrix"]["python"] == ["3.10", "3.11", "3.12", "3.13", "3.14"]

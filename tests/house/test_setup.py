@@ -26,7 +26,7 @@ case "$*" in
     *'%d.%d.%d'*) echo {version} ;;
     *base_prefix*) echo {version} {home} ;;
     *ensurepip*) exit {no_venv} ;;
-    '-m venv '*) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
+    '-m venv '*) mkdir -p "$3/{folder}" && cp "$0" "$3/{folder}/{program}" ;;
     '-m pip install '*) echo "$*" >>pip.log; [ ! -e offline ] ;;
 esac
 """
@@ -55,10 +55,19 @@ class Machine:
         return program
 
     def install_python(
-        self, name: str = "python3", version: str = "3.12.1", too_old: int = 0, no_venv: int = 0
+        self,
+        name: str = "python3",
+        version: str = "3.12.1",
+        too_old: int = 0,
+        no_venv: int = 0,
+        is_windows: bool = False,
     ) -> Path:
+        folder, program = ("Scripts", "python.exe") if is_windows else ("bin", "python")
         home = self.programs / name
-        return self.install(name, PYTHON.format(version=version, home=home, too_old=too_old, no_venv=no_venv))
+        text = PYTHON.format(
+            version=version, home=home, too_old=too_old, no_venv=no_venv, folder=folder, program=program
+        )
+        return self.install(name, text)
 
     def install_node(self, name: str = "node", version: str = "v22.3.0") -> Path:
         self.install("npm", NPM)
@@ -217,6 +226,31 @@ def test_packing_needs_no_torch_and_no_tools_of_development(machine: Machine) ->
     assert "[dev]" not in asked
     machine.run(".ci/setup", "packing")
     assert (machine.folder / "pip.log").read_text() == asked
+
+
+def test_an_environment_of_windows_is_set_up_and_used_by_every_command(machine: Machine) -> None:
+    machine.install_python(is_windows=True)
+    assert "Installing GradSight" in machine.run("make", "setup-python").stdout
+    asked = machine.installations("pip.log")
+    assert machine.run("make", "setup-python").stdout == ""
+    assert machine.installations("pip.log") == asked
+    assert not (machine.folder / ".venv" / "bin").exists()
+    assert machine.run(".ci/setup", "which", ".venv").stdout == ".venv/Scripts/python.exe\n"
+    assert machine.run(".ci/setup", "packing").stdout.splitlines()[-1] == ".venv/Scripts/python.exe"
+    for target in ("test-python", "demo"):
+        done = machine.run("make", target)
+        assert done.returncode == 0, done.stderr
+
+
+def test_packing_on_windows_has_an_environment_of_its_own(machine: Machine) -> None:
+    machine.install_python(is_windows=True)
+    assert machine.run(".ci/setup", "packing").stdout.splitlines()[-1] == "build/packing/Scripts/python.exe"
+
+
+def test_no_command_names_a_folder_that_only_some_systems_have() -> None:
+    for name in ("Makefile", ".ci/setup", ".ci/run"):
+        text = (ROOT / name).read_text("utf-8").replace('"$1/bin/python"', "")
+        assert "bin/python" not in text, name
 
 
 def test_packing_looks_for_node_before_anything_is_installed(machine: Machine) -> None:
