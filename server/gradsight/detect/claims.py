@@ -15,6 +15,7 @@ from gradsight.interp.syntax import remembered
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Event, Step
 from gradsight.model.sites import Site
+from gradsight.model.tensors import Tensor
 
 REFUSALS = frozenset({
     "leaf-written", "shared-view-written", "saved-overwritten", "out-refused", "numpy-refused", "backward-without-graph",
@@ -40,6 +41,8 @@ class Claims:
         self.events: list[Event] = []
         self.reported: set[Any] = set()
         self.granted: set[ClaimKey] = set()
+        self.explained: set[Tensor] = set()
+        """Parameters of which a claim says already why no optimizer moves them."""
         self.doubts: dict[ClaimKey, frozenset[Arm]] = {}
 
     def add(

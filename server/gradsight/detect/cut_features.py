@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradsight.detect.claims import Claims
-from gradsight.detect.gradient_flow import COMPARING, GradientFlow, nodes_behind
+from gradsight.detect.gradient_flow import DIFFERING, GradientFlow, nodes_behind
 from gradsight.detect.path import Path
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
@@ -22,7 +22,6 @@ from gradsight.model.tensors import Cut, Node, Tensor
 from gradsight.model.trace import Backward
 
 KINDS = {"detach", "data", "numpy", "number", "copy"}
-DIFFERING = COMPARING | {"sub"}
 MOST_NODES = 4000
 """Larger graphs are not looked at."""
 MOST_FEATURES = 8

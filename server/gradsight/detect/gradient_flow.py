@@ -34,6 +34,8 @@ COMPARING = {
     "HuberLoss", "KLDivLoss", "CosineSimilarity", "cross_entropy", "CrossEntropyLoss", "binary_cross_entropy",
 }  # fmt: skip
 """Functions that hold a prediction against a target."""
+DIFFERING = COMPARING | {"sub"}
+"""… and the difference of the two, of which such a function can be made."""
 
 
 class GradientFlow:
@@ -44,6 +46,8 @@ class GradientFlow:
         self.claims = claims
         self.replaced = replaced
         self.fed: dict[tuple[Any, Tensor], int] = {}
+        self.fed_by: dict[Tensor, set[Optimizer]] = {}
+        """Optimizers that found a gradient in a parameter when they stepped."""
         """Steps, by their place, and the parameters for which they had a gradient: when last."""
         self.starved: list[tuple[Tensor, list[Any], Site, Optimizer]] = []
         """Steps that had no gradient for a parameter, the backwards before them, and whose steps they were."""
@@ -85,6 +89,7 @@ class GradientFlow:
         is_fed = last > max(since, cleared) if later else last > since
         if is_fed or parameter in self.replaced.retired:
             self.fed[site.key, parameter] = self.path.tick
+            self.fed_by.setdefault(parameter, set()).add(optimizer)
             if is_stand_in(parameter):
                 self.claims.granted.add(("path-cut", f"{site.key} {parameter.label}"))
             return
@@ -106,6 +111,9 @@ class GradientFlow:
         """
         for parameter, runs, site, optimizer in self.starved:
             known = (site.key, parameter)
+            if self.fed_by.get(parameter, set()) - {optimizer}:
+                # Another optimizer moves it by what it gets: that this one holds it, too, is the fault, and no cut.
+                continue
             if not optimizer.is_guessed() and self.fed.get(known, -1) < self.starved_since[known]:
                 self.explain_absence(parameter, runs, site, stepped=True)
 

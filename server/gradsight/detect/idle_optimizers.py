@@ -1,4 +1,7 @@
-"""Optimizers that are never stepped, although a loss trains their parameters and another optimizer steps on it.
+"""Optimizers that are never stepped, although a loss trains their parameters: another one steps on it, or none at all.
+
+Where nothing steps, a loop says that it trains by clearing what each of its rounds computes; who reads the gradients in
+between wants those alone (a saliency map, the Fisher information).
 
 That nobody steps is read from the text as well: its name stands nowhere but where it is made, cleared, saved or scheduled.
 """
@@ -10,11 +13,13 @@ from typing import Any
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
+from gradsight.interp.paths.roles import key_of, last_part
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.interp.tensors.training import Action
 from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
-from gradsight.model.sites import Site
+from gradsight.model.sites import Frame, Site
+from gradsight.model.trace import GradRead
 
 KIND = "optimizer-never-stepped"
 HARMLESS = {"zero_grad", "param_groups", "state_dict", "load_state_dict", "add_param_group"}
@@ -27,11 +32,19 @@ class IdleOptimizers:
     def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
         self.claims = claims
+        self.are_gradients_read = False
+
+    def on_grad_read(self, _: GradRead) -> None:
+        self.are_gradients_read = True
 
     def finish(self) -> None:
         path = self.path
         steps = [action for action in path.log if action.verb == "step"]
-        if path.gradients_unknown or path.ended_early or not steps:
+        if path.gradients_unknown or path.ended_early:
+            return
+        if not steps:
+            if not self.are_gradients_read:
+                self.conclude_no_step()
             return
         for optimizer in path.optimizers:
             if optimizer.stepped and optimizer.site is not None:
@@ -69,11 +82,47 @@ class IdleOptimizers:
         ]
         self.claims.add(KIND, place, trail, optimizer=name, granted_at=str(optimizer.site.key))
 
+    def conclude_no_step(self) -> None:
+        """A loop clears and differentiates in every round, and its text does nothing else with the optimizer."""
+        backwards = [action for action in self.path.log if action.verb == "backward" and action.loops]
+        for clear in (action for action in self.path.log if action.verb == "zero" and action.loops):
+            optimizer = clear.subject
+            if not isinstance(optimizer, Optimizer) or optimizer.escaped or optimizer.site is None:
+                continue
+            own = self.path.ever_held_by(optimizer)
+            run = next(
+                (
+                    one
+                    for one in backwards
+                    if one.loops[-1][0] is clear.loops[-1][0] and own & (one.leaves - one.subject.zero_leaves)
+                ),
+                None,
+            )
+            name = last_part(key_of(getattr(getattr(clear.site.node, "func", None), "value", None)))
+            if run is None or not name or any(is_other_use(text, name) for text in texts_around(clear.site)):
+                continue
+            trail = [Step("call", clear.site, "its gradients are cleared here, without having been used")]
+            self.claims.add(KIND, run.site, trail, optimizer=name, granted_at=str(optimizer.site.key))
+
     def is_used_elsewhere(self, name: str, site: Site) -> bool:
         """Whether the text around does with the name of an optimizer what may step it; a script is executed as a whole."""
         return site.frame.function is not None and any(
             is_other_use(statement, name) for statement in site.unit.tree
         )
+
+
+def texts_around(site: Site) -> list[ast.AST]:
+    """What may step an optimizer that a place speaks of: the functions that led to it, with the classes that they belong to."""
+    found: list[ast.AST] = []
+    frame: Frame | None = site.frame
+    while frame is not None:
+        if frame.function is None:
+            found.extend(frame.unit.tree)
+        else:
+            owner = getattr(frame.owner, "node", None)
+            found.append(owner if owner is not None else frame.function.node)
+        frame = frame.call_site.frame if frame.call_site is not None else None
+    return found
 
 
 def name_of(site: Site) -> str:
@@ -106,6 +155,8 @@ def is_other_use(node: ast.AST, name: str) -> bool:
 
 
 def is_called_so(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Attribute) and key_of(node) == "torch.optim":
+        return False
     called: Any = getattr(node, "id", None) or getattr(node, "attr", None)
     return isinstance(node, (ast.Name, ast.Attribute)) and called == name
 

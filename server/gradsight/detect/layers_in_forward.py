@@ -40,6 +40,7 @@ class LayersInForward:
         for layer, site in self.made_in_forward:
             own = [tensor for _, tensor in self.path.tensors_of(layer, "parameter")]
             if not own or any(tensor.requires_grad is not False for tensor in own):
+                self.claims.explained.update(own)
                 self.claims.add("layer-made-in-forward", site, [], layer=layer.name)
 
 

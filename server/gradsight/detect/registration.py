@@ -88,6 +88,7 @@ class Registration:
                 continue
             if any(parameter in held for parameter in parameters):
                 continue
+            self.claims.explained.update(parameters, self.parameters_in(value))
             self.claims.add(
                 "not-registered",
                 place,
@@ -129,6 +130,17 @@ class Registration:
                 if found is not None and not isinstance(found, Tensor):
                     return found
         return None
+
+    def parameters_in(self, container: Any) -> list[Tensor]:
+        """The parameters of everything in a container."""
+        items = container.items if isinstance(container, (Seq, Mapping)) else []
+        listed = flattened(list(items.values()) if isinstance(items, dict) else items)
+        return [
+            tensor
+            for item in listed
+            if isinstance(item, (Layer, Instance)) and item.module is not None
+            for _, tensor in self.path.tensors_of(item, "parameter")
+        ]
 
     def is_converted_parameter(self, tensor: Tensor, owner: Instance) -> bool:
         """`self.scale = nn.Parameter(t).to(dtype)`: the result is computed from a parameter, and is none itself."""

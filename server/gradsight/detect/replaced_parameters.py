@@ -127,6 +127,7 @@ class ReplacedParameters:
                     continue
                 if lazy and not any(tensor in self.path.live_gradient_ticks for tensor in fresh):
                     continue
+                self.claims.explained.update(fresh)
                 self.parameters_not_held(optimizer, place, site, name, lazy)
 
     def parameters_not_held(

@@ -89,6 +89,7 @@ class TrainingProtocol:
         instead = self.replaced.trained_instead(optimizer) if not frozen else None
         if instead is not None and optimizer.site is not None:
             place = self.path.outermost(instead, optimizer.site)
+            self.claims.explained.update(leaf for run in self.path.backwards for leaf in run.leaves)
             self.replaced.parameters_not_held(
                 optimizer, place, step.site, self.replaced.name_bound_at(place), False
             )

@@ -15,7 +15,7 @@ from itertools import takewhile
 from typing import Any
 
 from gradsight.detect.claims import Claims
-from gradsight.detect.gradient_flow import COMPARING, nodes_behind
+from gradsight.detect.gradient_flow import DIFFERING, is_stand_in, nodes_behind
 from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.passed_arms import OPTIMIZERS
 from gradsight.detect.path import Path
@@ -42,9 +42,8 @@ INITIALISING = (
     "reset_parameters",
 )
 """Writes that make a parameter: what they leave is as good as fresh."""
-DIFFERING = COMPARING | {"sub"}
-TELLING = {"parameters-replaced", "not-registered", "layer-made-in-forward", "before-super-init"}
-"""What says already why an optimizer does not have all parameters."""
+TELLING = {"before-super-init"}
+"""What ends a program before it trains anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +169,8 @@ class UntrainedParameters:
                 continue
             seen.add((action.site.key, len(action.leaves)))
             live = action.leaves - action.subject.zero_leaves
-            parameters = [leaf for leaf in live if leaf not in held | asked_for and self.is_forgotten(leaf)]
+            settled = held | asked_for | self.claims.explained
+            parameters = [leaf for leaf in live if leaf not in settled and self.is_forgotten(leaf)]
             step = next((later for later in log[index:] if later.verb == "step"), None)
             if parameters and step is not None:
                 parameters.sort(key=lambda tensor: tensor.serial)
@@ -195,11 +195,9 @@ class UntrainedParameters:
 
     def conclude(self, left: LeftOut, homes: list[Any]) -> None:
         for home in homes:
-            if not self.is_in_train_mode(home, left.run.tick):
-                continue
             owned = list(self.path.tensors_of(home, "parameter"))
             lost = [(name, tensor) for name, tensor in owned if tensor in left.parameters]
-            if not lost:
+            if not lost or not self.is_in_train_mode(home, {tensor for _, tensor in lost}, left.run.tick):
                 continue
             optimizer = self.optimizer_meant(left, home, {tensor for _, tensor in owned})
             if optimizer is None or optimizer.site is None:
@@ -209,18 +207,30 @@ class UntrainedParameters:
                 name, kind = f"a part of `{spoken}`", "part"
             else:
                 name, kind = self.words_for(spoken, lost, owned)
-            steps = [
-                Step("call", left.run.site, "this backward computes their gradients"),
-                Step("needed", left.step.site, "this step does not move them"),
-            ]
-            self.claims.add(
-                KIND, optimizer.site, steps, parameters=name, count=len(lost), how=kind,
-            )  # fmt: skip
-            # One mistake is one warning: a step of this optimizer has nothing to apply for the same reason.
-            self.claims.events[:] = [
-                event for event in self.claims.events if event.kind != "step-without-backward"
-            ]
+            self.report(left, optimizer.site, name, kind, len(lost))
             return
+        self.conclude_unknown(left)
+
+    def conclude_unknown(self, left: LeftOut) -> None:
+        """A module that is not known is trained by a step that moves only what another optimizer moves as well."""
+        lost = [tensor for tensor in left.parameters if is_stand_in(tensor)]
+        stepped = [one for one in self.path.optimizers if one.stepped]
+        optimizer = next((one for one in stepped if one is left.step.subject), None)
+        if not lost or not left.is_only_step or optimizer is None or optimizer.site is None:
+            return
+        if self.is_held_by_others(optimizer, stepped):
+            self.report(left, optimizer.site, lost[0].label.removesuffix("'s parameters"), "whole", 1)
+
+    def report(self, left: LeftOut, place: Site, name: str, how: str, count: int) -> None:
+        steps = [
+            Step("call", left.run.site, "this backward computes their gradients"),
+            Step("needed", left.step.site, "this step does not move them"),
+        ]
+        self.claims.add(KIND, place, steps, parameters=name, count=count, how=how)
+        # One mistake is one warning: a step of this optimizer has nothing to apply for the same reason.
+        self.claims.events[:] = [
+            event for event in self.claims.events if event.kind != "step-without-backward"
+        ]
 
     def optimizer_meant(self, left: LeftOut, home: Any, owned: set[Tensor]) -> Optimizer | None:
         """The optimizer that should hold what is left out, or None where leaving it out can be meant."""
@@ -340,12 +350,17 @@ class UntrainedParameters:
         }
         return [module for module in self.path.modules_made if id(module) not in inner]
 
-    def is_in_train_mode(self, home: Any, tick: int) -> bool:
+    def is_in_train_mode(self, home: Any, lost: set[Tensor], tick: int) -> bool:
+        """Whether the last switch of a part that holds all that is left out was to train mode.
+
+        A smaller part, such as frozen batch norms, has a mode of its own.
+        """
         parts = {id(part) for _, part in self.path.modules_in(home)}
         switches = [
             action
             for action in self.path.log
             if action.verb in ("eval", "train") and id(action.subject) in parts and action.tick <= tick
+            if lost <= {tensor for _, tensor in self.path.tensors_of(action.subject, "parameter")}
         ]
         return not switches or switches[-1].verb == "train"
 
@@ -379,11 +394,6 @@ class UntrainedParameters:
                 if value is home:
                     return name
         return self.replaced.name_bound_at(site) if site is not None else "the model"
-
-
-def is_stand_in(tensor: Tensor) -> bool:
-    """Whether a parameter stands for those of a module that is not known."""
-    return bool((tensor.attributes or {}).get("<stand in>"))
 
 
 def is_of_library(module: Any) -> bool:

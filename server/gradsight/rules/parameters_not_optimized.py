@@ -61,6 +61,21 @@ for noise in torch.ones(3, 8, 2):
 assert torch.equal(generator.weight, before)
 ```
 
+Here none does: the loop clears what it computes, and `step()` is missing.
+
+```python
+import torch
+from torch import nn
+
+model = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+before = model.weight.detach().clone()
+for batch in torch.ones(3, 8, 4):
+    optimizer.zero_grad()
+    model(batch).square().mean().backward()  # warning: GS512
+assert torch.equal(model.weight, before)
+```
+
 ## Use instead
 
 Give the optimizer the parameters of everything that is to learn.
@@ -81,7 +96,7 @@ assert not torch.equal(encoder.weight, before)
 
 ## Not reported
 
-A part that is frozen, run under `no_grad`, in eval mode, or has weights that were loaded or copied; a network that another
+A loop without `step()` that reads the gradients it computes; a part that is frozen, run under `no_grad`, in eval mode, or has weights that were loaded or copied; a network that another
 optimizer holds; a tensor of its own that is trained through a network.
 
 ```python

@@ -383,9 +383,13 @@ def remembered_losses(scope: ast.AST, name: str) -> bool:
 
 
 def spoken_callee(node: ast.AST | None) -> str:
-    """How the text names what it calls."""
-    text = key_of(getattr(node, "func", None)) if node is not None else ""
-    return text or "unknown code"
+    """How the text names what it calls: of what a name picks, `getattr(schedulers, name)(...)`, where it is picked from."""
+    called = getattr(node, "func", None)
+    if isinstance(called, ast.Call) and called.args and key_of(called.func) == "getattr":
+        called = called.args[0]
+    elif isinstance(called, ast.Subscript):
+        called = called.value
+    return key_of(called) or "unknown code"
 
 
 def not_watched(

@@ -1,0 +1,139 @@
+"""What no optimizer moves: beside other findings, beside frozen statistics, by an optimizer for others, and without a step."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.interp.checking import check
+
+BESIDE = """
+from elsewhere import batches
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.blocks = {blocks}
+    def forward(self, x):
+        x = self.first(x)
+        for block in self.blocks:
+            x = block(x)
+        return x
+net, head = Net(), nn.Linear(4, 2)
+opt = torch.optim.Adam({held}){said}
+for x, y in batches:
+    opt.zero_grad()
+    F.cross_entropy(head(net(x)), y).backward()
+    opt.step()
+"""
+
+
+def test_a_head_that_is_left_out_is_reported_beside_layers_that_are_not_registered() -> None:
+    hidden = "[nn.Linear(4, 4), nn.Linear(4, 4)]  # GS601"
+    check(BESIDE.format(blocks=hidden, held="net.parameters()", said="  # GS512"))
+    check(BESIDE.format(blocks=hidden, held="[*net.parameters(), *head.parameters()]", said=""))
+
+
+PARTLY = """
+from elsewhere import batches
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.trunk = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+        self.head = nn.Linear(4, 2)
+    def forward(self, x):
+        return self.head(self.trunk(x))
+net = Net()
+opt = torch.optim.Adam(net.head.parameters()){said}
+for epoch in range(5):
+    net.train()
+    {then}
+    for x, y in batches:
+        opt.zero_grad()
+        F.cross_entropy(net(x), y).backward()
+        opt.step()
+"""
+
+
+def test_statistics_that_are_kept_do_not_tell_that_a_trunk_is() -> None:
+    check(PARTLY.format(then="net.trunk[1].eval()", said="  # GS512"))
+
+
+def test_a_trunk_in_eval_mode_is_used_as_it_is() -> None:
+    check(PARTLY.format(then="net.trunk.eval()", said=""))
+
+
+FOR_OTHERS = """
+class Learner:
+    def __init__(self, agent, args):
+        self.agent, self.critic = agent, nn.Linear(4, 1)
+        self.agent_opt = torch.optim.RMSprop({held}.parameters(), lr=args.lr){said}
+        self.critic_opt = torch.optim.RMSprop(self.critic.parameters(), lr=args.lr)
+
+    def learn(self, x, y):
+        self.agent.train()
+        self.critic_opt.zero_grad()
+        value = self.critic(x)
+        F.mse_loss(value, y).backward()
+        self.critic_opt.step()
+        advantage = (y - value).detach()
+        loss = -(advantage * self.agent(x)).mean()
+        self.agent_opt.zero_grad()
+        loss.backward()
+        self.agent_opt.step()
+"""
+
+
+def test_an_optimizer_for_an_unknown_agent_that_got_the_critic_is_reported_and_no_cut() -> None:
+    check(FOR_OTHERS.format(held="self.critic", said="  # GS512"))
+    check(FOR_OTHERS.format(held="agent", said=""))
+
+
+NO_STEP = """
+def fit(model, loader, optimizer, log):
+    model.train()
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward(){said}
+        {then}
+"""
+
+
+def test_a_loop_that_clears_and_never_steps_is_reported() -> None:
+    check(NO_STEP.format(said="  # GS512", then="log(loss.item())"))
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        "optimizer.step()",
+        "log(optimizer)",
+        "log([p.grad.norm() for p in model.parameters()])",
+        "log.step(optimizer)",
+    ],
+)
+def test_a_loop_in_which_somebody_steps_or_reads_the_gradients_is_not(then: str) -> None:
+    check(NO_STEP.format(said="", then=then))
+
+
+PICKED = """
+import schedules
+
+class Trainer:
+    def __init__(self, model, config, loader):
+        self.model, self.loader = model, loader
+        self.optimizer = torch.optim.SGD(model.parameters(), lr=config["lr"])
+        self.schedule = getattr(schedules, config["kind"])(self.optimizer, len(loader))
+
+    def train(self):
+        for x, y in self.loader:
+            {clear}
+            F.cross_entropy(self.model(x), y).backward(){said}
+            self.optimizer.step()
+"""
+
+
+def test_a_schedule_that_a_name_picks_leaves_the_gradients() -> None:
+    check(PICKED.format(clear="pass", said="  # GS501"))
+    check(PICKED.format(clear="self.optimizer.zero_grad()", said=""))
+    check(PICKED.replace("schedules", "helpers").format(clear="pass", said=""))
