@@ -166,3 +166,80 @@ def test_many_backwards_through_one_graph_cost_what_is_new_in_it(monkeypatch: py
         assert {finding.code for finding in report.findings} == {"GS101"}
         assert any("many backwards" in gap.reason for gap in report.gaps)
     assert met[2] - met[1] <= 2.3 * (met[1] - met[0])
+
+
+LOOKING = """
+from files import scan
+
+def look(place):
+    found = {}
+    for entry in scan(place):
+        found[entry.name] = look(entry)
+    return found
+
+look(scan)
+"""
+ASKING = """
+from settings import rules
+
+class Settings:
+    def __getattribute__(self, key):
+        if key in rules and not super().__getattribute__("is_open"):
+            raise AttributeError(key)
+        if key in rules.more and not super().__getattribute__("is_open"):
+            raise AttributeError(key)
+        return super().__getattribute__(key)
+
+    @property
+    def is_open(self):
+        return self.__dict__.get("is_open", False)
+
+Settings().size
+"""
+
+
+def test_recursion_in_a_loop_over_unknown_values_does_not_double(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six activations of two rounds each are 63 calls; a chain of them is followed in every round of the first alone."""
+    plain = LOOKING.replace("look(entry)\n", "entry\n")
+    assert steps_for(monkeypatch, HEAD + LOOKING) < 12 * steps_for(monkeypatch, HEAD + plain)
+
+
+def test_an_attribute_hook_that_asks_itself_is_followed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    once = ASKING.replace("self.__dict__.get", "{}.get")
+    assert steps_for(monkeypatch, HEAD + ASKING) < 12 * steps_for(monkeypatch, HEAD + once)
+
+
+def test_a_property_that_fills_itself_and_asks_again_is_followed() -> None:
+    filled = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self._scale = None
+
+    @property
+    def scale(self):
+        if self._scale is None:
+            self._scale = nn.Parameter(torch.ones(3))
+            return self.scale
+        return self._scale
+
+y = Net().scale.exp()
+y += 1
+y.sum().backward()
+"""
+    assert "GS101" in codes(HEAD + filled)
+
+
+def test_recursion_over_known_modules_reaches_all_of_them() -> None:
+    frozen = """
+def freeze(module):
+    for child in module.children():
+        freeze(child)
+    for parameter in module.parameters(recurse=False):
+        parameter.requires_grad = False
+
+deep = nn.Sequential(nn.Linear(3, 3), nn.Sequential(nn.Linear(3, 3), nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))))
+freeze(deep)
+deep(torch.ones(2, 3)).sum().backward()
+"""
+    assert codes(HEAD + frozen) == {"GS205"}

@@ -1,7 +1,7 @@
 """Calls of the analysed code's own functions and classes.
 
-Calls are inlined, so that what a callee does to its arguments is seen.  A function that is already running more than
-twice, or a stack that is too deep, gives an unknown.
+Calls are inlined, so that what a callee does to its arguments is seen.  A function that calls itself too often
+(`activations.py`), or a stack that is too deep, gives an unknown.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradsight.interp.path_state import PathState
+from gradsight.interp.python.activations import Followed, is_followed_enough
 from gradsight.interp.python.definitions import nonlocal_names, yields
 from gradsight.interp.python.expected_errors import catches_at_yield
 from gradsight.interp.python.expressions import Expressions
@@ -45,7 +46,6 @@ from gradsight.model.values import (
 )
 
 DEEPEST = 40
-MOST_ACTIVATIONS = 6
 CONTAINERS = {"builtins.dict", "builtins.list", "collections.OrderedDict", "collections.UserDict"}
 EXCEPTIONS = ("Error", "Exception", "Warning", "Interrupt", "StopIteration", "Exit")
 
@@ -57,6 +57,7 @@ class Calls(Expressions):
         super().__init__(path)
         self.results: dict[Any, Value] = {}
         """What functions with a cache have given back on this path, by function and arguments."""
+        self.followed: Followed = set()
 
     def evaluate_call(self, node: ast.Call) -> Value:
         target = node.func
@@ -188,16 +189,8 @@ class Calls(Expressions):
         frame = self.path.frame
         if frame.depth >= DEEPEST:
             return self.left_out("call stack too deep", args, node)
-        active = 0
-        caller: Any = frame
-        while caller is not None:
-            if caller.function is function or (
-                caller.function is not None and caller.function.node is function.node
-            ):
-                active += 1
-                if active >= MOST_ACTIVATIONS:
-                    return self.left_out("recursion", args, node)
-            caller = caller.call_site.frame if caller.call_site is not None else None
+        if is_followed_enough(function, args, frame, node, self.followed):
+            return self.left_out("recursion", args, node)
         syntax = function.node
         names = self.bind_arguments(function, args, kwargs)
         callee = Frame(
