@@ -12,13 +12,14 @@ BIOME = $(NODE) node_modules/@biomejs/biome/bin/biome
 PYTEST_FLAGS ?= -n 2 --dist worksteal
 REPORTS = build/reports
 
-.PHONY: release-version release-check release-mirror publish-marketplace publish-openvsx licences help demo test test-python test-facts test-client test-torch test-models test-live test-nodes test-vscode pictures vsix vscode site settings lint format typecheck fuzz facts \
+.PHONY: release-version release-check release-mirror publish-marketplace publish-openvsx licences help demo test test-python test-facts test-vsix test-client test-torch test-models test-live test-nodes test-vscode pictures vsix vscode site settings lint format typecheck fuzz facts \
     pins clean setup-python setup-node
 
 help:
 	@echo 'make demo       set up, then show what GradSight does on shipped examples'
 	@echo 'make test       set up, then run the tests: Python and editor client'
-	@echo 'make test-facts  measure hundreds of operators and programs on torch anew, and compare with what is in use'
+	@echo 'make test-facts  go through hundreds of operators and programs on torch, and compare with what is said of them'
+	@echo 'make test-vsix  pack the extension, and try what is in it'
 	@echo 'make test-torch TORCH=2.5.1  run the tests of the probe on another torch, in an environment under build/'
 	@echo 'make vsix       pack the VS Code extension for this machine (TARGETS=all: for every platform)'
 	@echo 'make vscode     open VS Code in a browser, with the extension and a sample workspace'
@@ -47,11 +48,15 @@ test: test-client test-python
 
 test-python: setup-python
 	@mkdir -p $(REPORTS)
-	OMP_NUM_THREADS=1 $(VENV) -m pytest $(PYTEST_FLAGS) -m 'not facts' --junitxml=$(REPORTS)/python.xml
+	OMP_NUM_THREADS=1 $(VENV) -m pytest $(PYTEST_FLAGS) -m 'not facts and not packed' --junitxml=$(REPORTS)/python.xml
 
 test-facts: setup-python
 	@mkdir -p $(REPORTS)
 	OMP_NUM_THREADS=1 $(VENV) -m pytest $(PYTEST_FLAGS) -m facts --junitxml=$(REPORTS)/facts.xml
+
+test-vsix: setup-python setup-node
+	@mkdir -p $(REPORTS)
+	OMP_NUM_THREADS=1 $(VENV) -m pytest $(PYTEST_FLAGS) -m packed --junitxml=$(REPORTS)/packed.xml
 
 # Say which: TORCH=2.5.1, or TORCH=newest.
 TORCH =

@@ -20,6 +20,8 @@ from tests.house.tree import ROOT
 from tests.lsp.editor import Editor
 from tests.lsp.programs import HAZARD
 
+pytestmark = pytest.mark.packed
+
 MOST_LINES = 1300
 
 

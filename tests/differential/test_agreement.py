@@ -10,6 +10,8 @@ from gradsight_dev.fuzz.keep import Kept, claim_of, kept_programs
 from gradsight_dev.fuzz.oracle import judge
 from gradsight_dev.fuzz.summary import as_text, summarise
 
+pytestmark = pytest.mark.facts
+
 FIRST_SEED = 700_000
 PROGRAMS = 400
 

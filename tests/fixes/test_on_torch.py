@@ -14,6 +14,8 @@ from gradsight.model import Source, apply_edits
 from gradsight_dev.verify_fixtures import COLLECTIONS
 from tests.fixes.torch_running import grads_of, is_right
 
+pytestmark = pytest.mark.facts
+
 LOUD = ("error", "warning")
 PROGRAMS = [
     (collection.programs / label["file"], collection.references / label["file"])

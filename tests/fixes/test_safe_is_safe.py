@@ -10,6 +10,8 @@ from gradsight.model import Source
 from gradsight_dev.attacks import DISGUISES, Attacked, attack_once, disguised
 from gradsight_dev.fuzz_fixes import campaign, run
 
+pytestmark = pytest.mark.facts
+
 MODULE = """
 import torch
 from torch import nn

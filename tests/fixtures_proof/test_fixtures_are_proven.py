@@ -10,6 +10,8 @@ import pytest
 from gradsight_dev import verify_fixtures
 from gradsight_dev.verify_fixtures import COLLECTIONS, Collection, prove, read_labels, stray_files
 
+pytestmark = pytest.mark.facts
+
 
 def check(collection: Collection) -> None:
     complaints = [

@@ -12,6 +12,8 @@ import pytest
 from gradsight.analysis import analyze
 from gradsight.model import Source
 
+pytestmark = pytest.mark.facts
+
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 FOLDERS = sorted({path.parent for path in FIXTURES.rglob("*.py")})
 SPELLINGS = {

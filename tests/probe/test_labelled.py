@@ -18,6 +18,8 @@ from gradsight.session.traces import traces_of
 from gradsight.session.verdicts import judge, visited_lines
 from tests.probe.expectation import PYTHON
 
+pytestmark = pytest.mark.facts
+
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 
 

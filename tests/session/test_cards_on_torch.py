@@ -10,6 +10,8 @@ from gradsight.analysis import Analyser
 from gradsight.model.source import Source
 from gradsight_dev.hover_oracle import Verdict, compare, compare_saved, memories, observations
 
+pytestmark = pytest.mark.facts
+
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 FOLDERS = ("programs", "references", "differential", "truths")
 PROGRAMS = sorted(path for folder in FOLDERS for path in (FIXTURES / folder).glob("*.py"))

@@ -49,7 +49,8 @@ class IdleOptimizers:
         for optimizer in path.optimizers:
             if optimizer.stepped and optimizer.site is not None:
                 self.claims.granted.add((KIND, str(optimizer.site.key)))
-            if optimizer.stepped or optimizer.escaped or optimizer.site is None:
+            if optimizer.stepped or optimizer.escaped or optimizer.site is None or optimizer.is_global:
+                # One that the module made may be stepped by other functions.
                 continue
             name = name_of(optimizer.site)
             if name and not self.is_used_elsewhere(name, optimizer.site):

@@ -398,7 +398,11 @@ class TrainingProtocol:
                 # A part that is used as it is, and learns nothing.
                 continue
             earlier = any(tick < action.tick for tick in stepped)
-            sensitive = any(
+            # Who switches an unknown model back and forth says that its mode counts.
+            is_switched = "stand in" in getattr(action.subject, "options", ()) and any(
+                one.verb == "train" and one.subject is action.subject for one in switches
+            )
+            sensitive = is_switched or any(
                 knows_mode(inner) and not self.is_frozen(inner)
                 for _, inner in self.path.modules_in(action.subject)
             )

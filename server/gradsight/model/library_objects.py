@@ -29,6 +29,8 @@ class Optimizer(Opaque):
         self.created = 0
         self.extended = False
         """Whether it was given groups after it was made."""
+        self.is_global = False
+        """Whether it was made by the module's own statements, and a function that is executed by itself finds it there."""
 
     def groups(self) -> list[Mapping]:
         """The groups as they are now."""

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gradsight.interp.libraries.standard import Standard
 from gradsight.interp.path_state import PathState
+from gradsight.model.library_objects import DataLoader, Dataset, Optimizer, Scheduler
 from gradsight.model.sites import Syntax
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import Copied, NonLeafCopied
 from gradsight.model.values import Instance, Layer, Mapping, Module, ModuleState, Seq, Unknown, Value
+
+HOLDERS = (Optimizer, Scheduler, Dataset, DataLoader)
+"""Library objects that hold tensors, or others of them."""
+Holder = Optimizer | Scheduler | Dataset | DataLoader
+
+MOST_DEEP = 3
 
 
 class Copying(Standard):
@@ -83,7 +92,40 @@ class Copying(Standard):
                 key: self.deep_copy(item, node, memo) for key, item in value.attributes.items()
             }
             return clone
+        if isinstance(value, HOLDERS) and not self.is_asked_to_copy:
+            return self.holder_of_this_path(value, node, memo)
         return value
+
+    def holder_of_this_path(self, value: Holder, node: Syntax, memo: dict[int, Value]) -> Value:
+        """An optimizer (a scheduler, a loader) of a module for this path alone: it holds this path's tensors."""
+        holder = memo[id(value)] = object.__new__(type(value))
+        fields = {name: self.copy_field(held, node, memo) for name, held in value.__dict__.items()}
+        holder.__dict__.update(fields)
+        if isinstance(holder, Optimizer):
+            # It was there before anything happened on this path.
+            holder.created = holder.stepped = 0
+            holder.is_global = True
+            self.path.optimizers.append(holder)
+        return holder
+
+    def copy_optimizers(self, names: dict[str, Value], node: Syntax, memo: dict[int, Value]) -> None:
+        """All optimizers that the names of a module lead to: that no optimizer holds a parameter is known by all of them."""
+        todo = [(value, 0) for value in names.values()]
+        while todo:
+            value, depth = todo.pop()
+            if isinstance(value, Optimizer):
+                self.deep_copy(value, node, memo)
+            elif depth < MOST_DEEP:
+                todo += [(inner, depth + 1) for inner in parts_of(value)]
+
+    def copy_field(self, held: Any, node: Syntax, memo: dict[int, Value]) -> Any:
+        if type(held) is list:
+            return [self.deep_copy(item, node, memo) for item in held]
+        if type(held) is dict:
+            return {key: self.deep_copy(item, node, memo) for key, item in held.items()}
+        if type(held) is set:
+            return {self.deep_copy(item, node, memo) for item in held}
+        return self.deep_copy(held, node, memo)
 
     def copy_shallow(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         value = args[0] if args else None
@@ -92,3 +134,11 @@ class Copying(Standard):
         if isinstance(value, Mapping):
             return self.objects.mapping_method(value, "copy", [], {}, node)
         return value
+
+
+def parts_of(value: Value) -> list[Value]:
+    if isinstance(value, Seq):
+        return value.items
+    if isinstance(value, Mapping):
+        return list(value.items.values())
+    return list(value.attributes.values()) if isinstance(value, Instance) else []

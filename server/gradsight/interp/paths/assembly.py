@@ -8,12 +8,9 @@ from collections.abc import Hashable, Iterable
 from gradsight.interp.path_state import PathState, Program
 from gradsight.interp.paths.distant_calls import DistantCalls
 from gradsight.interp.paths.entry import Entry
-from gradsight.interp.paths.evidence import (
-    EvidenceAutograd,
-    EvidenceModules,
-    EvidenceObjects,
-)
+from gradsight.interp.paths.evidence import EvidenceAutograd, EvidenceObjects
 from gradsight.interp.paths.library_evidence import EvidenceLibraries
+from gradsight.interp.paths.module_evidence import EvidenceModules
 from gradsight.interp.python.loops import Loops
 from gradsight.interp.tensors.fact_selection import CaseSelection
 from gradsight.model.events import Step

@@ -1,15 +1,18 @@
 """The class of an argument that nobody declares: the one class of the file that has all that a function asks of it.
 
 `def update(agent, batch)` that calls `agent.act(...)` and `agent.q1(...)` is about an `Agent` where the file has one class
-with `act` and `q1`.  *Own*: what a class defines or sets on `self`; what every module has tells nothing.
+with `act` and `q1`; one that is only applied, as a model is, is about the file's only model.  *Own*: what a class defines or sets on `self`; what every module has tells nothing.
 """
 
 from __future__ import annotations
 
+import ast
+
 from gradsight.interp.memory import EVERY_CLASS
 from gradsight.interp.paths.assembly import Machine
-from gradsight.interp.paths.roles import deeds_of, words_of
-from gradsight.interp.syntax import remembered, remembered_of, set_on_self
+from gradsight.interp.paths.roles import MODULE, deeds_of, role_of, words_of
+from gradsight.interp.syntax import names_read, remembered, remembered_of, set_on_self
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.sites import Frame
 from gradsight.model.values import ClassValue, Function
 
@@ -26,7 +29,7 @@ def class_asked_for(machine: Machine, outer: Frame, function: Function, name: st
     """The only class of the file with everything that the function asks of an argument."""
     asked = deeds_of(function.node).attributes.get(name, set()) - OF_EVERY_MODULE
     if not asked:
-        return None
+        return class_called(machine, outer, function, name)
     machine.asked.add(EVERY_CLASS)
     fitting = {
         value: known_as
@@ -42,6 +45,54 @@ def class_asked_for(machine: Machine, outer: Frame, function: Function, name: st
     machine.asked.add(known_as)
     is_called_alike = bool(words_of(name) & words_of(found.name))
     return found if len(asked) >= TELLING or is_called_alike else None
+
+
+def class_called(machine: Machine, outer: Frame, function: Function, name: str) -> ClassValue | None:
+    """The file's only module that is no part of another, where the function applies an argument as its `forward` is."""
+    if role_of(name, [function.node]) != MODULE:
+        return None
+    calls = remembered(function.node, f"calls of {name}", lambda node: calls_of(name, node))
+    machine.asked.add(EVERY_CLASS)
+    modules = {
+        value: known_as
+        for known_as, value in outer.namespace.items()
+        if isinstance(value, ClassValue)
+        and value.kind == "module"
+        and value.unit is not None
+        and not value.unit.library
+    }
+    read = set().union(*(names_read(one.node) for one in modules if one.node is not None))
+    outermost = {one: known_as for one, known_as in modules.items() if known_as not in read}
+    if not calls or len(outermost) != 1:
+        return None
+    ((found, known_as),) = outermost.items()
+    forward, _ = found.find("forward")
+    if not isinstance(forward, Function) or not all(fits(call, forward.node.args) for call in calls):
+        return None
+    machine.asked.add(known_as)
+    return found
+
+
+def calls_of(name: str, node: ast.AST) -> list[ast.Call]:
+    return [
+        part
+        for part in syntax_parts(node)
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == name
+    ]
+
+
+def fits(call: ast.Call, signature: ast.arguments) -> bool:
+    """Whether a method can be called with these arguments; what is unpacked may be any number."""
+    names = [one.arg for one in (*signature.posonlyargs, *signature.args)][1:]
+    keywords = [one.arg for one in call.keywords]
+    is_open = any(isinstance(one, ast.Starred) for one in call.args) or None in keywords
+    if len(call.args) > len(names) and not signature.vararg:
+        return False
+    known = {*names, *(one.arg for one in signature.kwonlyargs)}
+    if not signature.kwarg and any(one is not None and one not in known for one in keywords):
+        return False
+    needed = names[len(call.args) : len(names) - len(signature.defaults)]
+    return is_open or all(one in keywords for one in needed)
 
 
 def own_of(cls: ClassValue) -> set[str]:

@@ -10,11 +10,9 @@ value, or an item or attribute of it, as a tensor has one with that graph.
 from __future__ import annotations
 
 import ast
-import contextlib
 from typing import Any
 
-from gradsight.interp.path_state import PathState, RaisedError
-from gradsight.interp.paths.entry_kinds import answers_without_grad
+from gradsight.interp.path_state import PathState
 from gradsight.interp.paths.held_names import key_outside, own_modules
 from gradsight.interp.paths.roles import (
     MODULE,
@@ -27,42 +25,29 @@ from gradsight.interp.paths.roles import (
     deeds_of,
     is_follower_name,
     is_function_name,
-    is_scheduler_name,
     is_settings_name,
-    is_wrapper_name,
     key_of,
-    may_clear,
     role_of,
     roles_in,
     writes_through_data,
 )
 from gradsight.interp.paths.unknown_graphs import (
-    PARTS_PER_RECEIVER,
     UnknownGraphs,
     UnknownGraphsAutograd,
     UnknownGraphsObjects,
-    default_function,
     indexes_tensor,
-    may_be_one,
-    not_watched,
-    spoken_callee,
 )
-from gradsight.interp.tensors.checkpoints import Checkpoints
-from gradsight.model.library_objects import GradientScaler, Optimizer
-from gradsight.model.name_hints import suggests
-from gradsight.model.tensors import Maybe, Tensor, leaves_of
+from gradsight.model.library_objects import Optimizer
+from gradsight.model.tensors import Maybe, Saved, Tensor, leaves_of
 from gradsight.model.trace import ModuleWrapped
 from gradsight.model.values import (
-    MISSING,
     Array,
     ClassValue,
     Instance,
     Layer,
     Mapping,
     Module,
-    Number,
     Seq,
-    Super,
     Unknown,
     Value,
     tensors_in,
@@ -74,7 +59,6 @@ ONLY_ARRAYS = {"copy", "astype", "tobytes", "fill"}
 """Methods of arrays that no tensor has."""
 ONLY_TRAINED = {"zero_grad", "step"}
 """Methods of what is trained and of what trains: whoever calls them in a loop over several has other names for each."""
-OF_TORCH = ("torch.func", "no model of torch", "no fact about")
 
 
 class Evidence(UnknownGraphs):
@@ -284,6 +268,10 @@ class Evidence(UnknownGraphs):
         self.give_graph(result, [*parameters, *self.graphs_in(args, kwargs)], layer.name, node, "")
         if result.graph is not None:
             layer.options.setdefault("calls", []).append(result.graph)
+            # Every layer behind the first keeps its weights: the gradient goes on through them.
+            result.graph.saved += [
+                Saved(tensor, "input", certain=True) for tensor in parameters if tensor.requires_grad is True
+            ]
         elif all(tensor.requires_grad is False for tensor in parameters):
             # Nothing in it learns: what it makes of values without a graph has none.
             result.plain = self.are_all_plain([*args, *kwargs.values()])
@@ -457,144 +445,3 @@ class EvidenceAutograd(UnknownGraphsAutograd):
             tensor.node, tensor.requires_grad = None, False
             return Array(None, tensor.cuts)
         return super().tensor_method(tensor, name, args, kwargs, node)
-
-
-class EvidenceModules(Checkpoints):
-    """What Evidence adds to modules and optimizers."""
-
-    def apply_layer(self, layer: Layer, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
-        if "stand in" in layer.options:
-            return self.entry.result_of_module(layer, args, kwargs, node)
-        result = super().apply_layer(layer, args, kwargs, node)
-        if "Dropout" in layer.name and isinstance(result, Tensor):
-            if isinstance(layer.options.get("p", layer.attributes.get("p")), (Unknown, Number)):
-                may_be_one(result, args)
-        return result
-
-    def scaler_result(
-        self, scaler: GradientScaler, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
-    ) -> Value:
-        """What a scaler scales is a loss with a graph, and what it steps is an optimizer."""
-        if args and type(args[0]) is Unknown:
-            known: Value = None
-            if name == "scale":
-                known = self.entry.as_graph_tensor(args[0])
-            elif name in ("step", "unscale_"):
-                known = self.entry.optimizer_given(args[0], node)
-            args = [known if known is not None else args[0], *args[1:]]
-        return super().scaler_result(scaler, name, args, kwargs, node)
-
-    def layer_attribute(self, owner: Layer, name: str, node: ast.AST) -> Value:
-        if "stand in" not in owner.options or name in owner.attributes:
-            return super().layer_attribute(owner, name, node)
-        if name == "module":
-            return owner
-        found = self.module_member(owner, name, node)
-        if found is not MISSING:
-            return found
-        parts: dict[int | str, Unknown] = owner.options.setdefault("parts", {})
-        if name not in parts:
-            parts[name] = Unknown(f"attribute {name} of an unknown module")
-            parts[name].part_of = owner
-        return parts[name]
-
-    def layer_method(
-        self, receiver: Layer, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
-    ) -> Value:
-        if "stand in" in receiver.options and getattr(self, f"module_{name}", None) is None:
-            if name == "__call__" or name == "forward":
-                return self.call_layer(receiver, args, kwargs, node)
-            if not name.startswith(("register_", "_register")):
-                self.escape([receiver, *args] if may_clear(name) else args, kwargs)
-                result = self.entry.result_of_module(receiver, args, kwargs, node)
-                if answers_without_grad(name):
-                    result.graph, result.carries = None, True
-                # `model.configure_optimizers()`: what a module makes may hold its parameters.
-                result.given = (receiver, *self.entry.parameters_given([*args, *kwargs.values()]))
-                return result
-        return super().layer_method(receiver, name, args, kwargs, node)
-
-    def module_member(self, owner: Module, name: str, node: ast.AST) -> Value:
-        found: Value = super().module_member(owner, name, node)
-        if found is MISSING and name == "module" and any(owner is one for one in self.entry.in_coats):
-            return owner
-        return found
-
-    def set_module_attribute(self, owner: Module, name: str, value: Value, node: ast.AST) -> None:
-        super().set_module_attribute(owner, name, value, node)
-        if (
-            type(value) is Unknown
-            and isinstance(owner, Instance)
-            and self.entry.is_applied(owner, name, value)
-        ):
-            layer = self.entry.stand_ins.get(id(value))
-            if layer is None:
-                layer = self.entry.stand_ins[id(value)] = self.entry.unknown_module(
-                    f"self.{name}", node, is_part=True
-                )
-                self.path.kept_alive.append(value)
-            if isinstance(layer, Layer) and owner.module is not None:
-                owner.module.registered[name] = "module"
-
-    def super_method(
-        self, receiver: Super, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
-    ) -> Value:
-        """What the bases of an object that is being made do is followed for a share of what it may cost."""
-        if name != "__init__" or self.entry.making != "whole" or not isinstance(receiver.receiver, Instance):
-            result: Value = super().super_method(receiver, name, args, kwargs, node)
-            return result
-        with contextlib.suppress(RaisedError), self.entry.purse(self.path.budget // PARTS_PER_RECEIVER):
-            super().super_method(receiver, name, args, kwargs, node)
-        if receiver.receiver.module is not None:
-            receiver.receiver.module.initialised = True
-        return None
-
-    def children_of(self, module: Module) -> list[tuple[str, Value]]:
-        found = super().children_of(module)
-        if any(type(child) is Unknown for _, child in found):
-            return [
-                (key, self.entry.stand_ins.get(id(child), child) if type(child) is Unknown else child)
-                for key, child in found
-            ]
-        return found
-
-    def unknown_result(
-        self, reason: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST | None = None
-    ) -> Value:
-        callee = spoken_callee(node)
-        if (fallback := default_function(node, args, kwargs)) is not None:
-            # A table of functions that is not known: what is used if it has no such key is among what can be meant.
-            self.path.premises.setdefault(f"`{fallback.name}` is the function that is chosen")
-            return fallback
-        self.entry.meet_arguments(args, kwargs, node)
-        if is_scheduler_name(callee) and (optimizer := self.entry.optimizer_among([*args, *kwargs.values()])):
-            return self.make_scheduler(callee, [optimizer], {}, node if node is not None else self.path.node)
-        if is_wrapper_name(callee) and (modules := self.entry.parameters_given([*args, *kwargs.values()])):
-            if len(modules) == 1 and isinstance(modules[0], (Instance, Layer)):
-                return self.entry.unwrapped(modules[0], callee, args, node)
-        result = super().unknown_result(reason, *not_watched(callee, args, kwargs), node)
-        tensors = self.entry.graphs_in(args, kwargs)
-        if reason.startswith(OF_TORCH) or not isinstance(result, Unknown):
-            # torch's own functions without a model: whether they record is theirs to say.
-            return result
-        if tensors:
-            place = node if node is not None else self.path.node
-            self.entry.give_graph(
-                result, tensors, callee, place, f"what `{callee}` returns depends on what it is given"
-            )
-            result.carries = result.carries and result.graph is None
-            self.entry.may_fill(args, callee, place)
-        elif suggests("holder of data", callee) or (
-            is_function_name(callee.rpartition(".")[2])
-            and self.entry.are_all_plain([*args, *kwargs.values()])
-        ):
-            result.plain = True
-        result.given = tuple(self.entry.parameters_given([*args, *kwargs.values()]))
-        return result
-
-    def escape(self, args: list[Value], kwargs: dict[str, Value]) -> None:
-        known = self.entry.stand_ins
-        super().escape(
-            [known.get(id(value)) or value for value in args],
-            {name: known.get(id(value)) or value for name, value in kwargs.items()},
-        )

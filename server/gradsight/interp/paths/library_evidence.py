@@ -10,7 +10,7 @@ from gradsight.interp.paths.roles import (
     is_source_name,
     key_of,
 )
-from gradsight.interp.paths.unknown_graphs import DESCRIBING, may_be_one
+from gradsight.interp.paths.unknown_graphs import DESCRIBING, may_be_one, spoken_callee
 from gradsight.model.tensors import Tensor
 from gradsight.model.values import (
     Layer,
@@ -25,6 +25,8 @@ AT_WORK: dict[str, Value] = {"p": 0.5, "training": True}
 
 OF_ARRAYS = {"astype", "getA1", "toarray", "tocoo", "tocsc", "tocsr", "todense", "tolil"}
 """Methods of arrays and of sparse matrices that no tensor has: what they return is of their kind."""
+OF_DISTRIBUTIONS = {"log_prob", "rsample", "entropy"}
+"""Methods of a distribution that can be differentiated by what it was made of; no tensor has them."""
 
 
 class EvidenceLibraries(Transforms):
@@ -118,7 +120,13 @@ class EvidenceLibraries(Transforms):
                 self.autograd.backward_call(loss, args[1:], {}, node)
                 return None
         result = super().unknown_method(receiver, name, args, kwargs, node)
-        if type(result) is Unknown and result is not receiver:
+        if name in OF_DISTRIBUTIONS and type(result) is Unknown and result.graph is None:
+            tensors = self.entry.graphs_in([receiver, *args], kwargs)
+            callee = spoken_callee(node)
+            self.entry.give_graph(result, tensors, name, node, f"`{callee}` is that of a distribution")
+            if result.graph is not None:
+                result.graph.holds = "always"
+        elif type(result) is Unknown and result is not receiver:
             if name in DESCRIBING:
                 result.graph, result.carries = None, False
             elif name in OF_ARRAYS and not result.hint:

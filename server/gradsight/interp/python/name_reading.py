@@ -18,6 +18,7 @@ from gradsight.model.values import (
     Layer,
     Mapping,
     Names,
+    Opaque,
     Pending,
     PythonModule,
     Seq,
@@ -86,11 +87,14 @@ class NameReading(Statements):
         """A copy of a module's value for this entry alone, where the value could be changed."""
         found = self.path.private.get((id(names), name), MISSING)
         if found is MISSING:
-            if not isinstance(value, (Tensor, Seq, Mapping, Instance, Layer)):
+            if not isinstance(value, (Tensor, Seq, Mapping, Instance, Layer, Opaque)):
                 return value
+            before = len(self.path.optimizers)
             found = self.path.private[id(names), name] = self.libraries.deep_copy(
                 value, self.path.node, self.private_memo
             )
+            if len(self.path.optimizers) > before:
+                self.libraries.copy_optimizers(names, self.path.node, self.private_memo)
         return found
 
     def default_of(self, function: Function, name: str, default: Value) -> Value:

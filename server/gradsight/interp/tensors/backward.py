@@ -144,8 +144,9 @@ class BackwardEngine(BackwardFaults):
             edge.walked = site
             walked.append(edge)
             is_open = is_open or edge.open or is_doubtful(edge.requires)
-            if edge.freed is not None and edge.holds == "always":
-                if twice is None or edge.tick > twice.tick:
+            if edge.freed is not None:
+                # What it had saved is gone; where it always saves something, torch refuses.
+                if edge.holds == "always" and (twice is None or edge.tick > twice.tick):
                     twice = edge
             else:
                 for saved in edge.saved:

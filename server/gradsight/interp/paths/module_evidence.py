@@ -1,0 +1,169 @@
+"""What unknown modules, optimizers and scalers do, and what unknown code makes of what it is given."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+
+from gradsight.interp.path_state import RaisedError
+from gradsight.interp.paths.entry_kinds import answers_without_grad
+from gradsight.interp.paths.roles import is_function_name, is_scheduler_name, is_wrapper_name, may_clear
+from gradsight.interp.paths.unknown_graphs import (
+    PARTS_PER_RECEIVER,
+    default_function,
+    may_be_one,
+    not_watched,
+    spoken_callee,
+)
+from gradsight.interp.tensors.checkpoints import Checkpoints
+from gradsight.model.library_objects import GradientScaler
+from gradsight.model.name_hints import suggests
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import MISSING, Instance, Layer, Module, Number, Super, Unknown, Value
+
+OF_TORCH = ("torch.func", "no model of torch", "no fact about")
+"""Reasons for which a function of torch itself has no known result."""
+
+
+class EvidenceModules(Checkpoints):
+    """What Evidence adds to modules and optimizers."""
+
+    def apply_layer(self, layer: Layer, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+        if "stand in" in layer.options:
+            return self.entry.result_of_module(layer, args, kwargs, node)
+        result = super().apply_layer(layer, args, kwargs, node)
+        if "Dropout" in layer.name and isinstance(result, Tensor):
+            if isinstance(layer.options.get("p", layer.attributes.get("p")), (Unknown, Number)):
+                may_be_one(result, args)
+        return result
+
+    def scaler_result(
+        self, scaler: GradientScaler, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        """What a scaler scales is a loss with a graph, and what it steps is an optimizer."""
+        if args and type(args[0]) is Unknown:
+            known: Value = None
+            if name == "scale":
+                known = self.entry.as_graph_tensor(args[0])
+            elif name in ("step", "unscale_"):
+                known = self.entry.optimizer_given(args[0], node)
+            args = [known if known is not None else args[0], *args[1:]]
+        return super().scaler_result(scaler, name, args, kwargs, node)
+
+    def layer_attribute(self, owner: Layer, name: str, node: ast.AST) -> Value:
+        if "stand in" not in owner.options or name in owner.attributes:
+            return super().layer_attribute(owner, name, node)
+        if name == "module":
+            return owner
+        found = self.module_member(owner, name, node)
+        if found is not MISSING:
+            return found
+        parts: dict[int | str, Unknown] = owner.options.setdefault("parts", {})
+        if name not in parts:
+            parts[name] = Unknown(f"attribute {name} of an unknown module")
+            parts[name].part_of = owner
+        return parts[name]
+
+    def layer_method(
+        self, receiver: Layer, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        if "stand in" in receiver.options and getattr(self, f"module_{name}", None) is None:
+            if name == "__call__" or name == "forward":
+                return self.call_layer(receiver, args, kwargs, node)
+            if not name.startswith(("register_", "_register")):
+                self.escape([receiver, *args] if may_clear(name) else args, kwargs)
+                result = self.entry.result_of_module(receiver, args, kwargs, node)
+                if answers_without_grad(name):
+                    result.graph, result.carries = None, True
+                # `model.configure_optimizers()`: what a module makes may hold its parameters.
+                result.given = (receiver, *self.entry.parameters_given([*args, *kwargs.values()]))
+                return result
+        return super().layer_method(receiver, name, args, kwargs, node)
+
+    def module_member(self, owner: Module, name: str, node: ast.AST) -> Value:
+        found: Value = super().module_member(owner, name, node)
+        if found is MISSING and name == "module" and any(owner is one for one in self.entry.in_coats):
+            return owner
+        return found
+
+    def set_module_attribute(self, owner: Module, name: str, value: Value, node: ast.AST) -> None:
+        super().set_module_attribute(owner, name, value, node)
+        if (
+            type(value) is Unknown
+            and isinstance(owner, Instance)
+            and self.entry.is_applied(owner, name, value)
+        ):
+            layer = self.entry.stand_ins.get(id(value))
+            if layer is None:
+                layer = self.entry.stand_ins[id(value)] = self.entry.unknown_module(
+                    f"self.{name}", node, is_part=True
+                )
+                self.path.kept_alive.append(value)
+            if isinstance(layer, Layer) and owner.module is not None:
+                owner.module.registered[name] = "module"
+
+    def super_method(
+        self, receiver: Super, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        """What the bases of an object that is being made do is followed for a share of what it may cost."""
+        if name != "__init__" or self.entry.making != "whole" or not isinstance(receiver.receiver, Instance):
+            result: Value = super().super_method(receiver, name, args, kwargs, node)
+            return result
+        with contextlib.suppress(RaisedError), self.entry.purse(self.path.budget // PARTS_PER_RECEIVER):
+            super().super_method(receiver, name, args, kwargs, node)
+        if receiver.receiver.module is not None:
+            receiver.receiver.module.initialised = True
+        return None
+
+    def children_of(self, module: Module) -> list[tuple[str, Value]]:
+        found = super().children_of(module)
+        if any(type(child) is Unknown for _, child in found):
+            return [
+                (key, self.entry.stand_ins.get(id(child), child) if type(child) is Unknown else child)
+                for key, child in found
+            ]
+        return found
+
+    def unknown_result(
+        self, reason: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST | None = None
+    ) -> Value:
+        callee = spoken_callee(node)
+        if (fallback := default_function(node, args, kwargs)) is not None:
+            # A table of functions that is not known: what is used if it has no such key is among what can be meant.
+            self.path.premises.setdefault(f"`{fallback.name}` is the function that is chosen")
+            return fallback
+        self.entry.meet_arguments(args, kwargs, node)
+        if is_scheduler_name(callee) and (optimizer := self.entry.optimizer_among([*args, *kwargs.values()])):
+            return self.make_scheduler(callee, [optimizer], {}, node if node is not None else self.path.node)
+        if is_wrapper_name(callee) and (modules := self.entry.parameters_given([*args, *kwargs.values()])):
+            if len(modules) == 1 and isinstance(modules[0], (Instance, Layer)):
+                return self.entry.unwrapped(modules[0], callee, args, node)
+        result = super().unknown_result(reason, *not_watched(callee, args, kwargs), node)
+        tensors = self.entry.graphs_in(args, kwargs)
+        if reason.startswith(OF_TORCH) or not isinstance(result, Unknown):
+            # torch's own functions without a model: whether they record is theirs to say.
+            return result
+        if tensors:
+            place = node if node is not None else self.path.node
+            self.entry.give_graph(
+                result, tensors, callee, place, f"what `{callee}` returns depends on what it is given"
+            )
+            result.carries = result.carries and result.graph is None
+            self.entry.may_fill(args, callee, place)
+        elif not self.path.grad_mode or self.path.inference:
+            # Whatever the code is, what it computes here is not recorded.
+            result.plain = True
+        elif suggests("holder of data", callee) or (
+            is_function_name(callee.rpartition(".")[2])
+            and self.entry.are_all_plain([*args, *kwargs.values()])
+        ):
+            result.plain = True
+        result.given = tuple(self.entry.parameters_given([*args, *kwargs.values()]))
+        return result
+
+    def escape(self, args: list[Value], kwargs: dict[str, Value]) -> None:
+        known = self.entry.stand_ins
+        super().escape(
+            [known.get(id(value)) or value for value in args],
+            {name: known.get(id(value)) or value for name, value in kwargs.items()},
+        )
