@@ -216,3 +216,61 @@ def train(model, loader, optimizer):
 def test_what_is_gathered_from_other_processes_has_no_graph() -> None:
     check(GATHERED.format(found="  # GS205", own=""))
     check(GATHERED.format(found="", own="parts[dist.get_rank()] = mine"))
+
+
+def test_a_second_backward_through_what_an_unknown_model_returned() -> None:
+    check(
+        """
+def train(model, loader, optimizer, first, second):
+    for x, y, z in loader:
+        a, b = model(x)
+        optimizer.zero_grad()
+        first(a, y).backward()
+        second(b, z).backward()  # GS402
+        optimizer.step()
+
+
+def add_up(model, loader, optimizer, criterion):
+    total = 0
+    for x, y in loader:
+        optimizer.zero_grad()
+        total = total + criterion(model(x), y)  # GS403
+        total.backward()
+        optimizer.step()
+"""
+    )
+
+
+def test_graphs_that_are_kept_and_values_that_an_unknown_model_may_have_cut_off() -> None:
+    check(
+        """
+def both(model, loader, optimizer, first, second):
+    for x, y, z in loader:
+        a, b = model(x)
+        optimizer.zero_grad()
+        first(a, y).backward(retain_graph=True)
+        second(b, z).backward()
+        optimizer.step()
+
+
+def with_memory(model, loader, optimizer):
+    memory = ()
+    for x, y in loader:
+        result = model(x, y, *memory)
+        loss, memory = result[0], result[1:]
+        optimizer.zero_grad()
+        loss.mean().backward()
+        optimizer.step()
+
+
+def with_mask(model, loader, optimizer, criterion, size):
+    mask = model.make_mask(size)
+    state = model.first_state(size)
+    for x, y in loader:
+        guess, state = model(x, state)
+        loss = (criterion(guess, y) * mask).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+    )

@@ -194,7 +194,11 @@ class Saved:
 
 
 class Node(Numbered):
-    """One recorded operation.  `holds` tells whether a second backward through it is refused."""
+    """One recorded operation.
+
+    `holds` tells whether a second backward through it is refused: `always`, `sometimes`, `never`, or `layers` for a call of
+    an unknown module, which keeps something for backward unless what it returns was cut off inside.
+    """
 
     __slots__ = (
         "customs",

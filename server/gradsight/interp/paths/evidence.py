@@ -268,6 +268,7 @@ class Evidence(UnknownGraphs):
         self.give_graph(result, [*parameters, *self.graphs_in(args, kwargs)], layer.name, node, "")
         if result.graph is not None:
             layer.options.setdefault("calls", []).append(result.graph)
+            result.graph.holds = "layers"
             # Every layer behind the first keeps its weights: the gradient goes on through them.
             result.graph.saved += [
                 Saved(tensor, "input", certain=True) for tensor in parameters if tensor.requires_grad is True
@@ -278,6 +279,19 @@ class Evidence(UnknownGraphs):
         if not self.path.grad_mode:
             self.path.last_inference = self.path.tick
         return result
+
+    def works_on_data(self, values: list[Value], node: ast.AST) -> bool:
+        """Whether a method is given data: a tensor, what a loader yields, or what is given to a model elsewhere in the text."""
+        if any(
+            isinstance(one, Tensor) or (type(one) is Unknown and (one.plain or one.graph)) for one in values
+        ):
+            return True
+        function = self.path.frame.function
+        given = node.args if isinstance(node, ast.Call) else []
+        models = {key.rpartition(".")[2] for key, _ in self.unknown_modules}
+        return function is not None and any(
+            not models.isdisjoint(deeds_of(function.node).arguments.get(key_of(one), ())) for one in given
+        )
 
     def is_applied(self, owner: Instance, name: str, value: Unknown) -> bool:
         """Whether a class calls an attribute of its own that is not known: it is a layer, if its name is not that of a function."""

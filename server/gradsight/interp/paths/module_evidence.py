@@ -75,6 +75,11 @@ class EvidenceModules(Checkpoints):
                 result = self.entry.result_of_module(receiver, args, kwargs, node)
                 if answers_without_grad(name):
                     result.graph, result.carries = None, True
+                elif result.graph is not None and not self.entry.works_on_data(
+                    [*args, *kwargs.values()], node
+                ):
+                    # `model.make_mask(n)`: it may be a constant.
+                    result.graph.holds = "sometimes"
                 # `model.configure_optimizers()`: what a module makes may hold its parameters.
                 result.given = (receiver, *self.entry.parameters_given([*args, *kwargs.values()]))
                 return result
@@ -150,8 +155,8 @@ class EvidenceModules(Checkpoints):
             )
             result.carries = result.carries and result.graph is None
             self.entry.may_fill(args, callee, place)
-        elif not self.path.grad_mode or self.path.inference:
-            # Whatever the code is, what it computes here is not recorded.
+        elif result.cuts and not (self.path.grad_mode and not self.path.inference):
+            # What the code computes here of values with a history is not recorded.
             result.plain = True
         elif suggests("holder of data", callee) or (
             is_function_name(callee.rpartition(".")[2])

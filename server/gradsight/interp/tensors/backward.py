@@ -114,6 +114,7 @@ class BackwardEngine(BackwardFaults):
         behind: list[tuple[str, tuple[Edge, bool]]] = []
         """What lies behind code that is not known, and the premise under which backward gets there."""
         twice: Node | None = None
+        of_modules: list[Node] = []
         is_open = False
         grown: Node | None = None
         walked: list[Node] = []
@@ -148,6 +149,8 @@ class BackwardEngine(BackwardFaults):
                 # What it had saved is gone; where it always saves something, torch refuses.
                 if edge.holds == "always" and (twice is None or edge.tick > twice.tick):
                     twice = edge
+                elif edge.holds == "layers":
+                    of_modules.append(edge)
             else:
                 for saved in edge.saved:
                     if saved.counter.version != saved.version and saved.noticed:
@@ -161,6 +164,7 @@ class BackwardEngine(BackwardFaults):
                     behind.append((edge.premise, further))
                 else:
                     todo.append(further)
+        twice = twice or next((node for node in of_modules if leads_by_itself(edges, node)), None)
         if twice is not None and how != "assumed":
             self.graph_already_freed(twice, loss, site, how)
         self.walked += len(walked)
@@ -433,3 +437,17 @@ def executed_for(edges: list[Edge], inputs: list[Tensor]) -> set[Edge]:
                 reached.add(parent)
                 back.append(parent)
     return reached | {edge for edge in wanted if isinstance(edge, Tensor)}
+
+
+def leads_by_itself(edges: list[Edge], old: Node) -> bool:
+    """Whether a graph comes to an old call of an unknown module other than through a new one, which may have cut off what it got."""
+    todo, seen = list(edges), set[Node]()
+    while todo:
+        edge = todo.pop()
+        if edge is old:
+            return True
+        if isinstance(edge, Node) and edge not in seen:
+            seen.add(edge)
+            if edge.op != old.op or edge.freed is not None:
+                todo += edge.inputs
+    return False

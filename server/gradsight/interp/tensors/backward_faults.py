@@ -34,6 +34,8 @@ class BackwardFaults(Writer):
         ]
         if writes:
             premise = assumption or assumption_of(node.requires)
+            if not premise and (saved.tensor.attributes or {}).get("<stand in>"):
+                premise = f"`{node.op}` has more than one layer"
             self.path.refuse(SavedOverwritten(node, saved, writes, site, how, premise), premise)
 
     def saved_is_changed(self, node: Node, saved: Saved, site: Site, how: str, assumption: str) -> None:
@@ -59,12 +61,15 @@ class BackwardFaults(Writer):
     def graph_already_freed(self, node: Node, loss: Tensor, site: Site, how: str) -> None:
         if is_weak(node) or node.freed is None:
             return
-        fact = FreedNeeded(node, loss, site, how)
+        premise = assumption_of(node.requires)
+        if node.holds == "layers":
+            premise = premise or f"what `{node.op}` returns carries the graph of its layers"
+        fact = FreedNeeded(node, loss, site, how, premise)
         if node.freed.key == site.key and self.from_earlier_round(node, site):
             # A graph that is carried from round to round is told where it is kept, even if the error is caught.
             self.path.tell(fact)
         else:
-            self.path.refuse(fact, assumption_of(node.requires))
+            self.path.refuse(fact, premise)
 
     def from_earlier_round(self, node: Node, site: Site) -> bool:
         """Whether the node was recorded in an earlier round of a loop that the backward runs in."""

@@ -137,6 +137,7 @@ class FreedNeeded(NamedTuple):
     loss: Tensor
     site: Site
     how: str
+    assumption: str = ""
 
 
 class FlagRefused(NamedTuple):
