@@ -265,3 +265,13 @@ def test_a_method_that_steps_after_another_has_differentiated_raises_no_alarm() 
 
 def test_a_method_that_steps_where_nothing_is_differentiated_is_reported() -> None:
     check(STEPPING.replace("        if self.training:\n            loss.backward()\n", ""))
+
+
+def test_the_old_name_of_retain_graph_keeps_the_graph() -> None:
+    check("""
+        x = torch.ones(2, requires_grad=True)
+        y = x * x
+        y.backward(torch.tensor([1.0, 0.0]), retain_variables=True)
+        y.backward(torch.tensor([0.0, 1.0]))
+        y.backward(torch.tensor([0.0, 1.0]))  # GS402
+    """)

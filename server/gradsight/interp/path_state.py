@@ -238,6 +238,8 @@ class PathState:
         self.grad_mode = True
         self.inference = False
         self.mode_site: Site | None = None
+        self.setting_names: dict[Unknown, str] = {}
+        """Under which names values were read from settings."""
         self.autocast = False
         self.transforms: list[tuple[str, int]] = []
         """The functional transforms that are running, innermost last, each with the number of the newest object before it."""

@@ -31,6 +31,7 @@ from gradsight.interp.paths.roles import (
     roles_in,
     writes_through_data,
 )
+from gradsight.interp.paths.settings_defaults import note_setting
 from gradsight.interp.paths.unknown_graphs import (
     UnknownGraphs,
     UnknownGraphsAutograd,
@@ -396,7 +397,7 @@ class EvidenceObjects(UnknownGraphsObjects):
             # That of a tensor has no graph, and that of a packed sequence has one.
             found.graph, found.carries = None, True
         if type(found) is Unknown and is_settings_name(key_of(getattr(node, "value", None))):
-            found.is_setting = found.graph is None
+            note_setting(self.path, found, name)
         return found
 
     def is_written_through(self, node: ast.AST) -> bool:
@@ -407,7 +408,7 @@ class EvidenceObjects(UnknownGraphsObjects):
     def stored_attribute(self, owner: Instance, name: str, node: ast.AST) -> Value:
         found = super().stored_attribute(owner, name, node)
         if type(found) is Unknown and is_settings_name(key_of(getattr(node, "value", None))):
-            found.is_setting = found.graph is None
+            note_setting(self.path, found, name)
         return found
 
     def get_item(self, owner: Value, index: Value, node: ast.AST) -> Value:

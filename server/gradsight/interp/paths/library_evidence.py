@@ -10,9 +10,11 @@ from gradsight.interp.paths.roles import (
     is_source_name,
     key_of,
 )
+from gradsight.interp.paths.settings_defaults import default_in, names_of_settings
 from gradsight.interp.paths.unknown_graphs import DESCRIBING, may_be_one, spoken_callee
 from gradsight.model.tensors import Tensor
 from gradsight.model.values import (
+    ClassValue,
     Layer,
     Number,
     Unknown,
@@ -70,10 +72,18 @@ class EvidenceLibraries(Transforms):
         doubts = dropout_doubts(args, kwargs)
         if not doubts:
             return kwargs
-        if not self.path.assuming or len(args) > 1:
+        if not self.path.assuming or len(args) > 1 or self.is_off_by_default(kwargs.get("p")):
             return {**kwargs, "inplace": False}
         self.path.premises.setdefault("dropout is at work: the module trains, and its probability is above 0")
         return {**kwargs, **{name: AT_WORK[name] for name in doubts}}
+
+    def is_off_by_default(self, setting: Value) -> bool:
+        """Whether a number was read from the settings of the model, whose class says 0."""
+        name = self.path.setting_names.get(setting) if isinstance(setting, Unknown) else None
+        if not name:
+            return False
+        classes = [self.language.evaluate(one) for one in names_of_settings(self.path.frame.scope)]
+        return {default_in(one, name) for one in classes if isinstance(one, ClassValue)} - {None} == {0}
 
     def call_unknown(
         self, function: Unknown, args: list[Value], kwargs: dict[str, Value], node: ast.AST

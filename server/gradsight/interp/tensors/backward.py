@@ -249,6 +249,8 @@ class BackwardEngine(BackwardFaults):
         site = self.path.site(node)
         names = ("gradient", "retain_graph", "create_graph", "inputs")
         given = {**dict(zip(names, args)), **kwargs}
+        # `retain_variables` is the name that `retain_graph` had at first.
+        given.setdefault("retain_graph", given.get("retain_variables"))
         gradient = given.get("gradient")
         inputs = given.get("inputs")
         only = set(tensors_in(inputs)) if inputs is not None else None
