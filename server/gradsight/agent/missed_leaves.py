@@ -34,7 +34,6 @@ class MissedLeaves:
         self.ledger = ledger
         self.cuts = cuts
         self.is_on = True
-        cuts.on_loss = self._lost
         self._leaves: dict[LostPath, dict[int, TensorRef]] = {}
         self._joined: dict[LostPath, set[LostPath]] = {}
         self._taken_in: dict[int, tuple[LostPath, ...]] = {}
@@ -49,7 +48,7 @@ class MissedLeaves:
         self._walks = 0
 
     @quietly
-    def _lost(self, lost: LostPath, args: Any) -> None:
+    def lost(self, lost: LostPath, args: Any) -> None:
         """This call lost the graph, or was given what is lost already."""
         if not self.is_on or not lost.stack:
             return

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import sys
+import weakref
 from collections.abc import Iterator
 from types import BuiltinFunctionType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -15,6 +15,7 @@ from gradsight.agent.shadow import Shadow
 from gradsight.agent.sites import is_user_file, user_frames
 
 _MOST_ITEMS = 200
+_CALLS = torch.nn.Module._call_impl.__code__
 _NO_HOLDERS = (type, ModuleType, FunctionType, MethodType, BuiltinFunctionType)
 
 
@@ -55,26 +56,31 @@ def reachable_modules() -> Iterator[torch.nn.Module]:
                 yield from (each for each in vars(value).values() if isinstance(each, torch.nn.Module))
 
 
-def names_in_modules() -> dict[int, str]:
-    """The parameters of every module there is, by identity: `Net.encoder.weight`.  No variable of the program is touched."""
-    is_module: dict[type, bool] = {}
-    modules: list[torch.nn.Module] = []
-    for each in gc.get_objects():
-        kind = type(each)
-        known = is_module.get(kind)
-        if known is None:
-            known = is_module[kind] = issubclass(kind, torch.nn.Module)
-        if known:
-            modules.append(each)
-    # A module that is still being made has no dictionaries yet.
-    modules = [module for module in modules if "_modules" in vars(module)]
-    inner = {id(child) for module in modules for child in module._modules.values()}
-    return {
-        id(parameter): f"{type(module).__name__}.{name}"
-        for module in modules
-        if id(module) not in inner
-        for name, parameter in module.named_parameters()
-    }
+class CalledModules:
+    """The outermost modules that were running when a call was made: they know names when no variable is left that does."""
+
+    def __init__(self) -> None:
+        self._modules: dict[int, weakref.ref[torch.nn.Module]] = {}
+
+    def note(self) -> None:
+        """Looks at the frames of torch that call a `forward`, the outermost last."""
+        found: Any = None
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code is _CALLS:
+                found = frame.f_locals.get("self")
+            frame = frame.f_back
+        if isinstance(found, torch.nn.Module) and id(found) not in self._modules:
+            self._modules[id(found)] = weakref.ref(found)
+
+    def names(self) -> dict[int, str]:
+        """Their parameters by identity: `Net.encoder.weight`."""
+        modules = [module for each in self._modules.values() if (module := each()) is not None]
+        return {
+            id(parameter): f"{type(module).__name__}.{name}"
+            for module in modules
+            for name, parameter in module.named_parameters()
+        }
 
 
 def _scopes() -> Iterator[list[tuple[str, Any]]]:

@@ -6,13 +6,14 @@ A step costs one look at each `.grad`; values are fingerprinted at the first ste
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from gradsight.agent.graph import untracked
-from gradsight.agent.naming import names_in_modules, reachable_leaves
+from gradsight.agent.naming import reachable_leaves
 from gradsight.agent.sites import Stack
 
 _MOST_NAMED = 6
@@ -51,7 +52,9 @@ class ParameterBooks:
     def __init__(self) -> None:
         self._books: dict[int, tuple[weakref.ref[Any], OptimizerBook]] = {}
 
-    def before_step(self, optimizer: Any, stack: Stack, has_closure: bool) -> None:
+    def before_step(
+        self, optimizer: Any, stack: Stack, has_closure: bool, names: Callable[[], dict[int, str]]
+    ) -> None:
         """The parameters have not moved yet.  A closure has still to compute the gradients; without one they are there."""
         book = self._book_of(optimizer)
         book.steps += 1
@@ -65,9 +68,9 @@ class ParameterBooks:
                 )
         if book.steps == 1:
             # The variables that hold the model may be gone when the report is asked for, and the model with them.
-            names = names_in_modules()
+            known = names()
             for key, record in book.records.items():
-                record.name = names.get(key, "")
+                record.name = known.get(key, "")
         if not has_closure:
             self._count_gradients(optimizer, book)
 

@@ -20,10 +20,11 @@ from gradsight.agent.features import detect
 from gradsight.agent.graph import untracked
 from gradsight.agent.graph_survivors import GraphSurvivors
 from gradsight.agent.instruments import FastInstruments
-from gradsight.agent.light_cuts import LightCuts
+from gradsight.agent.light_cuts import LightCuts, LostPath
 from gradsight.agent.limits import RunLimits
 from gradsight.agent.missed_leaves import MissedLeaves, TensorRef
 from gradsight.agent.mode_stack import OwnPause, enter_below, leave
+from gradsight.agent.naming import CalledModules
 from gradsight.agent.parameter_books import OptimizerBook, ParameterBooks
 from gradsight.agent.sites import Stack
 
@@ -41,7 +42,9 @@ class WatchInstruments(FastInstruments):
         self._pause = OwnPause(self.recorder)
         self.missed = MissedLeaves(cuts, ledger)
         self.survivors = GraphSurvivors(ledger)
+        self.called = CalledModules()
         self.backwards.on_roots = self.missed.backward
+        cuts.on_loss = self._lost
         self.after_each_step: Callable[[], None] = lambda: None
         self.look_closely(0)
 
@@ -54,14 +57,23 @@ class WatchInstruments(FastInstruments):
         if is_on:
             self.survivors.look()
 
+    @quietly
+    def _lost(self, lost: LostPath, args: Any) -> None:
+        if not self.survivors.step:
+            self.called.note()
+        self.missed.lost(lost, args)
+
+    @quietly
     def _made(self, func: Any, args: Any, kwargs: Any, result: Any, number: int, stack: Stack) -> None:
         self.missed.made((*args, *kwargs.values()) if kwargs else args, number)
+        if not self.survivors.step:
+            self.called.note()
         self.survivors.made(getattr(func, "__name__", ""), result, stack)
 
     def step_begins(self, optimizer: Any, stack: Stack, has_closure: bool, is_library: bool) -> None:
         super().step_begins(optimizer, stack, has_closure, is_library)
         if self.recorder.is_listening:
-            self.books_of_parameters.before_step(optimizer, stack, has_closure)
+            self.books_of_parameters.before_step(optimizer, stack, has_closure, self.called.names)
 
     def step_ends(self, optimizer: Any, stack: Stack) -> None:
         super().step_ends(optimizer, stack)

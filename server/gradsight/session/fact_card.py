@@ -25,6 +25,8 @@ def fact_card(fact: OpFact, torch_version: str = "") -> str:
 
 def call_card(shown: OpFact, fact: OpFact, cases: Sequence[Case], torch_version: str = "") -> str:
     """The card of a call: the cases of `fact` that it meets, under the name that the program calls it by."""
+    # What the signature does not show has no name that a reader could know.
+    fact = replace(fact, parameters=tuple(each for each in fact.parameters if each in shown.parameters))
     told = list(dict.fromkeys(tuple(case_sentences(fact, case)) for case in cases))
     lines = [f"**`{signature(shown)}`**", ""]
     if len(told) == 1:
