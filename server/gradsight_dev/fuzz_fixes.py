@@ -43,6 +43,8 @@ BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 CLAIM = re.compile(r"#\s*(?:error|warning): (GS\d{3})")
 LOUD = ("error", "warning")
 NOTEBOOK = "notebook"
+REPORTED = 100
+"""A long run tells how far it is after so many variants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,11 @@ def campaign(
             if sum(tally.judged.values()) >= count or time.monotonic() - started > seconds:
                 return tally
             judge(seed, names, tally, show)
+            if tally.variants % REPORTED == 0:
+                print(
+                    f"{tally.variants} variants: {[*tally.broken, *tally.other]}",
+                    flush=True,
+                )
     return tally
 
 

@@ -79,6 +79,8 @@ USUAL = {
 }
 """What a parameter of this name takes where a tensor of two dimensions does not fit."""
 FITS = ("tensor", "number", "sequence", "text")
+REPORTED = 50
+"""A long run tells how far it is after so many programs."""
 Given = dict[str, tuple[str, str]]
 """For each argument its kind and its text."""
 
@@ -123,6 +125,8 @@ def campaign(start: int, count: int, seconds: float = float("inf")) -> HoverTall
             break
         program = generate(seed)
         examine(program.text, program.path, tally, f"seed {seed}, line ")
+        if tally.programs % REPORTED == 0:
+            print(f"{tally} (seeds {start} to {seed}) {tally.denied}", flush=True)
     return tally
 
 

@@ -104,7 +104,7 @@ def campaign(start: int, count: int, seconds: float = float("inf")) -> Verdicts:
             weigh(generate(seed), found, standby)
             seed += 1
             if found.programs != before and found.programs % REPORTED == 0:
-                print(f"{found} (seeds {start} to {seed - 1})", flush=True)
+                print(f"{found} (seeds {start} to {seed - 1}) {found.wrong}", flush=True)
     finally:
         standby.drop()
     return found
