@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 SIMPLE = (ast.Assign, ast.Expr, ast.AugAssign)
+SPARE = ("first_", "also_", "result")
+"""How second names begin that a layout gives to a tensor and that nothing reads."""
 Work = list[ast.stmt]
 """The imports and definitions of a program, or the statements that do its work."""
 
@@ -126,7 +128,7 @@ def dotted(head: Work, work: Work) -> str:
     for one in work:
         value = one.value if isinstance(one, (ast.Expr, ast.Assign)) else None
         if is_line(one) and isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
-            owner, name = written(value.func.value), value.func.attr
+            owner, name = written(value.func).removesuffix(f".{value.func.attr}"), value.func.attr
             given = written(ast.Call(ast.Name("f"), value.args, value.keywords))[1:]
             chain = f"(\n    {owner}\n    .{name}{given}\n)"
             lines.append(
@@ -189,6 +191,17 @@ def made(template: str, value: ast.expr) -> list[ast.stmt]:
 def in_template(template: str) -> Callable[[Work, Work], str]:
     """Every assignment as a text in which NAME is its target and VALUE its value."""
     return each_assignment(lambda one, name: made(template.replace("NAME", name), one.value))
+
+
+def read_at_the_end(template: str) -> Callable[[Work, Work], str]:
+    """Every assignment as such a text, whose second names all are read by the last statement."""
+
+    def vary(head: Work, work: Work) -> str:
+        text = in_template(template)(head, work)
+        others = [node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
+        return text + f"others = [{', '.join(dict.fromkeys(one for one in others if one[:6] == 'other_'))}]\n"
+
+    return vary
 
 
 def results_used(head: Work, work: Work) -> str:
@@ -322,6 +335,8 @@ LAYOUTS: dict[str, Callable[[Work, Work], str]] = {
     "ternary": in_template("NAME = VALUE if True else None"),
     "lambda": in_template("NAME = (lambda: VALUE)()"),
     "alias": in_template("first_NAME = VALUE\nNAME = first_NAME"),
+    "alias that is read": read_at_the_end("other_NAME = VALUE\nNAME = other_NAME"),
+    "two targets that are read": read_at_the_end("NAME = other_NAME = VALUE"),
     "results used": results_used,
     "results kept": results_kept,
 }

@@ -215,7 +215,8 @@ def in_self(text: str) -> str:
     moved = respelled(text, lambda name: f"self.{name}")
     head, work = parsed(moved)
     check_local(head, work)
-    frame = Frame(("class Worker:", "def work(self):"), "globals().update(vars(self))", "Worker().work()")
+    back = "globals().update({**locals(), **vars(self)})"
+    frame = Frame(("class Worker:", "def work(self):"), back, "Worker().work()")
     return frame.around(text_of(head, work), len(text_of(head).split("\n")))
 
 
