@@ -20,6 +20,8 @@ HARMLESS = {
     "a constant under no_grad": "y = w * 2\nwith torch.no_grad():\n    y.add_(torch.randn(3))\n    y -= 0.5\n",
     "one element under no_grad": "y = w * 2\nwith torch.no_grad():\n    y[0] += 1\n",
     "a constant through data": "y = w * 2\ny.data.add_(torch.randn(3), alpha=2)\n",
+    "a mask of scores": "y = w * 2\ny.data.masked_fill_(w > 2, float('-inf'))\ny = y.softmax(0) ** 2\n",
+    "a mask of scores under no_grad": "y = w * 2\nwith torch.no_grad():\n    y[w > 2] = -1e9\ny = y.softmax(0) ** 2\n",
 }
 HARMFUL = {
     "a factor": ("y = w.exp()\ny.data.mul_(2)\n", "GS104"),
@@ -28,6 +30,7 @@ HARMFUL = {
     "the sign of a leaf": ("y = w.abs()\nw.data.mul_(-2)\n", "GS104"),
     "a factor that only the value feels": ("y = w * 2\ny.data.mul_(3)\n", "GS105"),
     "something learned, under no_grad": ("y = w * 2\nwith torch.no_grad():\n    y.sub_(y.mean())\n", "GS105"),
+    "a mask of values": ("y = w * 2\ny.data.masked_fill_(w > 2, 0.0)\n", "GS105"),
     "a factor under no_grad": ("y = w * 2\nwith torch.no_grad():\n    y *= 3\n", "GS105"),
 }
 

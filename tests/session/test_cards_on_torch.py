@@ -42,6 +42,19 @@ WINDOWS = {
         "part = torch.nn.functional.pad(x, (1, 1))[..., 1:-1]\nagain = torch.from_numpy(part.detach().numpy())\n"
         "again.add_(x)\nwave = torch.cos(again)\nprint(part, wave)\n"
     ),
+    "a name that a checkpoint reads again": (
+        "from torch.utils.checkpoint import checkpoint\npart = x / 3\n"
+        "later = checkpoint(lambda t: t * part, x, use_reentrant=False)\npart = x.exp()\nlater.sum().backward()\n"
+    ),
+    "a buffer that is loaded": (
+        "class Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.register_buffer('seen', torch.zeros(3, 3))\n\n    def forward(self, given):\n        return given * self.seen\n\n"
+        "net = Net()\nfirst = net(x)\nnet.load_state_dict(net.state_dict())\nsecond = net(x)\n"
+    ),
+    "a view of a leaf that is not written": (
+        "w = torch.rand(3, requires_grad=True)\nrow = w[:2]\nif x.sum() < 0:\n    row.relu_()\n"
+        "if x.mean() > 0:\n    print(w)\nprint(x)\n"
+    ),
 }
 
 

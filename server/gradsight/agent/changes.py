@@ -1,7 +1,8 @@
-"""What a write in place makes of the numbers it finds: the same ones, scaled ones, or ones shifted by a constant.
+"""What a write in place makes of the numbers it finds: the same ones, scaled ones, ones shifted by a constant, or sunk ones.
 
 `add_` of what no leaf had a part in leaves the gradient of the old value exact, a write of the same numbers leaves all as it
-was, and an operator whose backward looks at signs alone does not feel a factor above zero.
+was, an operator whose backward looks at signs alone does not feel a factor above zero, and a softmax passes no gradient on to
+elements that were filled with a number far below the others.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ import torch
 
 SHIFTS = frozenset(("add_", "sub_"))
 SCALES = frozenset(("mul_", "div_", "pow_"))
+FILLS = {"fill_": 1, "copy_": 1, "masked_fill_": 2, "index_put_": 2, "index_fill_": 3}
+"""Operators that fill elements with one number, and which of their arguments it is."""
+SUNK = 1e4
 LARGEST_COMPARED = 1 << 16
 """The numbers of larger tensors are not compared: a program would feel the copies."""
 NEEDS_ONLY_SIGN = frozenset(("ReluBackward0", "LeakyReluBackward0", "AbsBackward0"))
@@ -19,7 +23,7 @@ NEEDS_ONLY_SIGN = frozenset(("ReluBackward0", "LeakyReluBackward0", "AbsBackward
 
 
 class Change:
-    """What one write did to its tensor.  `kind` is none, shifted, scaled, or empty where nothing is known."""
+    """What one write did to its tensor.  `kind` is none, shifted, scaled, sunk, or empty where nothing is known."""
 
     __slots__ = ("_before", "kind")
 
@@ -42,6 +46,10 @@ class Change:
 def change_of(operator: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Change:
     """What can be said of a write by its operator and its arguments."""
     name = operator.rpartition("::")[2].partition(".")[0]
+    if name in FILLS:
+        place = FILLS[name]
+        filler = _number(args[place]) if len(args) > place else None
+        return Change("sunk" if filler is not None and abs(filler) >= SUNK else "")
     if name not in SHIFTS and name not in SCALES:
         return Change()
     other = _number(args[1]) if len(args) > 1 else None

@@ -375,7 +375,7 @@ class DispatchRecorder(TorchDispatchMode):
         shadow = self.shadow
         assert shadow is not None
         change.settle(targets[0])
-        if change.kind == "none" or not self.situation.is_in_place(trait.name):
+        if change.kind in ("none", "sunk") or not self.situation.is_in_place(trait.name):
             return
         if change.kind == "shifted" and not self._depends_on_leaves(args, kwargs, targets):
             return

@@ -8,6 +8,7 @@ from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.interp.syntax import statement_around
 from gradsight.interp.syntax_parts import syntax_parts
+from gradsight.interp.tensors.regions import overlaps
 from gradsight.model.events import Step
 from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import Maybe, Node, Storage, Tensor, Write
@@ -30,6 +31,8 @@ REPLACING = {
 }
 """Writes that give a straight-through estimator or a projection its meaning: the value changes on purpose."""
 
+EXACT = ("none", "shifted", "sunk")
+"""What a write may do to the numbers so that the gradient of the old value stays the gradient."""
 RESCALING = {"mul_", "div_", "pow_", "sqrt_", "exp_", "sigmoid_", "tanh_", "neg_", "reciprocal_", "square_", "__imul__", "__itruediv__", "__ipow__"}  # fmt: skip
 
 
@@ -76,9 +79,7 @@ class RecordedWrites:
             if node.tick <= write.tick:
                 continue
             for operand in node.operands:
-                if operand.storage is target.storage and (
-                    operand is target or operand.node is target.node or operand.base is not None
-                ):
+                if shows_write(operand, target, write):
                     steps = [
                         Step(
                             "made",
@@ -94,21 +95,22 @@ class RecordedWrites:
                         steps,
                         op=write.op,
                         target=self.path.text_of_target(write.site),
+                        through=way_of(write),
                     )
 
     def on_wrote(self, fact: Wrote) -> None:
         target, op, site, write = fact.tensor, fact.op, fact.site, fact.write
         if self.path.assuming and op in RESCALING:
             self.note_rescaled(target, write)
-        if write.mode != "graph" and not (write.mode == "no_grad" and not self.path.grad_mode):
+        alias = nameless_alias(target)
+        if write.mode != "graph" and not (write.mode == "no_grad" and (alias or not self.path.grad_mode)):
             return
-        if write.mode == "no_grad" and op not in REPLACING and write.change not in ("none", "shifted"):
-            source = target.source if target.snapshot == "data" else target
+        if write.mode == "no_grad" and op not in REPLACING and write.change not in EXACT:
+            source = alias.source if alias is not None else target
             if source is target and source.node is None and source.view_made_without_grad:
                 source = source.root()
-            if not self.path.grad_mode or source is not target:
-                if source is not None and source.node is not None and source.requires_grad is True:
-                    self.unrecorded.append((source, write))
+            if source is not None and source.node is not None and source.requires_grad is True:
+                self.unrecorded.append((source, write))
         if write.mode == "graph" and target.node is not None and target.requires_grad is True:
             kept = write.counter.kept
             if (kept is None or kept >= write.version) and not self.is_held(target, write):
@@ -139,6 +141,29 @@ class RecordedWrites:
                 for _, epoch, site in target.storage.stores or ()
             )
         )
+
+
+def nameless_alias(target: Tensor) -> Tensor | None:
+    """The `.data` or `.detach()` that a write goes through; an alias with a name of its own is told as one."""
+    for alias in (target, target.root()):
+        if alias.snapshot in ("data", "detach"):
+            return None if alias.label or target.label else alias
+    return None
+
+
+def way_of(write: Write) -> str:
+    """How a write got past autograd: `data`, `detach`, or empty for grad mode that was off."""
+    alias = nameless_alias(write.writer)
+    return alias.snapshot if alias is not None else ""
+
+
+def shows_write(operand: Tensor, target: Tensor, write: Write) -> bool:
+    """Whether an operand has elements that were written as part of a tensor of the graph, and no history of the write."""
+    if operand.storage is not target.storage or not overlaps(write.region, operand.region):
+        return False
+    return (
+        operand is target or operand.node is target.node or operand.base is not None or target.base is operand
+    )
 
 
 def is_given_a_name(display: ast.AST, statement: ast.AST | None) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
-from gradsight.detect.recorded_writes import RecordedWrites
+from gradsight.detect.recorded_writes import RecordedWrites, way_of
 from gradsight.model.events import Step
 from gradsight.model.name_hints import suggests
 from gradsight.model.tensors import Cut, Edge, Maybe, Node, Tensor
@@ -80,6 +80,7 @@ class ReturnedValues:
                         ASSUMED,
                         op=write.op,
                         target=self.path.text_of_target(write.site),
+                        through=way_of(write),
                     )
 
 

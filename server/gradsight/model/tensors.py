@@ -119,7 +119,7 @@ class Write:
     `mode` is `graph` (recorded by autograd), `no_grad`, `silent` (no version bump: `.data`, NumPy, fused optimizers),
     `optimizer` (a step) or `accumulate` (backward adding into an existing `.grad`).
     `change` is what is known of the new content: `none` (the old one), `scaled` by a positive number, `shifted` by numbers
-    that nothing learns through, or empty.
+    that nothing learns through, `sunk` (elements filled with a number that is, or may be, very far from the others), or empty.
     """
 
     __slots__ = ("change", "counter", "epoch", "mode", "op", "region", "site", "tick", "version", "writer")

@@ -1,8 +1,8 @@
-"""A tensor of the graph is written under no_grad, and its gradient is wrong.
+"""A tensor of the graph is written under no_grad or through .data, and its gradient is wrong.
 
 ## What goes wrong silently
 
-Under `no_grad` a write changes the value and is not recorded. Whatever is computed from the tensor later sees the new value, and its gradient is that of the old one.
+Under `no_grad`, or through `.data` and `detach()`, a write changes the value and is not recorded. Whatever is computed from the tensor later sees the new value, and its gradient is that of the old one.
 
 ```python
 import torch
@@ -14,6 +14,18 @@ with torch.no_grad():
 y.sum().backward()
 assert y.tolist() == [10.0, 10.0, 10.0]
 assert x.grad.tolist() == [2.0, 2.0, 2.0]  # the value was multiplied by 10, the gradient by 2
+```
+
+A mask that is written through `.data` stops no gradient.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+y = x * 2
+y.data.masked_fill_(torch.tensor([True, False, False]), 0.0)  # warning: GS105
+y.sum().backward()
+assert x.grad.tolist() == [2.0, 2.0, 2.0]  # the first element does not depend on x any more
 ```
 
 ## Use instead
@@ -57,6 +69,18 @@ y.sum().backward()
 assert x.grad.tolist() == [2.0, 2.0, 2.0]
 ```
 
+A softmax passes no gradient on to elements that are far below the others, so that a mask of scores leaves the gradient exact.
+
+```python
+import torch
+
+x = torch.ones(3, requires_grad=True)
+scores = x * 2
+scores.data.masked_fill_(torch.tensor([True, False, False]), float("-inf"))
+scores.softmax(0).pow(2).sum().backward()
+assert x.grad.tolist() == [0.0, 0.0, 0.0]
+```
+
 ## Fix safety
 
 Making a new tensor with grad mode on is unsafe: the value stays the same and the gradient changes, which may not be what you want.
@@ -68,14 +92,21 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, named
+from gradsight.model.rule import Rule, make_finding, named, text
 
 if TYPE_CHECKING:
     from gradsight.fixes.draft import Drafts, FixCase
 
 
+ALIASES = {"data": "`.data`", "detach": "`detach()`"}
+
+
 def judge(event: Event) -> Finding | None:
-    message = f"{named(event, 'here', 'this write')} runs without grad mode, so the gradient is wrong: write it with grad mode on"
+    write, alias = named(event, "here", "this write"), ALIASES.get(text(event, "through"), "")
+    if alias:
+        message = f"{write} goes past autograd by {alias}, so the gradient is wrong: write the tensor itself"
+    else:
+        message = f"{write} runs without grad mode, so the gradient is wrong: write it with grad mode on"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 

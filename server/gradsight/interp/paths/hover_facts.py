@@ -238,7 +238,7 @@ def _run_alone(program: Program, path: str, memory: Memory, functions: set[ast.A
 
 
 def _note(seen: Seen, observer: NameObserver, sighting: Sighting, path: int, is_early: bool) -> None:
-    look = UNTOLD if is_early else _look(observer, sighting)
+    look = UNTOLD if is_early or sighting.is_recalled else _look(observer, sighting)
     entry = (look, path, id(sighting.frame))
     if entry not in seen.looks:
         seen.looks.append(entry)

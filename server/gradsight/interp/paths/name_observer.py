@@ -61,7 +61,7 @@ class CallSighting:
 class Sighting:
     """One name at one moment."""
 
-    __slots__ = ("base", "escaped", "frame", "is_assigned", "loops", "node", "records", "requires", "storage", "syntax", "tensor", "unit",
+    __slots__ = ("base", "escaped", "frame", "is_assigned", "is_recalled", "loops", "node", "records", "requires", "storage", "syntax", "tensor", "unit",
                  "version", "writes")  # fmt: skip
 
     def __init__(self, syntax: ast.AST, frame: Frame, tensor: Tensor, is_assigned: bool) -> None:
@@ -78,6 +78,7 @@ class Sighting:
         self.storage = tensor.storage  # `tensor.data = ...` gives a tensor other memory
         self.writes = len(tensor.storage.writes)
         self.escaped = ""
+        self.is_recalled = False
         self.records = True
 
 
@@ -156,11 +157,17 @@ class NameObserver:
         known = self.sightings.setdefault(syntax, [])
         sighting = Sighting(syntax, frame, tensor, is_assigned)
         sighting.escaped = self.handed_out.get(tensor.storage, "")
+        sighting.is_recalled = self.is_read_again(syntax, frame)
         sighting.records = self.path.grad_mode and not self.path.inference
         if len(known) < MOST_PER_NAME:
             known.append(sighting)
         else:
             known[-1] = sighting
+
+    def is_read_again(self, syntax: ast.AST, frame: Frame) -> bool:
+        """A checkpoint calls its function again in backward, when a name from around it may have another value."""
+        is_free = isinstance(syntax, ast.Name) and syntax.id not in frame.namespace
+        return is_free and self.places["checkpoint"] > 0
 
     def on_case_selected(self, fact: CaseSelected) -> None:
         conditions = [each.when for each in fact.fact.cases]
@@ -249,7 +256,10 @@ class NameObserver:
         return op not in WRITTEN_INSIDE
 
     def is_counted(self, write: Write, sighting: Sighting) -> bool:
-        """Whether the write is one write in torch too: no optimizer's, and not in rounds that were left out."""
+        """Whether the write is one write in torch too: no optimizer's, not refused, and not in rounds that were left out."""
+        owner = write.writer.root()
+        if write.mode == "graph" and owner.is_leaf and owner.requires_grad is True:
+            return False
         return write.mode != "optimizer" and all(
             not (run.skips or run in self.unfinished) or (run, number) in sighting.loops
             for run, number in write.site.loops

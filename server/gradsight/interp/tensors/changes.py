@@ -1,4 +1,4 @@
-"""What a write in place is known to make of the numbers it finds: the same, scaled, shifted, or those of another tensor."""
+"""What a write in place is known to make of the numbers it finds: the same, scaled, shifted, sunk, or another tensor's."""
 
 from __future__ import annotations
 
@@ -44,11 +44,30 @@ def change_of(op: str, bound: dict[str, Any], target: Tensor, others: list[Tenso
         low, high = _bounds(bound)
         least, most = _range_of(target)
         return "none" if low <= least and most <= high else ""
+    if op in FILLS and not others[1:]:
+        return change_by_filling(bound.get("value"))
     if op in COPIES and len(others) == 1 and content_written(target, op, others) == target.storage.content:
         return "none"
     return ""
 
 
+def change_by_filling(value: Any) -> str:
+    """Elements that are filled with one number: a softmax passes no gradient on to those that are far from all others.
+
+        scores = q @ k
+        with torch.no_grad():
+            scores.masked_fill_(mask, -1e9)
+        scores.softmax(-1).pow(2).sum().backward()  # exact
+
+    A number that is not known (`torch.finfo(q.dtype).min`) may be such a one.
+    """
+    if is_number(value):
+        return "sunk" if abs(value) >= SUNK else ""
+    return "sunk" if isinstance(value, (Number, Unknown)) else ""
+
+
+FILLS = {"fill_", "masked_fill_", "index_fill_"}
+SUNK = 1e4
 COPIES = {"copy_", "index_put_"}
 LIMITS = {"clamp_", "clip_", "clamp_min_", "clamp_max_"}
 NO_LIMIT = float("inf")

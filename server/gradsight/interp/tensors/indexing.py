@@ -6,6 +6,7 @@ from typing import Any
 
 from gradsight.interp.python.expressions import BINARY
 from gradsight.interp.syntax import Augmentation
+from gradsight.interp.tensors.changes import change_by_filling
 from gradsight.interp.tensors.fact_selection import DUNDER, is_basic_index, parts_of
 from gradsight.interp.tensors.layouts import is_leading, still_overlaps
 from gradsight.interp.tensors.regions import region_of
@@ -216,8 +217,17 @@ class Indexing(TensorAttributes):
         region = region_of(index, tensor.shape) if tensor.region is None else None
         self.check_item_writable(tensor, index, site, recording)
         overlaps = bool(tensor.overlapping) and still_overlaps(tensor, index_shape(tensor.shape, index))
+        change = "" if isinstance(value, Unknown) else change_by_filling(value)
         grad_node = self.write_tensor(
-            tensor, "index_put_", site, others, recording, cuts, region=region, overlaps=overlaps
+            tensor,
+            "index_put_",
+            site,
+            others,
+            recording,
+            cuts,
+            region=region,
+            overlaps=overlaps,
+            change=change,
         )
         if grad_node is not None:
             grad_node.holds = self.holds_of_item(tensor, index)

@@ -182,8 +182,9 @@ class ModuleMethods(ModuleRegistry):
         if args:
             self.path.tell(Read(args[0], node))
         site = self.path.site(node)
-        for _name, tensor in self.tensors_of(module, "parameter"):
-            self.autograd.write_tensor(tensor, "load_state_dict", site, [], False, mode="no_grad")
+        for kind in ("parameter", "buffer"):
+            for _name, tensor in self.tensors_of(module, kind):
+                self.autograd.write_tensor(tensor, "load_state_dict", site, [], False, mode="no_grad")
         self.path.tell(StateLoaded(module, args[0] if args else None))
         return Unknown("missing and unexpected keys")
 

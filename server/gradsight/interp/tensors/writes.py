@@ -213,6 +213,9 @@ class Writer(Recorder):
             if source is not None and tensor.dtype not in INTEGRAL:
                 node.inputs.append(source)
         base = target.base
+        if base is not None and base.is_leaf and base.requires_grad is True:
+            # torch refuses to write a view of a leaf: nothing has changed on the ways that go on.
+            return node
         if base is not None:
             previous = base.edge() if not (base.is_leaf and base.requires_grad is not False) else None
             slices = Node("CopySlices", site, [node], recording, self.path.tick)
