@@ -490,49 +490,6 @@ RIGHT = {
         if enc.weight.grad is None:
             print("frozen")
     """,
-    "GS105 masked scores": """
-        import torch
-        x = torch.randn(4, 4, requires_grad=True)
-        mask = torch.ones(4, 4).triu(1).bool()
-        scores = x * 2
-        scores.data.masked_fill_(mask, float("-inf"))
-        (scores.softmax(-1) ** 2).sum().backward()
-        found, x.grad = x.grad, None
-        ((x * 2).masked_fill(mask, float("-inf")).softmax(-1) ** 2).sum().backward()
-        assert torch.allclose(found, x.grad)
-    """,
-    "GS105 masked scores by item": """
-        import torch
-        x = torch.randn(4, 4, requires_grad=True)
-        mask = torch.ones(4, 4).triu(1).bool()
-        scores = x * 2
-        with torch.no_grad():
-            scores[mask] = -1e9
-        (scores / 3).softmax(-1).pow(2).sum().backward()
-    """,
-    "GS105 smallest number": """
-        import torch
-        x = torch.randn(4, 4, requires_grad=True)
-        scores = x * 2
-        scores.data.masked_fill_(scores > 1, torch.finfo(x.dtype).min)
-        scores.softmax(-1).pow(2).sum().backward()
-    """,
-    "GS105 other rows": """
-        import torch
-        x = torch.randn(4, 4, requires_grad=True)
-        h = x * 2
-        with torch.no_grad():
-            h[2:].mul_(3)
-        h[:2].pow(2).sum().backward()
-    """,
-    "GS105 detached shift": """
-        import torch
-        x = torch.randn(4, requires_grad=True)
-        h = x * 2
-        h.detach().sub_(1)
-        h.data[1:].add_(torch.ones(3))
-        h.pow(2).sum().backward()
-    """,
 }
 OPENING = "import torch\nimport torch as th\nfrom torch import nn\n"
 LOOK_ALIKES = {
@@ -546,26 +503,6 @@ LOOK_ALIKES = {
     ),
     "something learned, without grad mode": (
         "w = torch.ones(3, requires_grad=True)\nh = w * 2\nwith torch.no_grad():\n    h.sub_(h.mean())\nh.sum().backward()\n",
-        "GS105",
-    ),
-    "a factor through data": (
-        "w = torch.ones(3, requires_grad=True)\nh = w * 2\nh.data.mul_(3)\nh.pow(2).sum().backward()\n",
-        "GS105",
-    ),
-    "a factor through a part of data": (
-        "w = torch.ones(3, requires_grad=True)\nh = w * 2\nh.data[:2].mul_(3)\nh.pow(2).sum().backward()\n",
-        "GS105",
-    ),
-    "a factor through a detached view": (
-        "w = torch.ones(3, requires_grad=True)\nh = w * 2\nh.detach().view(3).mul_(3)\nh.pow(2).sum().backward()\n",
-        "GS105",
-    ),
-    "a mask of values": (
-        "w = torch.ones(3, requires_grad=True)\nh = w * 2\nh.data.masked_fill_(h > 1, 0.0)\nh.pow(2).sum().backward()\n",
-        "GS105",
-    ),
-    "a view that is written without grad mode": (
-        "w = torch.ones(3, requires_grad=True)\nh = w * 2\npart = h[:2]\nwith torch.no_grad():\n    part.mul_(3)\nh.pow(2).sum().backward()\n",
         "GS105",
     ),
 }

@@ -50,6 +50,12 @@ def test_what_is_called_at_the_end_is_still_watched(standby: Standby, tmp_path: 
     assert exit_code_of(document) == 1
 
 
+def test_a_call_at_the_end_that_does_not_come_back_is_left(standby: Standby, tmp_path: Path) -> None:
+    text = "import atexit, time, torch\natexit.register(time.sleep, 1000)\ntorch.ones(3, requires_grad=True).sum().backward()\n"
+    document, _ = probe(standby, tmp_path, text)
+    assert (document["outcome"], document["faults"]) == ("clean", [])
+
+
 def test_a_call_at_the_end_that_was_taken_back_is_not_made(standby: Standby, tmp_path: Path) -> None:
     document, _ = probe(standby, tmp_path, AT_THE_END + "atexit.unregister(go)\n")
     assert document["faults"] == []

@@ -76,7 +76,7 @@ class RecordedWrites:
     def check_unrecorded(self, node: Node, site: Site) -> None:
         """The node read a tensor of the graph whose value had been changed behind autograd's back."""
         for target, write in self.unrecorded:
-            if node.tick <= write.tick:
+            if node.tick <= write.tick or (way_of(write) and not saves_value_of(node, target)):
                 continue
             for operand in node.operands:
                 if shows_write(operand, target, write):
@@ -155,6 +155,11 @@ def way_of(write: Write) -> str:
     """How a write got past autograd: `data`, `detach`, or empty for grad mode that was off."""
     alias = nameless_alias(write.writer)
     return alias.snapshot if alias is not None else ""
+
+
+def saves_value_of(node: Node, target: Tensor) -> bool:
+    """Whether backward reads what was written: who scales by `.data` what is only passed on may want the gradient as it was."""
+    return any(saved.storage is target.storage for saved in node.saved)
 
 
 def shows_write(operand: Tensor, target: Tensor, write: Write) -> bool:

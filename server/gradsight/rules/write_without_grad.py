@@ -2,7 +2,7 @@
 
 ## What goes wrong silently
 
-Under `no_grad`, or through `.data` and `detach()`, a write changes the value and is not recorded. Whatever is computed from the tensor later sees the new value, and its gradient is that of the old one.
+Under `no_grad` a write changes the value and is not recorded. Whatever is computed from the tensor later sees the new value, and its gradient is that of the old one.
 
 ```python
 import torch
@@ -16,16 +16,16 @@ assert y.tolist() == [10.0, 10.0, 10.0]
 assert x.grad.tolist() == [2.0, 2.0, 2.0]  # the value was multiplied by 10, the gradient by 2
 ```
 
-A mask that is written through `.data` stops no gradient.
+The same goes for a write through `.data` or `detach()`, where backward reads the new value.
 
 ```python
 import torch
 
 x = torch.ones(3, requires_grad=True)
 y = x * 2
-y.data.masked_fill_(torch.tensor([True, False, False]), 0.0)  # warning: GS105
-y.sum().backward()
-assert x.grad.tolist() == [2.0, 2.0, 2.0]  # the first element does not depend on x any more
+y.data.mul_(5)  # warning: GS105
+y.pow(2).sum().backward()
+assert x.grad.tolist() == [40.0, 40.0, 40.0]  # the value is that of (10 * x) ** 2, whose gradient is 200
 ```
 
 ## Use instead
