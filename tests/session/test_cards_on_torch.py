@@ -8,6 +8,7 @@ import pytest
 
 from gradsight.analysis import Analyser
 from gradsight.model.source import Source
+from gradsight_dev.fuzz_hovers import HoverTally, examine
 from gradsight_dev.hover_oracle import Verdict, compare, compare_saved, memories, observations
 
 pytestmark = pytest.mark.facts
@@ -64,6 +65,31 @@ def test_no_card_of_a_window_says_what_torch_denies(name: str) -> None:
     names, keepers = check_text(head + WINDOWS[name], "windows.py")
     assert names.lies + keepers.lies == []
     assert names.claims > 3
+
+
+CALLS = {
+    "a layer whose hook gives it a copy": (
+        "layer = torch.nn.Linear(3, 3)\nlayer.register_forward_pre_hook(lambda module, given: (given[0].clone(),))\n"
+        "given = torch.rand(3, 3)\nfound = layer(given)\n"
+    ),
+    "a view made without grad mode": (
+        "with torch.no_grad():\n    window = x[...]\n    weight = x * 3\n"
+        "    with torch.enable_grad():\n        found = torch.nn.functional.linear(window, weight)\n"
+    ),
+    "what comes after a refused write": (
+        "def larger(one, other):\n    return torch.maximum(one, other)\n\n"
+        "w = torch.rand(3, 3, requires_grad=True)\nfirst = larger(x, w)\nw.mul_(2)\nlast = larger(first, w)\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_no_card_of_a_call_says_what_torch_denies(name: str) -> None:
+    tally = HoverTally()
+    text = "import torch\n\nx = torch.rand(3, 3, requires_grad=True) * 2\n" + CALLS[name]
+    examine(text, "calls.py", tally, "line ")
+    assert tally.denied == []
+    assert tally.calls > 0
 
 
 @pytest.mark.parametrize("first", range(0, len(PROGRAMS), BATCH))

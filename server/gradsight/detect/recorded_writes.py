@@ -45,6 +45,8 @@ class RecordedWrites:
         self.recorded: list[tuple[Site, str, Write]] = []
         self.unrecorded: list[tuple[Tensor, Write]] = []
         """Tensors of the graph that were written behind autograd's back."""
+        self.by_alias: set[Write] = set()
+        """Those of these writes that count only where backward reads what they wrote."""
         self.held: set[Storage] = set()
         """Memory of tensors in a display that was given a name."""
 
@@ -76,7 +78,7 @@ class RecordedWrites:
     def check_unrecorded(self, node: Node, site: Site) -> None:
         """The node read a tensor of the graph whose value had been changed behind autograd's back."""
         for target, write in self.unrecorded:
-            if node.tick <= write.tick or (way_of(write) and not saves_value_of(node, target)):
+            if node.tick <= write.tick or (write in self.by_alias and not saves_value_of(node, target)):
                 continue
             for operand in node.operands:
                 if shows_write(operand, target, write):
@@ -109,8 +111,16 @@ class RecordedWrites:
             source = alias.source if alias is not None else target
             if source is target and source.node is None and source.view_made_without_grad:
                 source = source.root()
-            if source is not None and source.node is not None and source.requires_grad is True:
+            is_noted = any(known is write for _, known in self.unrecorded)
+            if (
+                not is_noted
+                and source is not None
+                and source.node is not None
+                and source.requires_grad is True
+            ):
                 self.unrecorded.append((source, write))
+                if alias is not None:
+                    self.by_alias.add(write)
         if write.mode == "graph" and target.node is not None and target.requires_grad is True:
             kept = write.counter.kept
             if (kept is None or kept >= write.version) and not self.is_held(target, write):

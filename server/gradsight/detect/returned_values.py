@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
-from gradsight.detect.recorded_writes import RESCALING, RecordedWrites, way_of
+from gradsight.detect.recorded_writes import RecordedWrites, way_of
 from gradsight.model.events import Step
 from gradsight.model.name_hints import suggests
 from gradsight.model.tensors import Cut, Edge, Maybe, Node, Tensor
@@ -68,7 +68,7 @@ class ReturnedValues:
     def check_writes(self, returned: list[Tensor]) -> None:
         """Values that were changed behind autograd's back and are returned as they are."""
         for target, write in self.writes.unrecorded:
-            if way_of(write) and write.op not in RESCALING:
+            if write in self.writes.by_alias:
                 continue
             for tensor in returned:
                 if tensor.storage is not target.storage or tensor.node is None:

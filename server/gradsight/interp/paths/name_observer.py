@@ -31,6 +31,7 @@ from gradsight.model.trace import (
     OperandsSaved,
     Recording,
     ResultsMade,
+    WriteRefused,
 )
 from gradsight.model.trace.looks import Place
 from gradsight.model.values import Number, Unknown, Value, is_constant, tensors_in
@@ -111,6 +112,8 @@ class NameObserver:
         """Version counters that began at 0 when their tensor was made."""
         self.functions: set[Node] = set()
         """What `apply` of a custom Function recorded."""
+        self.is_refused = False
+        """Whether torch has refused a write: it goes no further on this path."""
         self.places: Counted[Place] = Counted()
         """The places of execution that were entered and not left yet."""
         self.handlers: dict[type, Handler] = {
@@ -126,6 +129,7 @@ class NameObserver:
             Entered: self.on_entered,
             Left: self.on_left,
             CustomReturned: self.on_custom_returned,
+            WriteRefused: self.on_write_refused,
         }
 
     def hear(self, fact: Fact) -> None:
@@ -179,6 +183,11 @@ class NameObserver:
         selected, self.selected = self.selected, None
         if selected is None or selected[1] is not fact.case or self.path.frame.unit.library:
             return
+        if self.places["hooked layer"] or any(
+            isinstance(value, Tensor) and value.view_made_without_grad for value in fact.arguments.values()
+        ):
+            # The layer is given something else; a view made without grad mode says that it requires grad, and nothing is saved.
+            return
         known = self.calls.setdefault(fact.node, [])
         if len(known) < MOST_PER_NAME:
             numbers = frozenset(
@@ -201,13 +210,16 @@ class NameObserver:
 
     def on_operands_saved(self, fact: OperandsSaved) -> None:
         node = fact.node
-        if isinstance(node.requires, Maybe) and node.requires.weak:
-            # Whether it is recorded at all is not known.
+        if self.is_refused or (isinstance(node.requires, Maybe) and node.requires.weak):
+            # It is not recorded, or that is not known.
             return
         for saved in fact.saved:
             copied = node.op in COPIES_STRIDED and not saved.tensor.dense
             if saved.certain and not copied and not self.places["checkpoint"]:
                 self.keepers.setdefault(saved.storage, []).append(node)
+
+    def on_write_refused(self, fact: WriteRefused) -> None:
+        self.is_refused = self.is_refused or not fact.assumption
 
     def on_leaf_made(self, fact: LeafMade) -> None:
         self.counted.add(fact.tensor.counter)

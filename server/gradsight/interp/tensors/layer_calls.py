@@ -62,7 +62,8 @@ class Modules(ModuleMethods):
                 self.path.tell(InputShown(None, started))
             return result
         args = self.run_pre_hooks(layer, args, node)
-        result = self.apply_layer(layer, args, kwargs, node)
+        with self.path.inside("hooked layer"):
+            result = self.apply_layer(layer, args, kwargs, node)
         return self.run_forward_hooks(layer, args, result, node, started)
 
     def apply_layer(self, layer: Layer, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:

@@ -9,9 +9,9 @@ from typing import Any, Literal, NamedTuple
 from gradsight.model.tensors import Node, Saved, Tensor
 from gradsight.model.values import Function, Value
 
-Place = Literal["custom function", "transform", "checkpoint"]
-"""Where tensors are not what they seem: inside a Function's own forward or a transformed function; or, in a checkpoint,
-where what operators save is thrown away and computed again by backward."""
+Place = Literal["custom function", "transform", "checkpoint", "hooked layer"]
+"""Where tensors are not what they seem: inside a Function's own forward or a transformed function; in a checkpoint, where
+what operators save is thrown away and computed again by backward; in a layer that hooks give another input."""
 
 
 class NameSeen(NamedTuple):
