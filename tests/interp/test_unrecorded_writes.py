@@ -60,6 +60,16 @@ RIGHT = {
         y.data.mul_(2)
         y.sum().backward()
     """,
+    "a factor of what gets a gradient of zero": """
+        import torch
+        x = torch.randn(3, requires_grad=True)
+        w = torch.randn(3)
+        y = x * w
+        y.copy_(torch.ones(3))
+        w.data.mul_(2)
+        y.sum().backward()
+        assert x.grad.tolist() == [0.0, 0.0, 0.0]
+    """,
 }
 WRONG = {
     "a factor through data": (

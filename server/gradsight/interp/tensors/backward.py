@@ -155,7 +155,7 @@ class BackwardEngine(BackwardFaults):
                 for saved in edge.saved:
                     if saved.counter.version != saved.version and saved.noticed:
                         self.saved_is_stale(edge, saved, site, how, assumption)
-                    elif saved.storage.epoch != saved.epoch:
+                    elif saved.storage.epoch != saved.epoch and not dead:
                         self.saved_is_changed(edge, saved, site, how, assumption)
             below = dead or edge.zero
             for inner in edge.inputs:
