@@ -253,6 +253,17 @@ def both(model, loader, optimizer, first, second):
         optimizer.step()
 
 
+def parts(model, loader, of_actor, of_critic):
+    for x, advantage, worth in loader:
+        guess = model(x)
+        of_actor.zero_grad()
+        (guess["chance"] * advantage).mean().backward()
+        of_actor.step()
+        of_critic.zero_grad()
+        (guess["value"] - worth).pow(2).mean().backward()
+        of_critic.step()
+
+
 def with_memory(model, loader, optimizer):
     memory = ()
     for x, y in loader:

@@ -404,3 +404,26 @@ def test_the_gradients_of_an_unknown_model_may_have_been_filled_before() -> None
             for ours, theirs in zip(ema_model.parameters(), model.parameters()):
                 ours.mul_(decay).add_(theirs, alpha=1 - decay)
     """)
+
+
+def test_whoever_calls_a_function_may_ask_it_not_to_clear() -> None:
+    check(
+        """
+def run(model, loader, optimizer, criterion, clear=True):
+    for x, y in loader:
+        if clear:
+            optimizer.zero_grad()
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+
+
+def train(model, loader, optimizer, criterion, settings):
+    for x, y in loader:
+        if settings:
+            print(x)
+        loss = criterion(model(x), y)
+        loss.backward()  # GS501
+        optimizer.step()
+"""
+    )

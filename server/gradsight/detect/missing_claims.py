@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradsight.detect.passed_arms import may_be_lifted
+from gradsight.detect.passed_arms import is_asked_for, may_be_lifted
 from gradsight.interp.path_state import Arm
 from gradsight.model.events import Event
 
@@ -64,6 +64,8 @@ class PathsTogether:
             is_absence = claim is not None or event.kind in LEFT_UNDONE
             if not is_single and is_absence and may_be_lifted(event.kind, listener.claims.path.decisions):
                 self.proposed.add(claim or (event.kind, event.place.key))
+                continue
+            if event.kind in LEFT_UNDONE and is_asked_for(event.kind, listener.claims.path.decisions):
                 continue
             key = (event.kind, event.place.key, event.names.get("cut"))
             if key not in self.seen:

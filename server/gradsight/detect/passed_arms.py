@@ -19,6 +19,7 @@ from gradsight.interp.paths.roles import OPTIMIZER, is_scheduler_name, key_of, l
 from gradsight.interp.syntax import remembered
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.name_hints import BY_NAME, suggests
+from gradsight.model.values import Unknown
 from gradsight.ops.traits import having
 
 OPTIMIZERS = having("optimizers")
@@ -53,6 +54,20 @@ def may_be_lifted(kind: str, decisions: Iterable[Decision]) -> bool:
         may_lift(kind, (node, not outcome))
         for node, outcome in dict.fromkeys(turns)
         if (node, not outcome) not in taken
+    )
+
+
+def is_asked_for(kind: str, decisions: Iterable[Decision]) -> bool:
+    """Whether an option of the function, which its callers set, was switched off: it stands for what is not done.
+
+    `def run(..., clear=True)` with `if clear: optimizer.zero_grad()`
+    """
+    return any(
+        isinstance(decision.key, Unknown)
+        and decision.key.hint == "bool"
+        and decision.key.reason.startswith("argument ")
+        and any(may_lift(kind, (node, not outcome)) for node, outcome in decision.turns)
+        for decision in decisions
     )
 
 

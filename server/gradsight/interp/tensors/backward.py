@@ -164,7 +164,7 @@ class BackwardEngine(BackwardFaults):
                     behind.append((edge.premise, further))
                 else:
                     todo.append(further)
-        twice = twice or next((node for node in of_modules if leads_by_itself(edges, node)), None)
+        twice = twice or self.module_again(of_modules, edges)
         if twice is not None and how != "assumed":
             self.graph_already_freed(twice, loss, site, how)
         self.walked += len(walked)
@@ -177,6 +177,15 @@ class BackwardEngine(BackwardFaults):
             self.path.gradients_unknown = True
         self.runs[site] = run
         return run
+
+    def module_again(self, freed: list[Node], edges: list[Edge]) -> Node | None:
+        """A call of an unknown module that an earlier backward went through, and this one too.
+
+        Where several optimizers share the work, what a module returns may come from parts that have nothing in common.
+        """
+        if len(self.path.optimizers) > 1:
+            return None
+        return next((node for node in freed if leads_by_itself(edges, node)), None)
 
     def run_through(self, node: Node) -> BackwardRun | None:
         """The last backward that went through a node whose graph is still there; what it met is not looked at again."""
