@@ -46,9 +46,9 @@ class GradientFlow:
         self.claims = claims
         self.replaced = replaced
         self.fed: dict[tuple[Any, Tensor], int] = {}
+        """Steps, by their place, and the parameters for which they had a gradient: when last."""
         self.fed_by: dict[Tensor, set[Optimizer]] = {}
         """Optimizers that found a gradient in a parameter when they stepped."""
-        """Steps, by their place, and the parameters for which they had a gradient: when last."""
         self.starved: list[tuple[Tensor, list[Any], Site, Optimizer]] = []
         """Steps that had no gradient for a parameter, the backwards before them, and whose steps they were."""
         self.starved_since: dict[tuple[Any, Tensor], int] = {}
