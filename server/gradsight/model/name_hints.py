@@ -23,6 +23,7 @@ NAMES: dict[str, str] = {
     "constant": r"target|label|(^|_)masks?$|ind(ex|ices)|_ids?$|^ids$|^batch$|^ptr$|counts?$|lengths?$|(^|_)(seq)?lens?$|^y$|^y_|true|^gt|ground|rewards?$|dones?$"
     r"|rotary|rope|freqs|(^|_)(cos|sin)($|_)|scale|position|timestep|sigma|size|shape",
     "settings": r"(^|[._])(args|argv|config|cfg|conf|hparams|hp|hps|options|settings|flags)$",
+    "class of settings": r"(config|configuration|args|arguments|settings|options|hparams)$",
     "number": r"(^|_)(rate|ratio|eps|epsilon|momentum|lr|factor|dropout|prob|p|dim|axis|step|steps)$",
     "model": r"^(model|net|network|policy|classifier)(_fn)?$",
     "follower": r"target|teacher|(^|[._])ema($|_)|frozen|(^|[._])ref($|_)|reference|(^|[._])old($|_)|momentum_|averaged?",

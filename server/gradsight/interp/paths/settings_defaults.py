@@ -13,9 +13,8 @@ from __future__ import annotations
 import ast
 
 from gradsight.interp.path_state import PathState
+from gradsight.model.name_hints import suggests
 from gradsight.model.values import ClassValue, Scope, Unknown
-
-ENDINGS = ("Config", "Configuration", "Args", "Arguments", "Settings", "Options", "Hparams", "HParams")
 
 
 def note_setting(path: PathState, value: Unknown, name: str) -> None:
@@ -28,7 +27,11 @@ def names_of_settings(scope: Scope) -> list[ast.Name]:
     """The names of the file around under which it has classes of settings."""
     while scope.outer is not None:
         scope = scope.outer
-    return [ast.Name(name, ast.Load()) for name in scope.names if name.endswith(ENDINGS)]
+    return [
+        ast.Name(name, ast.Load())
+        for name in scope.names
+        if name[:1].isupper() and suggests("class of settings", name)
+    ]
 
 
 def default_in(cls: ClassValue, name: str) -> int | float | None:
