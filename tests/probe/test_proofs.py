@@ -156,3 +156,29 @@ def test_the_attempts_end() -> None:
         said = message.format(count + 3, count + 4)
         outcome = Raised({"error": {"type": "RuntimeError", "message": said}, "faults": []})
     assert 4 <= count <= 60
+
+
+LAYERS = {
+    "at the top level": (
+        "inputs = torch.randn(3, 3)\nfirst = nn.Linear(3, 3)\nguess = first(inputs)\n"
+        "act = nn.LeakyReLU(0.1, inplace=True)\nafter = act(inputs)\nguess.pow(2).sum().backward()\n"
+    ),
+    "in a module": (
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.first = nn.Linear(3, 3)\n        self.act = nn.ReLU(inplace=True)\n"
+        "    def forward(self, x):\n        h = self.first(x).sigmoid()\n        k = h * h\n        return k + self.act(h)\n\n\n"
+        "Net()(torch.randn(2, 3)).sum().backward()\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_layer_that_writes_is_seen_where_it_is_called(standby: Standby, tmp_path: Path, name: str) -> None:
+    source = Source(str(tmp_path / "program.py"), HEAD + LAYERS[name])
+    finding = next(each for each in analyze(source).findings if each.code == "GS101")
+    assert "inplace=True" in source.text.splitlines()[finding.span.line - 1]
+    outcome = standby.run(ProbeRequest(sys.executable, script=source.path, text=source.text, timeout=60))
+    report = getattr(outcome, "report", None) or {}
+    document = document_of(outcome)
+    judged = judge([finding], document, visited_lines(report), source.text, source.path, traces_of(report))
+    assert judged[0].verdict == "confirmed"

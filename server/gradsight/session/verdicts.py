@@ -15,6 +15,7 @@ from gradsight.session.refutation import doubt_about, went_right
 from gradsight.session.traces import excludes, shows
 
 Visited = Mapping[str, Collection[int]]
+TOLD_BY_BOTH: tuple[Role, ...] = ("saved", "needed")
 BAD_WRITES = frozenset(rule.code for rule in ALL if rule.is_bad_write)
 
 
@@ -108,11 +109,18 @@ def same_fault(finding: Finding, fault: Finding, visited: Visited | None = None)
     is_same = same_cause(finding, fault) if same_cause is not None else None
     if is_same is not None:
         return is_same
-    if finding.span.line in fault.lines(*CULPRITS):
+    if finding.span.line in fault.lines(*CULPRITS) or _is_call_of_layer(finding, fault):
         return True
     # A place behind the one where torch stopped was never reached.
     reached = {*fault.lines(), *(visited or {}).get(finding.path, ())}
     return fault.span.line in finding.lines(*CULPRITS) and finding.span.line in reached
+
+
+def _is_call_of_layer(finding: Finding, fault: Finding) -> bool:
+    """A layer that writes is blamed where it is made, and seen where it is called: what was saved and needed is the same."""
+    return fault.span.line in finding.lines("call") and all(
+        finding.lines(role) & fault.lines(role) for role in TOLD_BY_BOTH
+    )
 
 
 def _unmatched(
