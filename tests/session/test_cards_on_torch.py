@@ -52,6 +52,10 @@ WINDOWS = {
         "        self.register_buffer('seen', torch.zeros(3, 3))\n\n    def forward(self, given):\n        return given * self.seen\n\n"
         "net = Net()\nfirst = net(x)\nnet.load_state_dict(net.state_dict())\nsecond = net(x)\n"
     ),
+    "the gradient of what was filled": (
+        "w = torch.rand(3, requires_grad=True)\npart = w * 2\npart.zero_()\nslopes = torch.autograd.grad(part.pow(2).sum(), [w], create_graph=True)\n"
+        "for slope in slopes:\n    print(slope.pow(2))\n"
+    ),
     "a view of a leaf that is not written": (
         "w = torch.rand(3, requires_grad=True)\nrow = w[:2]\nif x.sum() < 0:\n    row.relu_()\n"
         "if x.mean() > 0:\n    print(w)\nprint(x)\n"

@@ -346,6 +346,9 @@ class BackwardEngine(BackwardFaults):
         """Whether the gradient depends on a tensor that requires grad: that of `(2 * w).sum()` is a constant for torch too."""
         edges = [edge for output in outputs if (edge := output.edge()) is not None]
         passed = [edge for edge in executed_for(edges, [wanted]) if isinstance(edge, Node)]
+        if any(node.zero or node.overwritten is not None for node in passed):
+            # What was filled hands back zeros, whatever it was computed from.
+            return False
         return any(gradient.needs_grad() is not False for gradient in gradients) or any(
             node.customs or any(saved.tensor.needs_grad() is not False for saved in node.saved)
             for node in passed
