@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import torch
+import torch.distributed as dist
 
+from gradsight.interp.paths.library_evidence import OF_DISTRIBUTIONS
 from tests.interp.checking import check
 
 EPOCHS = """
@@ -285,3 +288,21 @@ def with_mask(model, loader, optimizer, criterion, size):
         optimizer.step()
 """
     )
+
+
+def test_torch_says_the_same_of_gathered_tensors_and_distributions() -> None:
+    mine = torch.ones(2, requires_grad=True) * 2
+    parts = [torch.zeros(2)]
+    store = dist.HashStore()
+    dist.init_process_group("gloo", store=store, rank=0, world_size=1)
+    try:
+        dist.all_gather(parts, mine)
+    finally:
+        dist.destroy_process_group()
+    assert parts[0].tolist() == mine.tolist()
+    assert not parts[0].requires_grad
+    chance = torch.distributions.Normal(mine, mine)
+    for name in OF_DISTRIBUTIONS:
+        assert not hasattr(torch.Tensor, name)
+        given = (torch.zeros(2),) if name == "log_prob" else ()
+        assert getattr(chance, name)(*given).requires_grad

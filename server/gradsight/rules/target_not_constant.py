@@ -95,7 +95,7 @@ if TYPE_CHECKING:
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{named(event, 'target', 'the target')} is a target but carries a gradient: `detach()` it if it is a constant"
+    message = f"{named(event, 'target', 'this')} is a target but carries a gradient: `detach()` it if it is a constant"
     severity: Severity = "warning" if event.names.get("is_trained") else "info"
     return make_finding(event, RULE.code, RULE.name, message, severity)
 
