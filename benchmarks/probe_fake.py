@@ -10,10 +10,11 @@ interpreter that has transformers makes it by `AutoModelForCausalLM.from_config`
 from __future__ import annotations
 
 import argparse
-import resource
+import os
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from gradsight.probe import host
@@ -41,14 +42,13 @@ def main() -> int:
     for plan, code in plans.items():
         if options.plan and plan not in options.plan:
             continue
-        memory = PeakMemory()
-        begun = children_seconds()
+        agents = AgentUse()
         outcome = host.run(
             ProbeRequest(options.config or sys.executable, script=str(program), arguments=(plan,), fake=True),
-            listen=memory.look,
+            listen=agents.look,
         )
-        seconds = children_seconds() - begun
-        memory.stop()
+        agents.stop()
+        megabytes, seconds = agents.megabytes, agents.seconds()
         if not isinstance(outcome, (Observed, Raised)):
             print(f"{plan}: {outcome}")
             return 1
@@ -57,44 +57,54 @@ def main() -> int:
         ]
         right = [found for found, _ in faults] == ([code] if code else [])
         right = right and all(line.endswith(f"# {plan}: written") for _, line in faults)
-        kept = kept and right and memory.megabytes <= LARGEST and seconds <= LONGEST
-        print(f"{plan:6} {seconds:5.1f} s  {memory.megabytes:5.0f} MB  {faults or 'no fault'}")
+        kept = kept and right and megabytes <= LARGEST and seconds <= LONGEST
+        print(f"{plan:6} {seconds:5.1f} s  {megabytes:5.0f} MB  {faults or 'no fault'}")
     print("promises hold" if kept else "a promise is broken")
     return 0 if kept else 1
 
 
-def children_seconds() -> float:
-    """Processor time of the agents that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-class PeakMemory:
-    """The largest resident set of any agent that this process has started."""
+class AgentUse:
+    """The largest resident set of any agent, and the processor time of all: an agent may be no child of this process."""
 
     def __init__(self) -> None:
         self.megabytes = 0.0
+        self._ticks: dict[str, int] = {}
         self._going = True
-        threading.Thread(target=self._watch, daemon=True).start()
+        self._old = {status.parent.name for status, _ in self._agents()}
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        self._watcher.start()
+
+    def seconds(self) -> float:
+        """Processor time until the last look at each agent."""
+        return sum(self._ticks.values()) / os.sysconf("SC_CLK_TCK")
 
     def look(self, progress: object) -> None:
         """Progress is of no interest here."""
 
+    def _agents(self) -> Iterator[tuple[Path, str]]:
+        for status in Path("/proc").glob("[0-9]*/status"):
+            try:
+                if b"agent/boot.py" in (status.parent / "cmdline").read_bytes():
+                    yield status, status.read_text()
+            except OSError:
+                continue
+
     def _watch(self) -> None:
         while self._going:
-            for status in Path("/proc").glob("[0-9]*/status"):
+            for status, text in self._agents():
+                if status.parent.name in self._old or "VmHWM:" not in text:
+                    continue
+                self.megabytes = max(self.megabytes, int(text.split("VmHWM:")[1].split()[0]) / 1024)
                 try:
-                    text = status.read_text()
-                    command = (status.parent / "cmdline").read_bytes()
+                    fields = (status.parent / "stat").read_text().rpartition(")")[2].split()
                 except OSError:
                     continue
-                if b"agent/boot.py" in command and "VmHWM:" in text:
-                    peak = int(text.split("VmHWM:")[1].split()[0]) / 1024
-                    self.megabytes = max(self.megabytes, peak)
+                self._ticks[status.parent.name] = int(fields[11]) + int(fields[12])
             time.sleep(0.1)
 
     def stop(self) -> None:
         self._going = False
+        self._watcher.join()
 
 
 if __name__ == "__main__":

@@ -60,6 +60,15 @@ WINDOWS = {
         "w = torch.rand(3, requires_grad=True)\nrow = w[:2]\nif x.sum() < 0:\n    row.relu_()\n"
         "if x.mean() > 0:\n    print(w)\nprint(x)\n"
     ),
+    "a name that was bound in an arm before": (
+        "import sys\n\nshort = len(sys.argv) < 30\npart = x + 1\nif x.sum() < 0:\n    print(part)\nelse:\n    part = torch.relu(part)\n"
+        "if short:\n    again = part\n    print(again, part)\n"
+    ),
+    "a generator that writes what it hands out": (
+        "def stream(t, rounds):\n    for _ in range(rounds):\n        yield t\n        t.add_(1)\n\n"
+        "part = x * 3\npart[1:] *= 2\n*_, last = stream(part, 3)\nprint(last)\n"
+    ),
+    "a view that is turned in place": "row = torch.stack([x, x])[1]\nrow.swapaxes_(0, 1)\nrow[torch.arange(2), 0] = 1.5\nprint(row)\n",
 }
 
 

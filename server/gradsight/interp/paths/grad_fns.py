@@ -60,6 +60,8 @@ WRITTEN_INSIDE = frozenset(
     margin_ranking_loss matmul matrix_power nanquantile one_hot pad poisson_nll_loss quantile stft
     """.split()
 )
+# They turn or fold a tensor without writing to its memory: a view that they change is recorded under their own name.
+RESHAPES_IN_PLACE = frozenset("squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_".split())
 _BY_OPERATOR = {name.lower(): name for name in OWN.split()}
 _NOT_THEIR_OWN = {"T", "H", "mT", "mH"}
 
@@ -70,7 +72,7 @@ def grad_fn_name(node: Node, is_view: bool = False) -> str:
     if op in ("AsStrided", "CopySlices"):
         return op
     if op.endswith("_"):
-        if is_view:
+        if is_view and op not in RESHAPES_IN_PLACE:
             return "AsStrided"
         op = op[:-1]
     if op in ("sub", "div") and isinstance(node.site.node, ast.BinOp):

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from gradsight.interp.memory import Memory, Record
 from gradsight.interp.path_state import Program
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.entries import Explorer
-from gradsight.interp.paths.grad_fns import grad_fn_name, name_of
+from gradsight.interp.paths.grad_fns import RESHAPES_IN_PLACE, grad_fn_name, name_of
 from gradsight.interp.paths.name_observer import NameObserver, Onlookers, Sighting
+from gradsight.interp.paths.unfollowed_arms import ConditionLooks
 from gradsight.interp.syntax import sign_of
 from gradsight.interp.tensors.writes import MOVES
 from gradsight.model.card import CallCard, Card, SavedBy, SeenFrom, TensorCard
@@ -67,6 +68,12 @@ class Seen:
     writes: dict[tuple[str, int, int], Site]
     callers: dict[Chain, set[tuple[bool, bool, bool]]]
     """By the place outside of all functions that led here: leaf or not, requires grad or not, recorded or not."""
+    unfollowed: set[str] = field(default_factory=set)
+    """The fields of a look that would differ on combinations of branches which no path has followed."""
+
+    def paths(self) -> set[int]:
+        """The paths that it was seen on."""
+        return {path for _, path, _ in self.looks}
 
 
 @dataclass(slots=True)
@@ -154,6 +161,7 @@ class Onlooker(Explorer):
         program.audience = Onlookers()
         super().__init__(program, path, memory, units)
         self.gathered: Gathered = {}
+        self.conditions = ConditionLooks()
         self.paths = 0
         self.chosen: Callable[[tuple[Unit, str], Any], bool] = lambda key, node: True
         self.candidate: Any = None
@@ -172,6 +180,10 @@ class Onlooker(Explorer):
             is_early = observer.is_seen_too_early(sightings)
             for sighting in assigned or sightings:
                 _note(seen, observer, sighting, self.paths, is_early)
+        for condition, moments in observer.conditions.items():
+            for names in moments:
+                for name, sighting in names.items():
+                    self.conditions.add(condition, name, _look(observer, sighting), self.paths)
         for syntax, calls in observer.calls.items():
             if calls[0].unit in self.alive:
                 made = self.gathered.get(syntax)
@@ -184,6 +196,13 @@ class Onlooker(Explorer):
                 made.numbers = made.numbers.intersection(*(call.numbers for call in calls))
                 made.cases |= {call.case if facts == {made.fact} else None for call in calls}
                 made.is_cast = made.is_cast or any(call.is_cast for call in calls)
+
+    def told(self) -> Gathered:
+        """All that was seen, without what other combinations of branches would show otherwise."""
+        self.conditions.mark(
+            {syntax: seen for syntax, seen in self.gathered.items() if isinstance(seen, Seen)}
+        )
+        return self.gathered
 
     def wants(self, node: ast.AST, context: str) -> bool:
         self.candidate = node
@@ -217,21 +236,21 @@ class Onlooker(Explorer):
 def _run_script(program: Program, path: str, memory: Memory) -> Gathered:
     onlooker = Onlooker(program, path, Memory(), memory.units)
     onlooker.execute_script()
-    return onlooker.gathered
+    return onlooker.told()
 
 
 def _run_entry(program: Program, path: str, memory: Memory, wanted: tuple[Unit, str]) -> Gathered:
     onlooker = Onlooker(program, path, memory, memory.units)
     onlooker.chosen = lambda key, node: key == wanted
     onlooker.run_chosen()
-    return onlooker.gathered
+    return onlooker.told()
 
 
 def _run_alone(program: Program, path: str, memory: Memory, functions: set[ast.AST]) -> Gathered:
     onlooker = Onlooker(program, path, memory, memory.units)
     onlooker.chosen = lambda key, node: node in functions
     onlooker.run_chosen()
-    return onlooker.gathered
+    return onlooker.told()
 
 
 # -- from sightings to cards -----------------------------------------------------------------------------------------
@@ -313,13 +332,14 @@ def _look(observer: NameObserver, sighting: Sighting) -> Look:
         if not requires:
             is_leaf, node = True, None
     version: int | None = sighting.version
+    is_rewritten = observer.is_written_in_other_rounds(tensor, sighting)
     writes = sighting.storage.writes[: sighting.writes]
     if (
         sighting.escaped
         or tensor.counter not in observer.counted
         or tensor.inference_site is not None
         or not all(observer.is_counted(write, sighting) for write in writes)
-        or observer.is_written_in_other_rounds(tensor, sighting)
+        or is_rewritten
     ):
         version = None
     made_by = observer.makers.get(tensor, "") if node is None else node.op
@@ -334,7 +354,7 @@ def _look(observer: NameObserver, sighting: Sighting) -> Look:
         is_leaf,
         known,
         made_by,
-        _recorded_as(observer, sighting, node) if node is not None and known else "",
+        _recorded_as(observer, sighting, node) if node is not None and known and not is_rewritten else "",
         made_at,
         _window_on(tensor),
         tensor.grad_of.label if tensor.grad_of is not None and node is None else "",
@@ -358,12 +378,13 @@ def _recorded_as(observer: NameObserver, sighting: Sighting, node: Node) -> str:
     if node in observer.functions:
         return node.op
     maker = observer.makers.get(tensor, "")
+    ticks = [write.tick for write in sighting.storage.writes[: sighting.writes]]
+    if node.op in RESHAPES_IN_PLACE and is_view:
+        return grad_fn_name(node, is_view) if node.tick >= max(ticks, default=0) else ""
     # `F.relu(row, inplace=True)` and layers have no name that tells it.
-    works_in_place = node.op.endswith("_") or any(write.tick == node.tick for write in tensor.storage.writes)
+    works_in_place = node.op.endswith("_") or node.tick in ticks
     # A layer that works in place leaves the tensor that another operator made.
-    if is_view and (
-        maker not in ("", node.op) or any(write.tick > node.tick for write in tensor.storage.writes)
-    ):
+    if is_view and (maker not in ("", node.op) or any(tick > node.tick for tick in ticks)):
         # A write through another name has torch record a view anew, the next time that somebody looks.
         return "AsStrided" if works_in_place else ""
     if works_in_place or maker not in ("", node.op):
@@ -396,19 +417,19 @@ def card_of(syntax: ast.AST, seen: Seen, path: str) -> TensorCard:
     first = looks[0]
     values: dict[str, Any] = {}
     differs = False
-    for field in fields(Look):
-        if field.name in ("doubt", "made_at"):
+    for part in fields(Look):
+        if part.name in ("doubt", "made_at"):
             continue
-        value = getattr(first, field.name)
-        if any(getattr(look, field.name) != value for look in looks[1:]):
+        value = getattr(first, part.name)
+        if part.name in seen.unfollowed or any(getattr(look, part.name) != value for look in looks[1:]):
             value, differs = ("" if isinstance(value, str) else None), True
-        values[field.name] = value
+        values[part.name] = value
     places = {look.made_at.key for look in looks if look.made_at is not None}
     made_at = first.made_at
     is_here = made_at is not None and len(places) == 1 and made_at.path == path
     doubt = next((look.doubt for look in looks if look.doubt), "")
     if differs:
-        doubt = _why(seen.looks)
+        doubt = BRANCH if seen.unfollowed else _why(seen.looks)
     return TensorCard(
         name,
         span,

@@ -19,6 +19,7 @@ from gradsight.model.tensors import Counter, Maybe, Node, Storage, Tensor, Write
 from gradsight.model.trace import (
     ArgumentsBound,
     CaseSelected,
+    ConditionAsked,
     CustomReturned,
     Entered,
     Fact,
@@ -101,6 +102,8 @@ class NameObserver:
         self.calls: dict[ast.AST, list[CallSighting]] = {}
         self.selected: tuple[OpFact, Case, int | None] | None = None
         """The fact and the case of it that were chosen last."""
+        self.conditions: dict[ast.AST, list[dict[str, Sighting]]] = {}
+        """What the names of a frame stood for each time that a condition in it was asked."""
         self.keepers: dict[Storage, list[Node]] = {}
         self.makers: dict[Tensor, str] = {}
         self.handed_out: dict[Storage, str] = {}
@@ -118,6 +121,7 @@ class NameObserver:
         """The places of execution that were entered and not left yet."""
         self.handlers: dict[type, Handler] = {
             NameSeen: self.on_name_seen,
+            ConditionAsked: self.on_condition_asked,
             ArgumentsBound: self.on_arguments_bound,
             CaseSelected: self.on_case_selected,
             Recording: self.on_recording,
@@ -152,6 +156,18 @@ class NameObserver:
         signature = function.node.args
         for parameter in (*signature.posonlyargs, *signature.args, *signature.kwonlyargs):
             self.see(parameter, names.get(parameter.arg), inside)
+
+    def on_condition_asked(self, fact: ConditionAsked) -> None:
+        asked = self.conditions.setdefault(fact.syntax, [])
+        if len(asked) < MOST_PER_NAME:
+            frame = self.path.frame
+            asked.append(
+                {
+                    name: Sighting(fact.syntax, frame, value, False)
+                    for name, value in fact.names.items()
+                    if type(value) is Tensor
+                }
+            )
 
     def see(self, syntax: ast.AST, value: Value, frame: Frame, is_assigned: bool = False) -> None:
         """Note that a name stands for a tensor now."""

@@ -8,7 +8,7 @@ from typing import Any
 from gradsight.interp.python.language_floor import LanguageFloor
 from gradsight.interp.shared_names import EnclosedNames
 from gradsight.model.tensors import Tensor
-from gradsight.model.trace import NameSeen
+from gradsight.model.trace import ConditionAsked, NameSeen
 from gradsight.model.values import Names, Seq, Value
 
 
@@ -31,6 +31,11 @@ class Assignment(LanguageFloor):
             self.assign(target.value, value)
         if self.path.is_watched and isinstance(target, (ast.Name, ast.Attribute)):
             self.path.tell(NameSeen(target, value, True))
+
+    def show_names(self, condition: ast.If | ast.IfExp) -> None:
+        """Tell whoever looks at names what they stand for before a condition parts the paths."""
+        if self.path.is_watched:
+            self.path.tell(ConditionAsked(condition, self.path.frame.namespace))
 
     def bind(self, name: str, value: Value) -> None:
         """Bind a name in the running frame."""

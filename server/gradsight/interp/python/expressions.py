@@ -385,6 +385,7 @@ class Expressions(Comparisons):
     def conditional(self, node: ast.IfExp) -> Value:
         condition = self.evaluate(node.test)
         is_known = self.path.truth(condition) is not None and self.path.guarded_by(condition) is None
+        self.show_names(node)
         choice = self.path.decide(condition, node)
         if is_known:
             self.loops.arm_chosen(node, choice)

@@ -329,6 +329,7 @@ class Statements(Assignment):
                 self.loops.arm_chosen(node, known)
             return known
         default = not (leaves_block(node.body) and not node.orelse)
+        self.show_names(node)
         choice = self.path.decide(condition, node, default)
         self.path.arms.add((node, choice))
         frame = self.path.frame

@@ -54,6 +54,7 @@ from gradsight.model.trace.language import (
 from gradsight.model.trace.looks import (
     ArgumentsBound,
     CaseSelected,
+    ConditionAsked,
     CustomReturned,
     Entered,
     HandedOut,
@@ -122,7 +123,7 @@ Fact = (
     | StateLoading | StateLoaded | Assigning | Assigned | ContainerMade | Stored | ItemStoring | ItemRead | Iterated
     | ClassTensorRead | NameRead | CallReturned | GaveUp | ForwardReturned | ForwardCalled | InputShown | ScalerStepping
     | MethodReturned | OptimizerRefused | FunctionRefused | CheckpointRefused | FlagRefused | GradientRefused | Frozen | ModuleWrapped
-    | NameSeen | ArgumentsBound | CaseSelected | Recording | ResultsMade | OperandsSaved | LoopEnded | HandedOut | LeafMade
+    | NameSeen | ConditionAsked | ArgumentsBound | CaseSelected | Recording | ResultsMade | OperandsSaved | LoopEnded | HandedOut | LeafMade
     | Entered | Left | CustomReturned
 )  # fmt: skip
 
@@ -166,6 +167,7 @@ __all__ = [
     "Cleared",
     "Clearing",
     "Combined",
+    "ConditionAsked",
     "ContainerMade",
     "Copied",
     "CustomApplied",

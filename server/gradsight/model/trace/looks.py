@@ -22,6 +22,13 @@ class NameSeen(NamedTuple):
     is_assigned: bool = False
 
 
+class ConditionAsked(NamedTuple):
+    """An `if` or a conditional expression is about to go one way, with the names of its frame as they are."""
+
+    syntax: ast.AST
+    names: dict[str, Value]
+
+
 class ArgumentsBound(NamedTuple):
     """A function of the program is about to run with these values for its parameters."""
 

@@ -1,0 +1,96 @@
+"""What a card must not say because not every combination of branches was followed.
+
+    if training: scale.clamp_(0, 1)
+    state = scale if first else ...         `scale` as it was on the one path that came here
+
+Before the second condition `scale` was seen at two versions; of the paths that go on into the arm only some are executed.  What
+differed before a condition, and differs no more among the paths in its arm, is not known there.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+TOLD = ("is_leaf", "requires_grad", "made_by", "grad_fn", "view_of", "grad_of", "version")
+"""What a look says of a tensor."""
+INHERITED = ("is_leaf", "requires_grad")
+"""What a result may have of its operands."""
+
+
+class Looked(Protocol):
+    """All that was seen of one name at one place; `unfollowed` is what else it may be there."""
+
+    unfollowed: set[str]
+
+    def paths(self) -> set[int]:
+        """The numbers of the paths that came there."""
+
+
+class ConditionLooks:
+    """What names stood for when conditions were asked, by path."""
+
+    def __init__(self) -> None:
+        self.looks: dict[ast.AST, dict[str, dict[Any, set[int]]]] = {}
+
+    def add(self, condition: ast.AST, name: str, look: Any, path: int) -> None:
+        names = self.looks.setdefault(condition, {})
+        names.setdefault(name, {}).setdefault(look, set()).add(path)
+
+    def mark(self, places: Mapping[ast.AST, Looked]) -> None:
+        """Tell each place in an arm what differed before the condition and was followed one way only."""
+        for condition, names in self.looks.items():
+            parted = {name: looks for name, looks in names.items() if len(looks) > 1}
+            for arm in _arms(condition) if parted else ():
+                self._mark_arm(arm, parted, places)
+
+    def _mark_arm(
+        self, arm: list[ast.AST], parted: Mapping[str, dict[Any, set[int]]], places: Mapping[ast.AST, Looked]
+    ) -> None:
+        parts = [part for root in arm for part in ast.walk(root)]
+        heirs = _heirs(parts, set(parted))
+        for part in parts:
+            place, name = places.get(part), _name_of(part)
+            if place is None or not name:
+                continue
+            paths = place.paths()
+            for source, fields in heirs.get(name, {}).items():
+                looks = parted[source]
+                place.unfollowed.update(field for field in fields if _is_narrower(looks, field, paths))
+
+
+def _is_narrower(looks: Mapping[Any, set[int]], field: str, paths: set[int]) -> bool:
+    """Whether a field had more values before the condition than on the paths that went on."""
+    every = {getattr(look, field) for look in looks}
+    here = {getattr(look, field) for look, seen_on in looks.items() if seen_on & paths}
+    return bool(here) and here != every
+
+
+def _arms(condition: ast.AST) -> Iterator[list[ast.AST]]:
+    if isinstance(condition, ast.If):
+        yield [*condition.body]
+        yield [*condition.orelse]
+    elif isinstance(condition, ast.IfExp):
+        yield [condition.body]
+        yield [condition.orelse]
+
+
+def _heirs(parts: list[ast.AST], parted: set[str]) -> dict[str, dict[str, tuple[str, ...]]]:
+    """The names in an arm that stand for what a name before it stood for, or were computed from it; with what they have of it."""
+    found: dict[str, dict[str, tuple[str, ...]]] = {name: {name: TOLD} for name in parted}
+    assignments = [part for part in parts if isinstance(part, ast.Assign)]
+    for part in assignments:
+        read = {each.id for each in ast.walk(part.value) if isinstance(each, ast.Name)}
+        for target in part.targets:
+            for name in {each.id for each in ast.walk(target) if isinstance(each, ast.Name)}:
+                for source in read & found.keys():
+                    for origin, fields in list(found[source].items()):
+                        had = found.setdefault(name, {}).get(origin, ())
+                        given = fields if isinstance(part.value, ast.Name) else INHERITED
+                        found[name][origin] = had if len(had) > len(given) else given
+    return found
+
+
+def _name_of(part: ast.AST) -> str:
+    return part.id if isinstance(part, ast.Name) else ""
