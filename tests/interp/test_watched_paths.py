@@ -36,7 +36,8 @@ class Doubled(torch.autograd.Function):
 
 
 def work(weight):
-    unknown(weight)
+    if unknown(weight):
+        print(weight)
     for _ in range(3):
         weight = Doubled.apply(weight).exp()
     return checkpoint(torch.sin, weight, use_reentrant=False)

@@ -64,6 +64,10 @@ WINDOWS = {
         "import sys\n\nshort = len(sys.argv) < 30\npart = x + 1\nif x.sum() < 0:\n    print(part)\nelse:\n    part = torch.relu(part)\n"
         "if short:\n    again = part\n    print(again, part)\n"
     ),
+    "kept only where another condition goes that way": (
+        "import sys\n\nw = torch.randn(4).requires_grad_(True)\nenergy = w if sys.argv[1:] else w * w.clone()\n"
+        "feat = energy if x.sum() < 0 else w ** 2\nemb = torch.clamp(feat, max=1.0)\nproj = feat * emb\nprint(proj)\n"
+    ),
     "a generator that writes what it hands out": (
         "def stream(t, rounds):\n    for _ in range(rounds):\n        yield t\n        t.add_(1)\n\n"
         "part = x * 3\npart[1:] *= 2\n*_, last = stream(part, 3)\nprint(last)\n"

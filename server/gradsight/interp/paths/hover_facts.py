@@ -17,7 +17,7 @@ from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.entries import Explorer
 from gradsight.interp.paths.grad_fns import RESHAPES_IN_PLACE, grad_fn_name, name_of
 from gradsight.interp.paths.name_observer import NameObserver, Onlookers, Sighting
-from gradsight.interp.paths.unfollowed_arms import ConditionLooks
+from gradsight.interp.paths.unfollowed_arms import ConditionLooks, Keeping, PathTurns
 from gradsight.interp.syntax import sign_of
 from gradsight.interp.tensors.writes import MOVES
 from gradsight.model.card import CallCard, Card, SavedBy, SeenFrom, TensorCard
@@ -68,6 +68,8 @@ class Seen:
     writes: dict[tuple[str, int, int], Site]
     callers: dict[Chain, set[tuple[bool, bool, bool]]]
     """By the place outside of all functions that led here: leaf or not, requires grad or not, recorded or not."""
+    made_at: set[ast.AST] = field(default_factory=set)
+    """Where its memory was made."""
     unfollowed: set[str] = field(default_factory=set)
     """The fields of a look that would differ on combinations of branches which no path has followed."""
 
@@ -162,6 +164,7 @@ class Onlooker(Explorer):
         super().__init__(program, path, memory, units)
         self.gathered: Gathered = {}
         self.conditions = ConditionLooks()
+        self.turns = PathTurns()
         self.paths = 0
         self.chosen: Callable[[tuple[Unit, str], Any], bool] = lambda key, node: True
         self.candidate: Any = None
@@ -180,6 +183,8 @@ class Onlooker(Explorer):
             is_early = observer.is_seen_too_early(sightings)
             for sighting in assigned or sightings:
                 _note(seen, observer, sighting, self.paths, is_early)
+        ways = {turn for decision in machine.decisions for turn in decision.turns}
+        self.turns.add(self.paths, ways, observer.kept)
         for condition, moments in observer.conditions.items():
             for names in moments:
                 for name, sighting in names.items():
@@ -199,9 +204,13 @@ class Onlooker(Explorer):
 
     def told(self) -> Gathered:
         """All that was seen, without what other combinations of branches would show otherwise."""
-        self.conditions.mark(
-            {syntax: seen for syntax, seen in self.gathered.items() if isinstance(seen, Seen)}
-        )
+        names = {syntax: seen for syntax, seen in self.gathered.items() if isinstance(seen, Seen)}
+        self.conditions.mark(names)
+        for syntax, seen in names.items():
+            kept = {site.node: key for key, site in (seen.saved or {}).items()}
+            keepings = {Keeping(node, made_at) for node in kept for made_at in seen.made_at}
+            for doubted in self.turns.doubted(syntax, seen.paths(), keepings):
+                (seen.saved or {}).pop(kept[doubted.keeper], None)
         return self.gathered
 
     def wants(self, node: ast.AST, context: str) -> bool:
@@ -262,6 +271,7 @@ def _note(seen: Seen, observer: NameObserver, sighting: Sighting, path: int, is_
     if entry not in seen.looks:
         seen.looks.append(entry)
     storage = sighting.storage
+    seen.made_at.add(sighting.tensor.root().site.node)
     kept = {(node.op, node.site.key): node.site for node in observer.keepers.get(storage, ())}
     if seen.saved is None:
         seen.saved = kept

@@ -11,6 +11,7 @@ from collections import Counter as Counted
 
 from gradsight.interp.path_state import Deaf, PathState
 from gradsight.interp.paths.grad_fns import WRITTEN_INSIDE
+from gradsight.interp.paths.unfollowed_arms import Keeping
 from gradsight.interp.python.statements import LoopRun
 from gradsight.interp.syntax import names_read, remembered
 from gradsight.interp.syntax_parts import syntax_parts
@@ -105,6 +106,7 @@ class NameObserver:
         self.conditions: dict[ast.AST, list[dict[str, Sighting]]] = {}
         """What the names of a frame stood for each time that a condition in it was asked."""
         self.keepers: dict[Storage, list[Node]] = {}
+        self.kept: set[Keeping] = set()
         self.makers: dict[Tensor, str] = {}
         self.handed_out: dict[Storage, str] = {}
         self.unfinished: set[LoopRun] = set()
@@ -233,6 +235,7 @@ class NameObserver:
             copied = node.op in COPIES_STRIDED and not saved.tensor.dense
             if saved.certain and not copied and not self.places["checkpoint"]:
                 self.keepers.setdefault(saved.storage, []).append(node)
+                self.kept.add(Keeping(node.site.node, saved.tensor.root().site.node))
 
     def on_write_refused(self, fact: WriteRefused) -> None:
         self.is_refused = self.is_refused or not fact.assumption

@@ -4,14 +4,15 @@
     state = scale if first else ...         `scale` as it was on the one path that came here
 
 Before the second condition `scale` was seen at two versions; of the paths that go on into the arm only some are executed.  What
-differed before a condition, and differs no more among the paths in its arm, is not known there.
+differed before a condition, and differs no more among the paths in its arm, is not known there.  In the same way it is not
+known who keeps a tensor for backward, if only other paths show the other ways of a condition.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 TOLD = ("is_leaf", "requires_grad", "made_by", "grad_fn", "view_of", "grad_of", "version")
 """What a look says of a tensor."""
@@ -58,6 +59,45 @@ class ConditionLooks:
             for source, fields in heirs.get(name, {}).items():
                 looks = parted[source]
                 place.unfollowed.update(field for field in fields if _is_narrower(looks, field, paths))
+
+
+class PathTurns:
+    """Which way each path went at the conditions that nothing settles, and what it kept for backward."""
+
+    def __init__(self) -> None:
+        self.turns: dict[int, set[tuple[ast.AST, bool]]] = {}
+        self.kept: dict[int, set[Keeping]] = {}
+
+    def add(self, path: int, turns: set[tuple[ast.AST, bool]], kept: set[Keeping]) -> None:
+        self.turns[path] = turns
+        self.kept[path] = kept
+
+    def doubted(self, place: ast.AST, paths: set[int], kept: set[Keeping]) -> set[Keeping]:
+        """What was kept on these paths, and might not be where conditions go otherwise than they went on all of them.
+
+        The conditions around the place itself cannot go otherwise.  Another path that keeps it too speaks for it.
+        """
+        others = self.turns.keys() - paths
+        if not kept or not others:
+            return set()
+        here = {turn for path in paths for turn in self.turns[path]}
+        elsewhere = {turn for path in others for turn in self.turns[path]}
+        around = {node for node, _ in here if any(part is place for part in ast.walk(node))}
+        if not any((node, not way) in elsewhere - here and node not in around for node, way in here):
+            return set()
+        inside = {part for node in around for part in ast.walk(node)}
+        return {
+            keeping
+            for keeping in kept
+            if keeping.keeper not in inside and any(keeping not in self.kept[path] for path in others)
+        }
+
+
+class Keeping(NamedTuple):
+    """An operator that keeps memory for backward, and where that memory was made."""
+
+    keeper: ast.AST
+    made_at: ast.AST
 
 
 def _is_narrower(looks: Mapping[Any, set[int]], field: str, paths: set[int]) -> bool:
