@@ -59,6 +59,17 @@ class LeftOut:
     is_only_step: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """Parameters that an optimizer should hold and does not; `home` is None where they stand for those of an unknown module."""
+
+    left: LeftOut
+    optimizer: Optimizer
+    home: Any
+    lost: list[tuple[str, Tensor]]
+    owned: list[tuple[str, Tensor]]
+
+
 class UntrainedParameters:
     """Compares what backwards reach with what optimizers hold, when a path is over and the others have spoken."""
 
@@ -123,7 +134,7 @@ class UntrainedParameters:
             return
         if not all(self.is_known(one) for one in optimizers):
             return
-        held = {tensor for one in optimizers for tensor in path.ever_held_by(one)}
+        held = {tensor for one in optimizers for tensor in self.held_by(one)}
         # What reads the gradients of all parameters (a norm, a log) has no use for those of some.
         asked_for = {leaf for leaves in self.read_at.values() if not leaves & held for leaf in leaves}
         asked_for.update(leaf for leaf, _, _ in self.ledger.updates)
@@ -132,8 +143,13 @@ class UntrainedParameters:
             asked_for = self.with_whole_homes(asked_for)
         left_out = self.left_out(held, asked_for)
         homes = self.homes() if left_out else []
-        for left in left_out:
-            self.conclude(left, homes)
+        missed = [self.missed_by(left, homes) for left in left_out]
+        told: set[Tensor] = set()
+        # Several losses may reach what one optimizer misses: it is told once, of the one that is named most like it.
+        for one in sorted((one for one in missed if one is not None), key=self.weight, reverse=True):
+            if not told.issuperset(tensor for _, tensor in one.lost):
+                self.report(one)
+            told.update(tensor for _, tensor in one.lost)
         reached = {leaf for run in path.backwards for leaf in run.leaves if leaf.is_parameter}
         if reached and reached <= held | asked_for:
             stepped = [one.site for one in optimizers if one.site is not None and one.stepped]
@@ -145,8 +161,15 @@ class UntrainedParameters:
             optimizer.path != "torch.optim.Optimizer"
             and not optimizer.escaped
             and not optimizer.extended
-            and self.path.knows_all_parameters(optimizer)
+            and (self.path.knows_all_parameters(optimizer) or bool(optimizer.rest_of))
         )
+
+    def held_by(self, optimizer: Optimizer) -> set[Tensor]:
+        """What an optimizer holds; where it does not list all, it may hold anything of the modules that those are from."""
+        rest = {
+            tensor for module in optimizer.rest_of for _, tensor in self.path.tensors_of(module, "parameter")
+        }
+        return self.path.ever_held_by(optimizer) | rest
 
     def may_make_more(self) -> bool:
         """Whether the text makes optimizers that a path left before its end has not come to."""
@@ -193,7 +216,8 @@ class UntrainedParameters:
         record = self.ledger.records.get(leaf)
         return record is not None and record.state not in ("assigned", "masked")
 
-    def conclude(self, left: LeftOut, homes: list[Any]) -> None:
+    def missed_by(self, left: LeftOut, homes: list[Any]) -> Missed | None:
+        """What of a module is left out, and the optimizer that should hold it; None where leaving it out can be meant."""
         for home in homes:
             owned = list(self.path.tensors_of(home, "parameter"))
             lost = [(name, tensor) for name, tensor in owned if tensor in left.parameters]
@@ -202,31 +226,42 @@ class UntrainedParameters:
             optimizer = self.optimizer_meant(left, home, {tensor for _, tensor in owned})
             if optimizer is None or optimizer.site is None:
                 continue
-            spoken = self.name_of(home, optimizer.site)
-            if is_of_library(home) and len(lost) < len(owned):
-                name, kind = f"a part of `{spoken}`", "part"
-            else:
-                name, kind = self.words_for(spoken, lost, owned)
-            self.report(left, optimizer.site, name, kind, len(lost))
-            return
-        self.conclude_unknown(left)
+            return Missed(left, optimizer, home, lost, owned)
+        return self.missed_unknown(left)
 
-    def conclude_unknown(self, left: LeftOut) -> None:
+    def missed_unknown(self, left: LeftOut) -> Missed | None:
         """A module that is not known is trained by a step that moves only what another optimizer moves as well."""
-        lost = [tensor for tensor in left.parameters if is_stand_in(tensor)]
+        lost = [("", tensor) for tensor in left.parameters if is_stand_in(tensor)]
         stepped = [one for one in self.path.optimizers if one.stepped]
         optimizer = next((one for one in stepped if one is left.step.subject), None)
         if not lost or not left.is_only_step or optimizer is None or optimizer.site is None:
-            return
-        if self.is_held_by_others(optimizer, stepped):
-            self.report(left, optimizer.site, lost[0].label.removesuffix("'s parameters"), "whole", 1)
+            return None
+        return (
+            Missed(left, optimizer, None, lost, lost) if self.is_held_by_others(optimizer, stepped) else None
+        )
 
-    def report(self, left: LeftOut, place: Site, name: str, how: str, count: int) -> None:
+    def weight(self, missed: Missed) -> tuple[int, int]:
+        """What is told first: where more is left out, then by the optimizer's name."""
+        is_named = missed.home is not None
+        return len(missed.lost), self.words_shared(missed.optimizer, missed.home) if is_named else 0
+
+    def report(self, missed: Missed) -> None:
+        left, site, home = missed.left, missed.optimizer.site, missed.home
+        if site is None:
+            return
+        if home is None:
+            name, how, count = missed.lost[0][1].label.removesuffix("'s parameters"), "whole", 1
+        else:
+            spoken, count = self.name_of(home, site), len(missed.lost)
+            if is_of_library(home) and count < len(missed.owned):
+                name, how = f"a part of `{spoken}`", "part"
+            else:
+                name, how = self.words_for(spoken, missed.lost, missed.owned)
         steps = [
             Step("call", left.run.site, "this backward computes their gradients"),
             Step("needed", left.step.site, "this step does not move them"),
         ]
-        self.claims.add(KIND, place, steps, parameters=name, count=count, how=how)
+        self.claims.add(KIND, site, steps, parameters=name, count=count, how=how)
         # One mistake is one warning: a step of this optimizer has nothing to apply for the same reason.
         self.claims.events[:] = [
             event for event in self.claims.events if event.kind != "step-without-backward"
@@ -235,14 +270,14 @@ class UntrainedParameters:
     def optimizer_meant(self, left: LeftOut, home: Any, owned: set[Tensor]) -> Optimizer | None:
         """The optimizer that should hold what is left out, or None where leaving it out can be meant."""
         stepped = [one for one in self.path.optimizers if one.stepped]
-        partly = [one for one in stepped if owned & self.path.ever_held_by(one)]
+        partly = [one for one in stepped if owned & self.held_by(one)]
         is_cut_off = any(event.kind == "path-cut" for event in self.claims.events)
         idle = [] if is_cut_off else [one for one in stepped if self.has_nothing_to_apply(one)]
         doubled = [
             one
             for one in self.path.optimizers
             if any(
-                other is not one and self.path.ever_held_by(one) == self.path.ever_held_by(other)
+                other is not one and self.held_by(one) == self.held_by(other)
                 for other in self.path.optimizers
             )
         ]
@@ -261,36 +296,39 @@ class UntrainedParameters:
             return idle[-1]
         if self.kept.issuperset(owned & set(left.parameters)) and not any(
             # What was loaded as a whole is trained as a whole; a fresh part of it is trained on top of the others.
-            self.kept.issuperset(owned & self.path.ever_held_by(one))
+            self.kept.issuperset(owned & self.held_by(one))
             for one in partly
         ):
             return None
-        copied = [one for one in stepped if self.copies and self.path.ever_held_by(one) <= self.copies]
+        copied = [one for one in stepped if self.copies and self.held_by(one) <= self.copies]
         if copied:
             return copied[-1]
         meant = partly or [
             one
             for one in stepped
-            if self.stands_behind(left, self.path.ever_held_by(one)) or self.holds_a_twin(left, home, one)
+            if self.stands_behind(left, self.held_by(one)) or self.holds_a_twin(left, home, one)
         ]
         if not meant and at_step is not None and left.is_only_step and self.is_head_of(at_step, left, home):
             return at_step
         return at_step if at_step in meant else next(iter(meant), None)
 
     def is_head_of(self, optimizer: Optimizer, left: LeftOut, home: Any) -> bool:
-        """Whether a module of the program's own, fresh and for nobody else, computes with what the optimizer's parameters gave."""
+        """Whether a module of the program's own, fresh and for nobody else, has a part in a loss that the optimizer is for.
+
+        It computes with what the optimizer's parameters gave, or stands beside them: a second tower, a second head.
+        """
         lost = {tensor for _, tensor in self.path.tensors_of(home, "parameter")} & set(left.parameters)
-        if self.path.context != "script" or is_of_library(home) or not lost <= self.replaced.made_at.keys():
+        if optimizer.site is None or is_of_library(home) or not lost <= self.replaced.made_at.keys():
             return False
-        if optimizer.site is None or is_follower_name(self.name_of(home, optimizer.site)):
+        if self.path.context != "script" and not is_made_beside(home, optimizer):
+            return False
+        if is_follower_name(self.name_of(home, optimizer.site)):
             return False
         if any(action.verb == "zero" and action.subject is home for action in self.path.log):
             # Whoever clears it by itself knows that its gradients are left over.
             return False
-        held = self.path.ever_held_by(optimizer) & self.replaced.made_at.keys()
-        return (
-            not lost & self.kept and computes_with(left.run, lost, held) and is_held_to_data(left.run, lost)
-        )
+        held = self.held_by(optimizer) & self.replaced.made_at.keys()
+        return bool(not lost & self.kept and held & left.run.leaves and is_held_to_data(left.run, lost))
 
     def words_shared(self, optimizer: Optimizer, home: Any) -> int:
         """How many words the names of an optimizer and a module share: it breaks a tie."""
@@ -307,7 +345,7 @@ class UntrainedParameters:
         """Whether the same loss trains another module of the same class, and the optimizer holds that one."""
         if not isinstance(home, Instance):
             return False
-        trained = self.path.ever_held_by(optimizer) & left.run.leaves
+        trained = self.held_by(optimizer) & left.run.leaves
         return any(
             isinstance(other, Instance)
             and other is not home
@@ -318,13 +356,13 @@ class UntrainedParameters:
 
     def is_held_by_others(self, optimizer: Optimizer, stepped: list[Optimizer]) -> bool:
         """Whether all that an optimizer holds is moved by others as well."""
-        mine = self.path.ever_held_by(optimizer)
-        others = {tensor for one in stepped if one is not optimizer for tensor in self.path.ever_held_by(one)}
+        mine = self.held_by(optimizer)
+        others = {tensor for one in stepped if one is not optimizer for tensor in self.held_by(one)}
         return bool(mine) and mine <= others
 
     def has_nothing_to_apply(self, optimizer: Optimizer) -> bool:
         """Whether no backward reached a parameter of the optimizer."""
-        mine = self.path.ever_held_by(optimizer)
+        mine = self.held_by(optimizer)
         return (
             bool(mine)
             and not self.path.gradients_unknown
@@ -394,6 +432,12 @@ class UntrainedParameters:
                 if value is home:
                     return name
         return self.replaced.name_bound_at(site) if site is not None else "the model"
+
+
+def is_made_beside(home: Any, optimizer: Optimizer) -> bool:
+    """Whether one call made a module and the optimizer: whoever makes the one knows of the other."""
+    site: Site | None = getattr(home, "site", None)
+    return site is not None and optimizer.site is not None and site.frame is optimizer.site.frame
 
 
 def is_of_library(module: Any) -> bool:

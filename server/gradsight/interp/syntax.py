@@ -393,3 +393,9 @@ def sign_of(node: ast.AST) -> str:
     if isinstance(node, ast.AugAssign):
         return f"{SYMBOLS[type(node.op)]}="
     return SYMBOLS[type(node.op)] if isinstance(node, ast.BinOp) else ""
+
+
+def hands_on_what_it_draws(node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> bool:
+    """Whether the elements of a comprehension are those that its last clause goes through, or parts of them."""
+    drawn = {inner.id for inner in syntax_parts(node.generators[-1].target) if isinstance(inner, ast.Name)}
+    return isinstance(node.elt, ast.Name) and node.elt.id in drawn

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Shape, Tensor
-from gradsight.model.values import Function, Mapping, Opaque, Seq, Stream, Unknown, Value, tensors_in
+from gradsight.model.values import Function, Mapping, Module, Opaque, Seq, Stream, Unknown, Value, tensors_in
 
 # -- training ----------------------------------------------------------------------------------------------------------
 
@@ -27,6 +27,8 @@ class Optimizer(Opaque):
         self.pre_hooks: list[Value] = []
         self.post_hooks: list[Value] = []
         self.created = 0
+        self.rest_of: tuple[Module, ...] = ()
+        """The modules that those of its parameters belong to which no group lists, where that is known."""
         self.extended = False
         """Whether it was given groups after it was made."""
         self.is_global = False

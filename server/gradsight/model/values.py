@@ -148,7 +148,7 @@ class Array:
 class Seq:
     """A list, tuple, set or deque.  If not `exact`, its items stand for an unknown number of such items."""
 
-    __slots__ = ("exact", "fields", "items", "kind", "maxlen", "once", "partial", "placed", "site", "spent", "unlisted")  # fmt: skip
+    __slots__ = ("exact", "fields", "items", "kind", "maxlen", "once", "owners", "partial", "placed", "site", "spent", "unlisted")  # fmt: skip
 
     def __init__(self, kind: str, items: list[Value], exact: bool = True, site: Site | None = None) -> None:
         self.kind = kind
@@ -162,9 +162,9 @@ class Seq:
         self.unlisted: int | None = 0  # How many more, where that is known.
         self.once = False
         """Whether it is an iterator in truth (`net.parameters()`, `filter(…)`) and can be gone through once."""
-        self.spent: Site | None = None
-        """Where an iterator was gone through to its end."""
+        self.spent: Site | None = None  # Where an iterator was gone through to its end.
         self.placed: dict[int, Value] | None = None  # What was stored at which index of an unknown length.
+        self.owners: tuple[Module, ...] = ()  # The modules that members which are not listed belong to.
 
 
 class Mapping:
@@ -198,14 +198,14 @@ class Slice:
 class Stream:
     """An iterator: wraps a Python iterator that yields abstract values.  `exact` = it ends where the real one ends."""
 
-    __slots__ = ("exact", "iterator", "site", "spent")
+    __slots__ = ("exact", "iterator", "owners", "site", "spent")
 
     def __init__(self, iterator: Iterator[Value], exact: bool = True) -> None:
         self.iterator = iterator
         self.exact = exact
+        self.owners: tuple[Module, ...] = ()
         self.site: Site | None = None
-        self.spent: Site | None = None
-        """Where it was gone through to its end."""
+        self.spent: Site | None = None  # Where it was gone through to its end.
 
 
 class Scope:

@@ -34,6 +34,7 @@ from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.sites import Syntax
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import AttributeInvented, Read
+from gradsight.model.unlisted import owners_of_rest
 from gradsight.model.values import (
     MISSING,
     Array,
@@ -277,12 +278,15 @@ class Library(Copying):
             inner, complete = self.objects.collect(arg)
             items += inner
             exact = exact and complete
-        return Seq("list", items, exact)
+        result = Seq("list", items, exact)
+        result.owners = owners_of_rest(args)
+        return result
 
     def chain_from(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         items, exact = self.objects.collect(args[0]) if args else ([], True)
         result = self.chain(items, {}, node)
         result.exact = result.exact and exact
+        result.owners = result.owners if exact else ()
         return result
 
     def product(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:

@@ -14,6 +14,7 @@ from gradsight.model.library_objects import RaisedObject
 from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.tensors import NO_CUTS, Tensor
 from gradsight.model.trace import Read
+from gradsight.model.unlisted import owners_of_rest
 from gradsight.model.values import (
     MISSING,
     AbsentGrad,
@@ -170,7 +171,7 @@ class Builtins(Objects):
             if outcome is not False:
                 kept.append(item)
         result = Seq("list", kept, exact, self.path.site(node))
-        result.once = True
+        result.once, result.owners = True, owners_of_rest(args[1:])
         return result
 
     def builtin_sum(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
@@ -300,11 +301,14 @@ class Builtins(Objects):
             result.exact = length is not None and len(result.items) < 64
             result.partial = self.loops.cut_short != cut_short
             result.unlisted = None
+            result.owners = args[0].owners
             return result
         items, exact = self.collect(args[0])
         if kind == "set" and all(is_constant(item) for item in items):
             items = list(dict.fromkeys(items))
-        return Seq(kind, items, exact, self.path.site(node))
+        result = Seq(kind, items, exact, self.path.site(node))
+        result.owners = owners_of_rest(args[:1])
+        return result
 
     def builtin_list(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         return self.make_sequence("list", args, node)

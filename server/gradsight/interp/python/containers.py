@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 from gradsight.interp.python.iteration import Iteration
 from gradsight.model.tensors import IGNORANT, Node, Tensor
 from gradsight.model.trace import ContainerMade, ItemRead, Iterated, Stored
+from gradsight.model.unlisted import owners_of_rest
 from gradsight.model.values import (
     MISSING,
     ClassValue,
@@ -203,6 +204,7 @@ class Containers(Iteration):
             for tensor in tensors_in(args[1], 3):
                 self.stored(tensor, receiver, node)
         elif name in ("extend", "update"):
+            receiver.owners = owners_of_rest([receiver, *args])
             for source in args:
                 iterator, length = self.iterate(source)
                 for count, item in enumerate(iterator):

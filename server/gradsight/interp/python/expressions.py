@@ -10,10 +10,12 @@ from typing import Any
 from gradsight.interp.path_state import PathState
 from gradsight.interp.python.comparisons import Comparisons
 from gradsight.interp.python.loops import MANY
+from gradsight.interp.syntax import hands_on_what_it_draws
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.tensors import Cut, Tensor
 from gradsight.model.trace import ContainerMade, NameSeen, Read
+from gradsight.model.unlisted import owners_of_rest
 from gradsight.model.values import (
     MISSING,
     AbsentGrad,
@@ -147,8 +149,7 @@ class Expressions(Comparisons):
         if all(isinstance(part, (str, int)) for part in parts):
             return "".join(str(part) for part in parts)
         if all(isinstance(part, (str, int, Version)) for part in parts):
-            # As good as its parts for telling one text from another.
-            return Seq("tuple", parts)
+            return Seq("tuple", parts)  # As good as its parts for telling one text from another.
         return Unknown("formatted text", "text")
 
     def formatted_value(self, node: ast.FormattedValue) -> Value:
@@ -304,11 +305,11 @@ class Expressions(Comparisons):
 
     def sequence_operator(self, name: str, left: Value, right: Value) -> Value:
         if name == "add" and isinstance(left, Seq) and isinstance(right, Seq):
-            if len(left.items) + len(right.items) > MOST_JOINED:
-                return Seq(
-                    left.kind, [*left.items, *right.items[: max(0, MOST_JOINED - len(left.items))]], False
-                )
-            return Seq(left.kind, left.items + right.items, is_whole(left) and is_whole(right))
+            items = [*left.items, *right.items[: max(0, MOST_JOINED - len(left.items))]]
+            joined = Seq(left.kind, items, len(items) == len(left.items) + len(right.items))
+            joined.exact = joined.exact and is_whole(left) and is_whole(right)
+            joined.owners = owners_of_rest([left, right])
+            return joined
         if name == "mul":
             seq, count = (left, right) if isinstance(left, Seq) else (right, left)
             if isinstance(seq, Seq) and isinstance(count, int) and len(seq.items) * count <= MOST_ITEMS:
@@ -459,12 +460,15 @@ class Expressions(Comparisons):
             items.append(item)
             epochs.append(item.storage.epoch if isinstance(item, Tensor) else -1)
 
-        exact = self.generate(node.generators, 0, add)
+        sources: list[Value] = []
+        exact = self.generate(node.generators, 0, add, sources)
+        owners = owners_of_rest(sources) if hands_on_what_it_draws(node) else ()
         if isinstance(node, ast.GeneratorExp):
             stream = Stream(iter(items), exact)
-            stream.site = self.path.site(node)
+            stream.site, stream.owners = self.path.site(node), owners
             return stream
         result = Seq("list" if isinstance(node, ast.ListComp) else "set", items, exact, self.path.site(node))
+        result.owners = owners
         self.path.tell(ContainerMade(result, "comprehension", node, epochs))
         return result
 
@@ -475,17 +479,24 @@ class Expressions(Comparisons):
             key = self.evaluate(node.key)
             self.objects.store_key(result, key, self.evaluate(node.value))
 
-        result.exact = self.generate(node.generators, 0, add) and result.exact
+        result.exact = self.generate(node.generators, 0, add, []) and result.exact
         self.path.tell(ContainerMade(result, "dict", node))
         return result
 
-    def generate(self, generators: list[ast.comprehension], depth: int, action: Callable[[], None]) -> bool:
-        """Run the clauses of a comprehension; true if every element was produced."""
+    def generate(
+        self,
+        generators: list[ast.comprehension],
+        depth: int,
+        action: Callable[[], None],
+        sources: list[Value],
+    ) -> bool:
+        """Run the clauses of a comprehension, and note what they go through; true if every element was produced."""
         if depth == len(generators):
             action()
             return True
         clause = generators[depth]
-        iterator, length = self.objects.iterate(self.evaluate(clause.iter))
+        sources.append(self.evaluate(clause.iter))
+        iterator, length = self.objects.iterate(sources[-1])
         exact = length is not None
         namespace = self.path.frame.namespace
         names = [inner.id for inner in syntax_parts(clause.target) if isinstance(inner, ast.Name)]
@@ -509,7 +520,7 @@ class Expressions(Comparisons):
                         wanted = False
                         break
                 if wanted:
-                    exact = self.generate(generators, depth + 1, action) and exact
+                    exact = self.generate(generators, depth + 1, action, sources) and exact
         finally:
             for name, value in before.items():
                 if value is MISSING:
@@ -527,9 +538,8 @@ def sum_of_writes(left: Value, right: Value) -> Version | None:
 
 
 def _numeric(value: Value) -> bool:
-    if isinstance(value, (bool, int, float, complex, Number)):
-        return True
-    return isinstance(value, Unknown) and value.hint in ("number", "bool")
+    is_unknown_number = isinstance(value, Unknown) and value.hint in ("number", "bool")
+    return is_unknown_number or isinstance(value, (bool, int, float, complex, Number))
 
 
 def _too_big(name: str, left: Value, right: Value) -> bool:

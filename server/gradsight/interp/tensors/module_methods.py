@@ -107,7 +107,7 @@ class ModuleMethods(ModuleRegistry):
     ) -> Value:
         values = [tensor for _, tensor in self.tensors_of(module, "parameter")]
         result = Seq("list", list(values), self.is_fully_known(module), self.path.site(node))
-        result.once = True
+        result.once, result.owners = True, (module,)
         return result
 
     def module_named_parameters(
@@ -115,7 +115,7 @@ class ModuleMethods(ModuleRegistry):
     ) -> Value:
         pairs = [Seq("tuple", [name, tensor]) for name, tensor in self.tensors_of(module, "parameter")]
         result = Seq("list", list(pairs), self.is_fully_known(module), self.path.site(node))
-        result.once = True
+        result.once, result.owners = True, (module,)
         return result
 
     def module_buffers(

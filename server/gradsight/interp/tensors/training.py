@@ -24,6 +24,7 @@ from gradsight.model.trace import (
     Stepped,
     Stepping,
 )
+from gradsight.model.unlisted import owners_of_rest
 from gradsight.model.values import (
     Bound,
     Function,
@@ -83,6 +84,7 @@ class Training(Modes):
         options = options_of_groups(source, len(groups))
         made: list[Value] = [group_of(members, own) for members, own in zip(groups, options)]
         optimizer = Optimizer(path, site, Seq("list", made, exact))
+        optimizer.rest_of = () if exact else owners_of_groups(source)
         optimizer.options = dict(kwargs)
         optimizer.fused = kwargs.get("fused") is True
         optimizer.closure_calls = closure_calls(path, args, kwargs)
@@ -399,6 +401,8 @@ class Training(Modes):
                 value = scope.names.get(name) if scope is not None else None
                 if isinstance(value, (Seq, Mapping)) and value.kind != "tuple":
                     value.exact = False
+                    if isinstance(value, Seq):
+                        value.owners = ()
 
     def escaped_between(self, tensors: set[Tensor], start: int, end: int) -> bool:
         """Whether unknown code had its hands on one of these tensors in that time."""
@@ -427,6 +431,14 @@ def carries_graph(value: Value, depth: int = 0) -> bool:
 def group_of(members: list[Tensor], options: dict[Value, Value]) -> Mapping:
     """A parameter group as the optimizer keeps it: it has defaults for what it was not told."""
     return Mapping({"lr": Number(), **options, "params": Seq("list", list(members))}, False)
+
+
+def owners_of_groups(source: Value) -> tuple[Module, ...]:
+    """The modules that all parameters belong to which are not listed; empty where they may be anybody's."""
+    if not isinstance(source, Seq) or not any(isinstance(item, Mapping) for item in source.items):
+        return owners_of_rest([source])
+    groups = [item.items.get("params") for item in source.items if isinstance(item, Mapping)]
+    return owners_of_rest([source, *(group for group in groups if not isinstance(group, Tensor))])
 
 
 def options_of(group: Mapping) -> dict[Value, Value]:

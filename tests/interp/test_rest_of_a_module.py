@@ -1,0 +1,128 @@
+"""An optimizer over a module whose size a setting decides: what it does not list is that module's own, and nobody else's."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.interp.checking import check
+
+PARTS = """
+import itertools
+
+class Tower(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(8, 8) for _ in range(config.depth)])
+        self.out = nn.Linear(8, 8)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+        return self.out(x)
+
+class Small(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.out(x)
+
+def train(config, loader):
+    query = Tower(config)
+    document = {document}
+    {before}
+    optimizer = torch.optim.Adam({parameters}, lr=1e-3){expected}
+    for asked, text in loader:
+        scores = query(asked) @ document(text).t()
+        loss = F.cross_entropy(scores, torch.arange(len(asked)))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+ALONE = (
+    "query.parameters()",
+    "list(query.parameters())",
+    "filter(lambda p: p.requires_grad, query.parameters())",
+    "[p for p in query.parameters() if p.requires_grad]",
+    "(p for n, p in query.named_parameters() if 'bias' not in n)",
+    "itertools.chain(query.layers.parameters(), query.out.parameters())",
+    "list(query.layers.parameters()) + list(query.out.parameters())",
+    "[{'params': query.parameters(), 'lr': 0.1}]",
+)
+BOTH = (
+    "itertools.chain(query.parameters(), document.parameters())",
+    "list(query.parameters()) + list(document.parameters())",
+    "[*query.parameters(), *document.parameters()]",
+    "[{'params': query.parameters()}, {'params': document.parameters()}]",
+    "[p for part in (query, document) for p in part.parameters()]",
+)
+
+
+def program(parameters: str, expected: str = "", document: str = "Small()", before: str = "pass") -> str:
+    return PARTS.format(parameters=parameters, expected=expected, document=document, before=before)
+
+
+@pytest.mark.parametrize("document", ["Small()", "Tower(config)"])
+@pytest.mark.parametrize("parameters", ALONE)
+def test_the_rest_of_one_module_holds_nothing_of_another(parameters: str, document: str) -> None:
+    check(program(parameters, "  # GS512", document))
+
+
+@pytest.mark.parametrize("document", ["Small()", "Tower(config)"])
+@pytest.mark.parametrize("parameters", BOTH)
+def test_what_is_listed_beside_it_is_held(parameters: str, document: str) -> None:
+    check(program(parameters, document=document))
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "held = list(query.parameters()) + more(document)",
+        "held = list(query.parameters()); held.extend(more(document))",
+        "held = list(query.parameters()); held += list(document.parameters())",
+        "held = [of(document, p) for p in query.parameters()]",
+    ],
+)
+def test_a_list_that_unknown_code_filled_may_hold_anything(before: str) -> None:
+    check("from elsewhere import more, of\n" + program("held", before=before))
+
+
+def test_a_second_tower_that_was_frozen_or_loaded_stays_as_it_is() -> None:
+    check(program("query.parameters()", before="document.requires_grad_(False)"))
+    check(program("query.parameters()", before="document.load_state_dict(torch.load('x.pt'))"))
+    check(program("query.parameters()", before="document.eval()"))
+
+
+TWO_OPTIMIZERS = """
+class Scorer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(8, 1)
+
+    def forward(self, x):
+        return self.out(x)
+
+maker = nn.Linear(8, 8)
+body = nn.Linear(8, 8)
+scorer = Scorer()
+for_maker = torch.optim.Adam(maker.parameters())
+for_scorer = torch.optim.Adam({parameters}){expected}
+for step in range(100):
+    x = torch.randn(4, 8)
+    for_scorer.zero_grad()
+    F.binary_cross_entropy_with_logits(scorer(body(maker(x).detach())), torch.zeros(4, 1)).backward()
+    for_scorer.step()
+    for_maker.zero_grad()
+    F.binary_cross_entropy_with_logits(scorer(body(maker(x))), torch.ones(4, 1)).backward()
+    for_maker.step()
+"""
+
+
+def test_what_two_losses_reach_is_left_out_once() -> None:
+    check(TWO_OPTIMIZERS.format(parameters="body.parameters()", expected="  # GS512"))
+
+
+def test_two_optimizers_that_hold_all_are_fine() -> None:
+    held = "[*body.parameters(), *scorer.parameters()]"
+    check(TWO_OPTIMIZERS.format(parameters=held, expected=""))
