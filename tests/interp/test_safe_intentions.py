@@ -278,7 +278,7 @@ def compare():
     x = torch.randn(3).requires_grad_(True)
     out = torch.zeros_like(x)
     loss = out.square().sum()
-    loss.backward()  # info GS205
+    loss.backward()  # GS205
 """
     )
 

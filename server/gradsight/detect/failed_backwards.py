@@ -8,6 +8,7 @@ from typing import Any
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
+from gradsight.detect.seclusion import starts_from_nothing
 from gradsight.detect.wording import code_at, how_called, operator_of
 from gradsight.interp.path_state import assumption_of
 from gradsight.model.events import Step
@@ -291,7 +292,7 @@ class FailedBackwards:
 
     def if_untouched(self) -> str:
         """Code that is run by itself starts from a state that other code may have changed."""
-        return "" if self.path.context == "script" else "nothing else sets what it is made of"
+        return "" if starts_from_nothing(self.path) else "nothing else sets what it is made of"
 
     def word_for(self, cut: Cut) -> str:
         """`left-off` for grad mode that a call of set_grad_enabled switched off for good; else the kind of the cut."""

@@ -6,6 +6,7 @@ import ast
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
+from gradsight.detect.seclusion import starts_from_nothing
 from gradsight.interp.python.iteration import name_of_source
 from gradsight.model.events import Step
 from gradsight.model.trace import (
@@ -68,7 +69,8 @@ class MisusedLeaves:
     def on_optimizer_refused(self, fact: OptimizerRefused) -> None:
         call = fact.site.node
         is_given = isinstance(call, ast.Call) and (call.args or call.keywords)
-        if fact.reason == "empty" and (self.path.context != "script" or self.path.premises or not is_given):
+        is_sure = starts_from_nothing(self.path) and not self.path.premises
+        if fact.reason == "empty" and not (is_sure and is_given):
             # A base class, or a model of the caller's, has parameters elsewhere.
             return
         tensor = fact.tensor

@@ -12,7 +12,7 @@ from gradsight.model.report import GapKind
 from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import Node, Tensor
 from gradsight.model.trace import Fact
-from gradsight.model.values import Mapping, Unknown
+from gradsight.model.values import Mapping, Unknown, Value
 from gradsight.ops.table import Table
 
 
@@ -22,6 +22,8 @@ class Path(Protocol):
     table: Table
     tick: int
     context: str
+    has_receiver: bool
+    private: dict[tuple[int, str], Value]
     frame: Frame
     node: ast.AST
     grad_mode: bool

@@ -268,6 +268,7 @@ class PathState:
         self.isolated = False
         """Whether values of the module are copied before use, so that entries cannot disturb each other."""
         self.private: dict[tuple[int, str], Value] = {}
+        self.has_receiver = False  # Whether the entry is a method of an object that was there before.
         self.arms: set[Arm] = set()
         """The branches that were taken."""
         self.waiting: set[Arm] = set()

@@ -515,6 +515,7 @@ class Explorer:
         defined = function.defined()
         machine.frame = self.outer_frame(machine, defined.unit)
         machine.assuming = context in ("forward", "loss")
+        machine.has_receiver = bool(given)
         signature = defined.node.args
         parameters = [*signature.posonlyargs, *signature.args]
         args = list(given)

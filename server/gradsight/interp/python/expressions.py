@@ -359,10 +359,9 @@ class Expressions(Comparisons):
         if isinstance(value, Array):
             return Array(None, value.cuts)
         if isinstance(value, Unknown):
-            result = self.autograd.unknown_sign(name, value, node)
-            if result is not None:
-                return result
-            return value.derived((name,), "arithmetic on an unknown value", value.hint)
+            signed = self.autograd.unknown_sign(name, value, node)
+            plain = value.derived((name,), "arithmetic on an unknown value", value.hint)
+            return signed if signed is not None else plain
         unknown = Unknown("arithmetic on an unknown value")
         unknown.cuts = cuts_of(value)
         return unknown
