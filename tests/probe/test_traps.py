@@ -185,6 +185,19 @@ def test_blame_without_the_newer_parts_of_torch(
         assert expected.roles <= steps
 
 
+@pytest.mark.parametrize(("replaced", "expected"), [("z.data.clone()", []), ("torch.zeros(3)", ["GS104"])])
+def test_a_copy_under_what_was_saved_is_no_fault_where_torch_does_not_show_what_it_saved(
+    standby: Standby, tmp_path: Path, replaced: str, expected: list[str]
+) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(
+        "import torch\nu = torch.ones(3, requires_grad=True)\nz = u * 3\n"
+        f"e = torch.mul(u, z)\nz.data = {replaced}\ne.sum().backward()\n"
+    )
+    request = ProbeRequest(PYTHON, script=str(path), timeout=60, without=(SAVED_DATA,))
+    assert [code for code, _ in codes(standby.run(request))] == expected
+
+
 def test_numbers_and_arrays_stay_what_they_are_when_pickled(standby: Standby, tmp_path: Path) -> None:
     text = (
         "import copy, json, pickle\nimport numpy\nimport torch\n"

@@ -149,6 +149,8 @@ class Contents:
             and (
                 write.version >= packed.version
                 if refusal
+                else self.log.gave_other_values(write)
+                if write.name == "data="
                 else write.geometry is None or overlaps(write.geometry, here)
             )
         )

@@ -239,6 +239,10 @@ class OpLog:
         found = self._replaced.get(id(tensor))
         return found[1] if found is not None and found[0]() is tensor else None
 
+    def gave_other_values(self, write: LoggedWrite) -> bool:
+        """Whether this `.data = ...` gave its tensor other values than it had."""
+        return any(each is write for _, each in self._replaced.values())
+
     def writes_to(self, tensor: torch.Tensor) -> deque[LoggedWrite] | None:
         """The writes to the storage of this tensor, oldest first."""
         return self._writes.get(storage_key(tensor))
