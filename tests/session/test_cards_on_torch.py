@@ -68,6 +68,10 @@ WINDOWS = {
         "import sys\n\nw = torch.randn(4).requires_grad_(True)\nenergy = w if sys.argv[1:] else w * w.clone()\n"
         "feat = energy if x.sum() < 0 else w ** 2\nemb = torch.clamp(feat, max=1.0)\nproj = feat * emb\nprint(proj)\n"
     ),
+    "kept under one name or the other": (
+        "import sys\n\nlogits = x if x.sum() < 0 else torch.relu(x)\nshort = len(sys.argv) < 30\nif short:\n    x = x.exp()\n"
+        "loss = torch.nn.functional.mse_loss(x, logits)\nprint(loss)\n"
+    ),
     "a generator that writes what it hands out": (
         "def stream(t, rounds):\n    for _ in range(rounds):\n        yield t\n        t.add_(1)\n\n"
         "part = x * 3\npart[1:] *= 2\n*_, last = stream(part, 3)\nprint(last)\n"

@@ -48,10 +48,12 @@ class Look:
     view_of: str
     grad_of: str
     version: int | None
+    memory: tuple[str, int, int] | None
+    """Where its memory was made."""
     doubt: str
 
 
-UNTOLD = Look(None, None, "", "", None, "", "", None, ROUND)
+UNTOLD = Look(None, None, "", "", None, "", "", None, None, ROUND)
 """Other rounds would be seen otherwise."""
 
 
@@ -63,8 +65,8 @@ class Seen:
     is_assigned: bool
     looks: list[tuple[Look, int, int]]
     """Each with the number of its path and of the activation it belongs to."""
-    saved: dict[tuple[str, tuple[str, int, int]], Site] | None
-    """Who keeps it for backward, at every sighting."""
+    saved: dict[tuple[str, str, tuple[str, int, int]], Site] | None
+    """Who keeps it for backward, as which operand, at every sighting."""
     writes: dict[tuple[str, int, int], Site]
     callers: dict[Chain, set[tuple[bool, bool, bool]]]
     """By the place outside of all functions that led here: leaf or not, requires grad or not, recorded or not."""
@@ -207,10 +209,14 @@ class Onlooker(Explorer):
         names = {syntax: seen for syntax, seen in self.gathered.items() if isinstance(seen, Seen)}
         self.conditions.mark(names)
         for syntax, seen in names.items():
-            kept = {site.node: key for key, site in (seen.saved or {}).items()}
-            keepings = {Keeping(node, made_at) for node in kept for made_at in seen.made_at}
-            for doubted in self.turns.doubted(syntax, seen.paths(), keepings):
-                (seen.saved or {}).pop(kept[doubted.keeper], None)
+            kept = seen.saved or {}
+            keepings = {
+                Keeping(site.node, role, made_at)
+                for (_, role, _), site in kept.items()
+                for made_at in seen.made_at
+            }
+            doubted = {each[:2] for each in self.turns.doubted(syntax, seen.paths(), keepings)}
+            seen.saved = {key: site for key, site in kept.items() if (site.node, key[1]) not in doubted}
         return self.gathered
 
     def wants(self, node: ast.AST, context: str) -> bool:
@@ -272,7 +278,7 @@ def _note(seen: Seen, observer: NameObserver, sighting: Sighting, path: int, is_
         seen.looks.append(entry)
     storage = sighting.storage
     seen.made_at.add(sighting.tensor.root().site.node)
-    kept = {(node.op, node.site.key): node.site for node in observer.keepers.get(storage, ())}
+    kept = {(node.op, role, node.site.key): node.site for node, role in observer.keepers.get(storage, ())}
     if seen.saved is None:
         seen.saved = kept
     else:
@@ -369,6 +375,7 @@ def _look(observer: NameObserver, sighting: Sighting) -> Look:
         _window_on(tensor),
         tensor.grad_of.label if tensor.grad_of is not None and node is None else "",
         version,
+        tensor.root().site.key,
         doubt,
     )
 
@@ -428,7 +435,7 @@ def card_of(syntax: ast.AST, seen: Seen, path: str) -> TensorCard:
     values: dict[str, Any] = {}
     differs = False
     for part in fields(Look):
-        if part.name in ("doubt", "made_at"):
+        if part.name in ("doubt", "made_at", "memory"):
             continue
         value = getattr(first, part.name)
         if part.name in seen.unfollowed or any(getattr(look, part.name) != value for look in looks[1:]):
@@ -448,7 +455,7 @@ def card_of(syntax: ast.AST, seen: Seen, path: str) -> TensorCard:
             sorted(
                 {
                     SavedBy(site.line, sign_of(site.node) or op)
-                    for (op, _), site in (seen.saved or {}).items()
+                    for (op, _, _), site in ({} if "memory" in seen.unfollowed else seen.saved or {}).items()
                     if site.path == path
                 }
             )

@@ -105,7 +105,8 @@ class NameObserver:
         """The fact and the case of it that were chosen last."""
         self.conditions: dict[ast.AST, list[dict[str, Sighting]]] = {}
         """What the names of a frame stood for each time that a condition in it was asked."""
-        self.keepers: dict[Storage, list[Node]] = {}
+        self.keepers: dict[Storage, list[tuple[Node, str]]] = {}
+        """Who keeps some memory for backward, and as which of its operands."""
         self.kept: set[Keeping] = set()
         self.makers: dict[Tensor, str] = {}
         self.handed_out: dict[Storage, str] = {}
@@ -234,8 +235,8 @@ class NameObserver:
         for saved in fact.saved:
             copied = node.op in COPIES_STRIDED and not saved.tensor.dense
             if saved.certain and not copied and not self.places["checkpoint"]:
-                self.keepers.setdefault(saved.storage, []).append(node)
-                self.kept.add(Keeping(node.site.node, saved.tensor.root().site.node))
+                self.keepers.setdefault(saved.storage, []).append((node, saved.role))
+                self.kept.add(Keeping(node.site.node, saved.role, saved.tensor.root().site.node))
 
     def on_write_refused(self, fact: WriteRefused) -> None:
         self.is_refused = self.is_refused or not fact.assumption

@@ -14,7 +14,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
-TOLD = ("is_leaf", "requires_grad", "made_by", "grad_fn", "view_of", "grad_of", "version")
+TOLD = ("is_leaf", "requires_grad", "made_by", "grad_fn", "view_of", "grad_of", "version", "memory")
 """What a look says of a tensor."""
 INHERITED = ("is_leaf", "requires_grad")
 """What a result may have of its operands."""
@@ -94,9 +94,10 @@ class PathTurns:
 
 
 class Keeping(NamedTuple):
-    """An operator that keeps memory for backward, and where that memory was made."""
+    """An operator that keeps memory for backward, as which of its operands, and where that memory was made."""
 
     keeper: ast.AST
+    role: str
     made_at: ast.AST
 
 
