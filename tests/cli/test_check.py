@@ -199,7 +199,7 @@ def test_bad_settings_are_told_once_and_the_check_goes_on(capsys: pytest.Capture
     )
     said = capsys.readouterr().err
     assert len(found) == 2
-    assert said.count("unknown option selekt (did you mean select)") == 1
+    assert said.count("unknown option selekt: did you mean select?") == 1
     assert said.count("hints: true or false is expected") == 1
 
 

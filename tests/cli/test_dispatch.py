@@ -63,7 +63,7 @@ def test_the_help_of_a_command_shows_its_arguments(
 def test_a_misspelt_command_gets_the_nearest_one(
     greet: types.ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    check(capsys, ["gret"], shell.FAILED, err="gradsight: no command 'gret': did you mean 'greet'\n")
+    check(capsys, ["gret"], shell.FAILED, err="gradsight: no command 'gret': did you mean 'greet'?\n")
 
 
 def test_an_unknown_command_gets_the_list(

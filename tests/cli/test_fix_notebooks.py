@@ -40,9 +40,21 @@ def test_one_cell_is_fixed_and_the_rest_of_the_file_stays(
     before = json.dumps(notebook(CELLS, as_lists), indent=1) + "\n"
     path.write_text(before)
     assert main(["fix", "--diff", "lesson.ipynb"]) == 1
-    assert "-y *= 2  # scale\n+y = y * 2  # scale" in capsys.readouterr().out
+    shown = "--- lesson.ipynb:cell 4\n+++ lesson.ipynb:cell 4\n@@ -1 +1 @@\n-y *= 2  # scale\n+y = y * 2  # scale\n"
+    assert capsys.readouterr().out == shown
     assert path.read_text() == before
     assert main(["fix", "lesson.ipynb"]) == 0
     assert "lesson.ipynb: GS101 replace with `y = y * 2`" in capsys.readouterr().out
     wanted = notebook([*CELLS[:2], "y = y * 2  # scale", CELLS[3]], as_lists)
     assert path.read_text() == json.dumps(wanted, indent=1) + "\n"
+
+
+def test_every_line_that_is_shown_is_in_a_cell_with_a_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("lesson.ipynb").write_text(json.dumps(notebook(CELLS, as_lists=True)))
+    assert main(["check", "lesson.ipynb"]) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said[1:3] == ["  . cell 3", "  2 | y = x.exp()"]
+    assert [line for line in said if line.startswith("  . ")] == ["  . cell 3", "  . cell 4", "  . cell 5"]

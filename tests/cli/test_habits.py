@@ -45,6 +45,38 @@ def test_a_finding_with_a_safe_fix_is_marked_and_counted(
     assert "1 fixable with `gradsight fix`" in said
 
 
+def test_a_finding_with_an_unsafe_fix_is_counted_too(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unsafe = "import torch\n\nw = torch.ones(3, requires_grad=True)\n(w * w).backward()\n"
+    (folder / "fine.py").write_text(unsafe)
+    said = check(capsys, 1, "fine.py", "--output-format", "concise")
+    assert "[*]" not in said
+    assert said.endswith("1 error in 1 file with torch, 1 fixable with `--unsafe`\n")
+    said = check(capsys, 1, "--output-format", "concise")
+    assert said.endswith(", 1 fixable with `gradsight fix`, 1 more with `--unsafe`\n")
+    assert main(["fix", "--unsafe-fixes", "fine.py"]) == 0
+
+
+def test_where_nobody_waits_for_the_fixes_it_is_said_how_to_see_them(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report_text, "MOST_TRIED", 0)
+    said = check(capsys, 1, "--output-format", "concise")
+    assert said.endswith(", `gradsight fix --diff` shows what can be fixed\n")
+
+
+def test_a_file_that_is_named_is_read_as_python_even_without_torch(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "other.py").write_text("def f(:\n")
+    assert "error GS000 does not parse" in check(capsys, 1, "other.py")
+    (folder / "other.py").write_text("name = '\\d'\n")
+    assert "1 file checked, no torch in it" in check(capsys, 0, "other.py")
+    (folder / "other.txt").write_text("no Python at all (")
+    check(capsys, 0, "other.txt")
+
+
 def test_findings_are_grouped_by_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = check(capsys, 1, "--output-format", "grouped").splitlines()
     assert lines[0] == "broken.py:"
@@ -170,7 +202,7 @@ def test_a_misspelt_option_is_answered_with_the_one_that_is_meant(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["check", "--exit-zreo"]) == 2
-    assert "no option --exit-zreo: did you mean --exit-zero" in capsys.readouterr().err
+    assert "no option --exit-zreo: did you mean --exit-zero?" in capsys.readouterr().err
 
 
 def test_a_change_is_checked_again(folder: Path) -> None:

@@ -434,14 +434,14 @@ def test_fix_counts_with_the_eyes_of_check(capsys: pytest.CaptureFixture[str]) -
         "import torch\nfrom nets import scale\n\nx = torch.ones(3, requires_grad=True)\nscale(x).sum().backward()\n"
     )
     code, said = run_in(["fix", "--diff", "."], capsys)
-    assert "1 would be fixed in 1 file, 1 left (no safe fix): nets.py:5" in said.err
+    assert "1 fix would be applied in 1 file, 1 left (no safe fix): nets.py:5" in said.err
     code, said = run_in(["fix", "."], capsys)
     assert code == shell.FINDINGS
-    assert said.out.splitlines()[-1] == "1 fixed in 1 file, 1 left (no safe fix): nets.py:5"
+    assert said.out.splitlines()[-1] == "1 fix applied in 1 file, 1 left (no safe fix): nets.py:5"
     assert "1 error in" in run_in(["check", "--no-cache", "."], capsys)[1].out
 
 
 def test_fix_knows_of_a_file_that_does_not_parse(capsys: pytest.CaptureFixture[str]) -> None:
     Path("train.py").write_text("import torch\ndef (\n")
     code, said = run_in(["fix", "."], capsys)
-    assert (code, said.out) == (shell.FINDINGS, "0 fixed, 1 left (no safe fix): train.py:2\n")
+    assert (code, said.out) == (shell.FINDINGS, "0 fixes applied, 1 left (no safe fix): train.py:2\n")

@@ -47,7 +47,25 @@ def check(
 def test_safe_fixes_are_written() -> None:
     said = check(FAILS, FIXED, code=shell.CLEAN)
     assert "GS101 replace with `y = y * 2`" in said
-    assert "1 fixed in 1 file, nothing left" in said
+    assert "1 fix applied in 1 file, nothing left" in said
+
+
+def test_each_fix_that_is_listed_is_counted_once(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Once the list of layers is registered, the other file shows that they are never used."""
+    (project / "net.py").write_text(
+        "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.head = nn.Linear(3, 3)\n"
+        "        self.blocks = [nn.Linear(3, 3) for _ in range(2)]\n\n"
+        "    def forward(self, x):\n        y = torch.exp(self.head(x))\n        y *= 2\n        return y\n"
+    )
+    (project / "train.py").write_text(
+        "import torch\nfrom net import Net\n\nnet = Net()\noptimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "net(torch.ones(3)).sum().backward()\noptimizer.step()\n"
+    )
+    assert cli.main(["fix"]) == shell.FINDINGS
+    *rows, summary = capsys.readouterr().out.splitlines()
+    assert [row.split()[1] for row in rows] == ["GS601", "GS101"]
+    assert summary == "2 fixes applied in 1 file, 1 left (no safe fix): net.py:9"
 
 
 def test_a_second_run_changes_nothing() -> None:
@@ -55,7 +73,7 @@ def test_a_second_run_changes_nothing() -> None:
 
 
 def test_unsafe_fixes_wait_to_be_asked_for() -> None:
-    assert "0 fixed, 1 left (no safe fix): train.py:5" in check(UNSAFE, UNSAFE, code=shell.FINDINGS)
+    assert "0 fixes applied, 1 left (no safe fix): train.py:5" in check(UNSAFE, UNSAFE, code=shell.FINDINGS)
     check(UNSAFE, UNSAFE.replace("y.backward()", "y.sum().backward()"), "--unsafe", code=shell.CLEAN)
 
 
@@ -129,7 +147,7 @@ def test_what_comes_from_standard_input_goes_to_standard_output(
 
 
 def test_a_notebook_is_not_touched() -> None:
-    assert "0 fixed, 1 file left alone" in check("{}", "{}", code=shell.FAILED, name="train.ipynb")
+    assert "0 fixes applied, 1 file left alone" in check("{}", "{}", code=shell.FAILED, name="train.ipynb")
 
 
 def test_a_notebook_without_a_finding_is_left_as_it_is(
@@ -139,7 +157,7 @@ def test_a_notebook_without_a_finding_is_left_as_it_is(
     (project / "notes.ipynb").write_text('{"cells": [], "metadata": {"about": "torch"}}')
     (project / "other.ipynb").write_text("{}")
     assert cli.main(["fix"]) == shell.CLEAN
-    assert "1 fixed in 1 file, nothing left" in capsys.readouterr().out
+    assert "1 fix applied in 1 file, nothing left" in capsys.readouterr().out
 
 
 def test_what_could_not_be_written_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,4 +165,4 @@ def test_what_could_not_be_written_is_not_counted(monkeypatch: pytest.MonkeyPatc
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(fix, "replace_file", refuse)
-    assert "0 fixed, 1 file left alone with 1 finding" in check(FAILS, FAILS, code=shell.FAILED)
+    assert "0 fixes applied, 1 file left alone with 1 finding" in check(FAILS, FAILS, code=shell.FAILED)

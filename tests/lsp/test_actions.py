@@ -43,7 +43,7 @@ def test_everything_safe_is_fixed_at_once_and_a_second_time_nothing(editor: Edit
     uri = opened(editor, text)
     [action] = editor.actions(uri, 0, only=["source.fixAll"])
     assert action["kind"] == "source.fixAll.gradsight"
-    assert action["title"] == "GradSight: fix all safe findings (2 fixed, nothing left)"
+    assert action["title"] == "GradSight: fix all safe findings (2 fixes, nothing left)"
     fixed = editor.applied(uri, editor.resolve(action)["edit"])
     assert fixed == text.replace("y *= 3", "y = y * 3").replace("z += 1", "z = z + 1")
     editor.replace(uri, fixed)
@@ -53,7 +53,7 @@ def test_everything_safe_is_fixed_at_once_and_a_second_time_nothing(editor: Edit
 def test_what_is_left_is_counted_with_what_is_fixed(editor: Editor) -> None:
     uri = opened(editor, HAZARD + "\nz = x * 2\nz.backward()\n")
     [action] = editor.actions(uri, 0, only=["source.fixAll"])
-    assert action["title"] == "GradSight: fix all safe findings (1 fixed, 1 left, no safe fix)"
+    assert action["title"] == "GradSight: fix all safe findings (1 fix, 1 left, no safe fix)"
 
 
 @pytest.mark.parametrize(

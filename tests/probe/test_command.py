@@ -48,6 +48,28 @@ def test_json_is_one_object_on_stdout(gradsight) -> None:
     assert document["facts"]
 
 
+def test_what_ended_early_is_not_blamed_for_gradients_that_never_came(gradsight, tmp_path: Path) -> None:
+    """One backward ended, the other one raised: the parameters of the second are not listed as without a gradient."""
+    program = tmp_path / "train.py"
+    program.write_text(
+        "import torch\n\nfirst = torch.nn.Linear(2, 1)\nsecond = torch.nn.Linear(2, 1)\n"
+        "torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)\n"
+        "first(torch.ones(1, 2)).sum().backward()\ny = second(torch.ones(1, 2)).exp()\ny *= 2\ny.sum().backward()\n"
+    )
+    status, out, _ = gradsight(str(program))
+    assert status == 1
+    assert "first.weight" in out
+    assert "second.weight" not in out
+    assert "none" not in out
+
+
+def test_a_file_that_is_not_there_is_said_in_one_line(gradsight, tmp_path: Path) -> None:
+    status, out, err = gradsight(str(tmp_path / "missing.py"))
+    assert status == 2
+    assert (out + err).count("\n") == 1
+    assert "there is no file" in out + err
+
+
 def test_json_has_every_field_of_the_contract(gradsight) -> None:
     _, out, _ = gradsight("--format", "json", RAISING)
     document = json.loads(out)

@@ -107,7 +107,7 @@ def test_every_finding_of_a_file_is_proved_without_running_the_file(
     said = check(capsys, LIBRARY, "library.py", code=shell.FINDINGS)
     assert "library.py:14:9: warning GS101 confirmed on torch" in said
     assert "library.py:20:5: error GS101 confirmed on torch" in said
-    assert "torch said: one of the variables needed for gradient computation" in said
+    assert "= torch: one of the variables needed for gradient computation" in said
     assert said.splitlines()[-1].startswith("2 confirmed on torch")
     assert not Path("ran").exists()
 

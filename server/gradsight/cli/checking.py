@@ -9,6 +9,8 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import warnings
+from _ast import PyCF_ONLY_AST
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -159,7 +161,7 @@ def read_task(task: Task) -> Source | Unreadable | None:
         if isinstance(data, Unreadable):
             is_other = data.beginning and TORCH not in data.beginning and BACKWARD not in data.beginning
             return None if is_other and not task.is_named else data
-        if TORCH not in data and BACKWARD not in data:
+        if TORCH not in data and BACKWARD not in data and not (task.is_named and _is_broken(task.path, data)):
             return Unreadable("is not a text file") if task.is_named and b"\0" in data else None
         text = decode(data)
     else:
@@ -170,6 +172,21 @@ def read_task(task: Task) -> Source | Unreadable | None:
     if isinstance(text, str):
         return Source(task.path, text) if len(text) <= most else Unreadable(too_large(most))
     return text
+
+
+def _is_broken(path: str, data: bytes) -> bool:
+    """Whether a program that the user names cannot be read as Python: then nobody knows what is in it."""
+    if not path.endswith(".py") or b"\0" in data:
+        return False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            compile(data, path, "exec", PyCF_ONLY_AST, dont_inherit=True)
+        except SyntaxError:
+            return True
+        except (ValueError, RecursionError, MemoryError):
+            return False
+    return False
 
 
 def _as_finding(path: str, problem: SyntaxProblem) -> Finding:

@@ -68,7 +68,7 @@ class Parser(argparse.ArgumentParser):
 
             own = list(self._option_string_actions)
             near = get_close_matches(found.group(1).split("=")[0], own, n=1)
-            message = f"no option {found.group(1)}{f': did you mean {near[0]}' if near else ''}"
+            message = f"no option {found.group(1)}{f': did you mean {near[0]}?' if near else ''}"
         complain(f"{message} (options: {self.prog} --help)")
         self.exit(FAILED)
 
@@ -83,7 +83,7 @@ def unknown_command(name: str, mounted: dict[str, str]) -> str:
     from difflib import get_close_matches
 
     nearest = get_close_matches(name, mounted, n=1)
-    hint = f"did you mean '{nearest[0]}'" if nearest else f"choose from {', '.join(mounted)}"
+    hint = f"did you mean '{nearest[0]}'?" if nearest else f"choose from {', '.join(mounted)}"
     return f"no command '{name}': {hint}"
 
 

@@ -43,5 +43,7 @@ def unknown_rule(word: str) -> str:
 
     known = {name.lower(): name for rule in ALL for name in (rule.code, rule.name)}
     nearest = get_close_matches(word.strip().lower(), known, n=3, cutoff=0.5)
-    hint = f"did you mean {', '.join(known[name] for name in nearest)}" if nearest else "see: gradsight rules"
+    hint = (
+        f"did you mean {' or '.join(known[name] for name in nearest)}?" if nearest else "see: gradsight rules"
+    )
     return f"no rule has the code or name '{word}': {hint}"

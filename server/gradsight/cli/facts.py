@@ -90,7 +90,7 @@ def _card(table: Table, name: str, form: str) -> int:
         if reason:
             return fail(f"no fact about {name}: {reason}")
         nearest = table.suggest(name)
-        return fail(f"no fact about {name}" + (f"; did you mean {', '.join(nearest)}" if nearest else ""))
+        return fail(f"no fact about {name}" + (f": did you mean {', '.join(nearest)}?" if nearest else ""))
     if form == "json":
         print(json.dumps({**_without_empty(asdict(fact)), "torch": table.torch_version}, indent=2))
         return CLEAN

@@ -23,7 +23,7 @@ from gradsight.model.showing import visible
 from gradsight.model.source import Source
 from gradsight.session.configuration import BadValueError, code_prefix
 from gradsight.session.notebook_edits import with_module
-from gradsight.session.notebooks import read_notebook
+from gradsight.session.notebooks import JoinedCells, read_notebook
 from gradsight.session.reading import Unreadable, decode, read_bytes, reader
 from gradsight.session.workspace import WorkspaceFinder
 
@@ -37,7 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "paths", nargs="*", default=["."], metavar="PATH", help="files and folders; - is standard input"
     )
     parser.add_argument(
-        "--unsafe", action="store_true", help="also apply fixes that change what the program does"
+        "--unsafe",
+        "--unsafe-fixes",
+        action="store_true",
+        help="also apply fixes that change what the program does",
     )
     parser.add_argument("--diff", action="store_true", help="show what would change, and change nothing")
     parser.add_argument(
@@ -136,8 +139,6 @@ class Work:
         self.texts: dict[str, str] = {}
         """The new texts, by path."""
         self.fixes = 0
-        self.programs: dict[str, tuple[str, str]] = {}
-        """The program of each file before and after; that of a notebook is its cells, one after the other."""
         self.left_alone: set[str] = set()
         """Files that could not be looked at or written."""
         self.failed = False
@@ -178,7 +179,6 @@ class Work:
         if new is None:
             self._complain(task, "a fix would change two cells at once; nothing was written")
             return False
-        self.programs[task.path] = (program, changed)
         if faults.traces:
             complain(
                 f"{shown_path(task.path)}: internal error, a fault of gradsight", "\n".join(faults.traces)
@@ -220,8 +220,8 @@ class Work:
         if self.shows_only:
             # A patch is exact where a program reads it; a terminal is shown what it would not act on.
             shown = visible_line if sys.stdout.isatty() else str
-            before, after = self.programs[task.path]
-            sys.stdout.writelines(map(shown, difference(shown_path(task.path), before, after)))
+            for name, before, after in _changed_parts(task.path, text, new):
+                sys.stdout.writelines(map(shown, difference(name, before, after)))
             return True
         try:
             replace_file(task.path, data, encode(new, data))
@@ -240,11 +240,14 @@ class Work:
         self.failed = True
 
     def summary(self, after: Sequence[Finding]) -> str:
-        """One line about the whole run: `1 fixed in 1 file, 2 left (no safe fix): model.py:27, model.py:28`."""
-        fixed = max(0, len(self.tally.before) - len(after)) or self.fixes
+        """One line about the whole run: `1 fix applied in 1 file, 2 left (no safe fix): model.py:27, model.py:28`.
+
+        What is counted are the fixes, one for each line above: a fix may end several findings, and may bring one to light.
+        """
         left = _alarms(after)
-        verb = "would be fixed" if self.shows_only else "fixed"
-        parts = [f"{fixed} {verb}{f' in {_files(len(self.texts))}' if self.texts else ''}"]
+        verb = "would be applied" if self.shows_only else "applied"
+        fixes = f"{self.fixes} fix{'' if self.fixes == 1 else 'es'} {verb}"
+        parts = [f"{fixes}{f' in {_files(len(self.texts))}' if self.texts else ''}"]
         hopeless = [finding for finding in left if finding.path not in self.left_alone]
         untouched = len(left) - len(hopeless)
         if self.left_alone:
@@ -269,6 +272,17 @@ def _alarms(findings: Sequence[Finding]) -> list[Finding]:
 
 def _files(count: int) -> str:
     return f"{count} file{'' if count == 1 else 's'}"
+
+
+def _changed_parts(path: str, old: str, new: str) -> Iterator[tuple[str, str, str]]:
+    """What is compared, by name: a file with itself, and of a notebook each cell with itself."""
+    name = shown_path(path)
+    before, after = (read_notebook(path, text) if path.endswith(".ipynb") else None for text in (old, new))
+    if not isinstance(before, JoinedCells) or not isinstance(after, JoinedCells):
+        yield name, old, new
+        return
+    for one, other in zip(before.cells, after.cells, strict=True):
+        yield f"{name}:cell {one.number}", f"{one.text}\n", f"{other.text}\n"
 
 
 def visible_line(line: str) -> str:

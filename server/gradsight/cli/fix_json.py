@@ -6,7 +6,7 @@ from typing import Any
 
 from gradsight.cli.documents import Documents
 from gradsight.model.finding import Finding
-from gradsight.model.fix import Edit, Fix
+from gradsight.model.fix import Edit, Fix, Safety
 from gradsight.model.report import Report
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
@@ -32,11 +32,11 @@ class FixBook:
         edits = [self._edit(finding.path, edit) for edit in fix.edits]
         return {"message": fix.title, "applicability": fix.safety, "edits": edits}
 
-    def has_safe_fix(self, finding: Finding) -> bool:
-        """Whether `gradsight fix` would fix it."""
+    def safety(self, finding: Finding) -> Safety | None:
+        """How safe the preferred fix is; None where there is none."""
         workshop = self._workshop(finding.path)
         fix = workshop.preferred(finding) if workshop is not None else None
-        return fix is not None and fix.safety == "safe"
+        return fix.safety if fix is not None else None
 
     def _workshop(self, path: str) -> _Workshop | None:
         if path not in self._workshops:

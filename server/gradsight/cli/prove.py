@@ -21,6 +21,7 @@ from gradsight.cli.progress import TerminalLine
 from gradsight.cli.report_json import as_json
 from gradsight.cli.report_text import Run as TextRun
 from gradsight.cli.report_text import lay_out, put
+from gradsight.cli.run_text import torchs_words
 from gradsight.cli.shell import CLEAN, FINDINGS, complain, fail
 from gradsight.model.finding import Finding
 from gradsight.model.report import Report
@@ -191,7 +192,7 @@ def _is_fault(proof: ProofOutcome) -> bool:
 def _print(opened: Opened, proofs: Sequence[ProofOutcome], color: str) -> None:
     lines: list[list[TextRun]] = []
     for proof in proofs:
-        lines += [*lay_out(_as_told(proof), opened.documents), *_torchs_words(proof), []]
+        lines += [*lay_out(_as_told(proof), opened.documents, remarks=_torchs_words(proof)), []]
     counts = _counts(proofs)
     torch = next((proof.evidence.torch for proof in proofs if proof.evidence is not None), "")
     summary = ", ".join(f"{count} {VERDICTS[verdict]}" for verdict, count in counts.items() if count)
@@ -218,8 +219,8 @@ def _as_told(proof: ProofOutcome) -> Finding:
 
 
 def _torchs_words(proof: ProofOutcome) -> list[list[TextRun]]:
-    said = proof.evidence.said.split(" Hint:")[0] if proof.evidence is not None else ""
-    return [[(f"  torch said: {said}", "faint")]] if said else []
+    said = proof.evidence.said if proof.evidence is not None else ""
+    return [torchs_words(said)] if said else []
 
 
 def _counts(proofs: Sequence[ProofOutcome]) -> dict[Verdict, int]:

@@ -12,5 +12,5 @@ from gradsight.cli.report_text import fixable_findings, headline, put, summary
 def write(gathered: MergedResults, documents: Documents, out: TextIO, color: str) -> None:
     """The findings in reading order."""
     fixable = fixable_findings(gathered, documents)
-    lines = [headline(finding, documents, finding in fixable) for finding in gathered.findings]
-    put([*lines, *summary(gathered, len(fixable))], out, color)
+    lines = [headline(finding, documents, finding in fixable.safe) for finding in gathered.findings]
+    put([*lines, *summary(gathered, fixable)], out, color)

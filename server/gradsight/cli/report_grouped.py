@@ -20,7 +20,7 @@ def write(gathered: MergedResults, documents: Documents, out: TextIO, color: str
         for finding in findings:
             position = documents.position(path, finding.span)
             cell = f"cell {position.cell}:" if position.cell is not None else ""
-            mark = "[*] " if finding in fixable else ""
+            mark = "[*] " if finding in fixable.safe else ""
             lines.append([
                 (f"  {cell}{position.span.line}:{position.span.column + 1} ", "gutter"),
                 (finding.severity, finding.severity),
@@ -28,4 +28,4 @@ def write(gathered: MergedResults, documents: Documents, out: TextIO, color: str
                 (f"{mark}{finding.message}", ""),
             ])  # fmt: skip
         lines.append([])
-    put([*lines, *summary(gathered, len(fixable))], out, color)
+    put([*lines, *summary(gathered, fixable)], out, color)

@@ -61,20 +61,43 @@ def write(gathered: MergedResults, documents: Documents, out: TextIO, color: str
     fixable = fixable_findings(gathered, documents)
     lines: list[list[Run]] = []
     for finding in gathered.findings:
-        lines += [*lay_out(finding, documents, finding in fixable), []]
-    lines += summary(gathered, len(fixable))
+        lines += [*lay_out(finding, documents, finding in fixable.safe), []]
+    lines += summary(gathered, fixable)
     put(lines, out, color)
 
 
-def fixable_findings(gathered: MergedResults, documents: Documents) -> list[Finding]:
-    """The findings with a safe fix.  Where there are very many, nobody waits for their fixes to be tried."""
+@dataclass(frozen=True, slots=True)
+class Fixable:
+    """The findings that have a fix, by whether it is safe."""
+
+    safe: tuple[Finding, ...] = ()
+    unsafe: tuple[Finding, ...] = ()
+    is_tried: bool = True
+    """False: there are so many findings that nobody waits for their fixes to be tried."""
+
+    def __str__(self) -> str:
+        if not self.is_tried:
+            return ", `gradsight fix --diff` shows what can be fixed"
+        more = (
+            f"{len(self.unsafe)}{' more' if self.safe else ' fixable'} with `--unsafe`" if self.unsafe else ""
+        )
+        safe = f"{len(self.safe)} fixable with `gradsight fix`" if self.safe else ""
+        return "".join(f", {part}" for part in (safe, more) if part)
+
+
+def fixable_findings(gathered: MergedResults, documents: Documents) -> Fixable:
+    """The findings that have a fix."""
     alarms = [finding for finding in gathered.findings if finding.severity in ALARMS and find(finding.code)]
     if not 0 < len(alarms) <= MOST_TRIED:
-        return []
+        return Fixable(is_tried=not alarms)
     from gradsight.cli.fix_json import FixBook
 
     book = FixBook(documents)
-    return [finding for finding in alarms if book.has_safe_fix(finding)]
+    tried = [(finding, book.safety(finding)) for finding in alarms]
+    return Fixable(
+        tuple(finding for finding, safety in tried if safety == "safe"),
+        tuple(finding for finding, safety in tried if safety == "unsafe"),
+    )
 
 
 def put(lines: list[list[Run]], out: TextIO, color: str) -> None:
@@ -151,10 +174,11 @@ def excerpt(path: str, marks: list[TrailMark], documents: Documents) -> Iterator
     positions = {line: documents.position(path, Span(line, 0, line, 0)) for line in shown}
     width = max((len(str(position.span.line)) for position in positions.values()), default=1)
     blank = f"  {' ' * width} | "
+    has_cells = len({position.cell for position in positions.values()}) > 1
     previous = None
     for line in sorted(shown):
         here = positions[line]
-        if previous is not None and here.cell != positions[previous].cell:
+        if has_cells and (previous is None or here.cell != positions[previous].cell):
             yield [(f"  {'.' * width} cell {here.cell}", "gutter")]
         elif previous is not None and line > previous + NEAR:
             yield [(f"  {'.' * width}", "gutter")]
@@ -232,12 +256,12 @@ def place(path: str, span: Span, documents: Documents) -> str:
     return f"{shown_path(path)}:{cell}{position.span.line}:{position.span.column + 1}"
 
 
-def summary(gathered: MergedResults, fixable: int = 0) -> list[list[Run]]:
+def summary(gathered: MergedResults, fixable: Fixable) -> list[list[Run]]:
     """One line that sums up; none where only the findings are wanted."""
     return [] if gathered.is_quiet else [counted(gathered, fixable)]
 
 
-def counted(gathered: MergedResults, fixable: int = 0) -> list[Run]:
+def counted(gathered: MergedResults, fixable: Fixable) -> list[Run]:
     """How much was found, and how much of it can be fixed."""
     files = f"{gathered.checked} file{'' if gathered.checked == 1 else 's'}"
     counts = [
@@ -256,8 +280,7 @@ def counted(gathered: MergedResults, fixable: int = 0) -> list[Run]:
         plural = "" if count == 1 or severity == "info" else "s"
         runs += [(", ", "faint")] if runs else []
         runs.append((f"{count} {severity}{plural}", severity))
-    fixes = f", {fixable} fixable with `gradsight fix`" if fixable else ""
-    return [*runs, (f" in {files} with torch{fixes}", "faint")]
+    return [*runs, (f" in {files} with torch{fixable}", "faint")]
 
 
 def wants_color(out: TextIO, color: str) -> bool:

@@ -35,7 +35,8 @@ def write(document: Document, documents: Documents, out: TextIO, color: str = "a
     lines += _error(document, documents)
     lines += _parameters(document)
     lines += [[("note: ", "path"), (note, "")] for note in document["notes"]]
-    lines.append(_summary(document))
+    if document["outcome"] != "could-not-run" or document["error"] is None:
+        lines.append(_summary(document))
     put(lines, out, color)
 
 
@@ -44,7 +45,7 @@ def remarks(fault: Mapping[str, Any]) -> list[list[Run]]:
     lines: list[list[Run]] = []
     told = fault["evidence"].get("torch")
     if told:
-        lines.append([("  = torch: ", "path"), (_shortened(str(told)), "")])
+        lines.append(torchs_words(str(told)))
     if fault.get("rank") is not None:
         lines.append([("  = rank: ", "path"), (", ".join(str(rank) for rank in fault["rank"]), "")])
     advice = rule_of(fault["code"]).advice
@@ -53,6 +54,11 @@ def remarks(fault: Mapping[str, Any]) -> list[list[Run]]:
     if fault.get("fix"):
         lines += _fix(fault["fix"])
     return lines
+
+
+def torchs_words(message: str) -> list[Run]:
+    """What torch said, in one line."""
+    return [("  = torch: ", "path"), (_shortened(message), "")]
 
 
 def _fix(fix: Mapping[str, Any]) -> Iterator[list[Run]]:
@@ -107,10 +113,11 @@ def _error(document: Document, documents: Documents) -> Iterator[list[Run]]:
 
 
 def _parameters(document: Document) -> Iterator[list[Run]]:
-    """The table of parameters; none where no backward came to its end, because nothing in it would be news."""
+    """The table of parameters.  Where the program did not come to its end, a gradient that is missing is no news."""
     rows: Sequence[Mapping[str, Any]] = document["parameters"]
-    is_over = document["outcome"] in ("clean", "faults")
-    if not rows or (not is_over and all(row["grad"] == "none" for row in rows)):
+    if document["outcome"] not in ("clean", "faults"):
+        rows = [row for row in rows if row["grad"] != "none"]
+    if not rows:
         return
     # Rows that need attention come first; equal rows keep their order.
     ordered = sorted(rows, key=lambda row: row["grad"] == "ok")

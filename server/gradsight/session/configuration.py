@@ -232,4 +232,4 @@ def _nearest(word: str, known: Any) -> str:
     from difflib import get_close_matches
 
     nearest = get_close_matches(word, list(known), n=1)
-    return f" (did you mean {nearest[0]})" if nearest else ""
+    return f": did you mean {nearest[0]}?" if nearest else ""

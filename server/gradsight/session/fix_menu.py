@@ -103,15 +103,16 @@ class Workshop:
         text, applied = fix_all(self.source, self.settings, check=self.check)
         if not applied:
             return None
-        before = self._alarms(self.report)
         after = self._alarms(self.check(Source(self.source.path, text)))
-        own = {(finding.code, finding.span.line, finding.span.column) for finding in before}
+        own = {
+            (finding.code, finding.span.line, finding.span.column) for finding in self._alarms(self.report)
+        }
         left = len(after) + sum(
             finding.severity in ALARMS and (finding.code, finding.span.line, finding.span.column) not in own
             for finding in self.others
         )
-        fixed = max(0, len(before) - len(after)) or len(applied)
-        told = f"{fixed} fixed, {f'{left} left, no safe fix' if left else 'nothing left'}"
+        fixes = f"{len(applied)} fix{'' if len(applied) == 1 else 'es'}"
+        told = f"{fixes}, {f'{left} left, no safe fix' if left else 'nothing left'}"
         starts = line_starts(self.source.text)
         edits = tuple(
             Edit(_span(starts, patch.start, patch.end), patch.text)
