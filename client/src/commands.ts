@@ -83,7 +83,7 @@ export class Commands implements Disposable {
   ) {
     this.graph = new GraphPanel(context.extensionUri);
     server.runner = (command, args, next) => (command in PROBES ? this.probe(command, args) : next());
-    const table: Record<string, (target?: never) => unknown> = {
+    const table: Record<string, (target?: never, more?: never) => unknown> = {
       "gradsight.probe.file": () => this.probeHere("gradsight.probeFile"),
       "gradsight.probe.function": () => this.probeHere("gradsight.probeFunction"),
       "gradsight.probe.cell": (cell?: NotebookCell) => this.probeHere("gradsight.probeCell", cell),
@@ -98,6 +98,7 @@ export class Commands implements Disposable {
       "gradsight.goToWrite": () => this.goTo("written"),
       "gradsight.goToSaved": () => this.goTo("saved"),
       "gradsight.goToBackward": () => this.goTo("needed"),
+      "gradsight.showLine": (uri?: string, line?: number) => this.showLine(uri ?? "", line ?? 0),
       "gradsight.explainRule": (code?: string) => this.explainRule(code),
       "gradsight.ignoreRule": (code?: string) => this.ignoreRule(code),
       "gradsight.selectInterpreter": () => this.selectInterpreter(),
@@ -155,8 +156,13 @@ export class Commands implements Disposable {
     if (chosen === undefined && answer && items.length === 0)
       return void window.showInformationMessage("GradSight: there is no such line for the finding here.");
     if (chosen === undefined) return;
-    const { uri, line, character } = chosen.step;
-    await window.showTextDocument(Uri.parse(uri), { selection: new Range(line, character, line, character) });
+    await this.showLine(chosen.step.uri, chosen.step.line, chosen.step.character);
+  }
+
+  /** Put the cursor into a line of a file, or of a cell. */
+  private async showLine(uri: string, line: number, character = 0): Promise<void> {
+    const selection = new Range(line, character, line, character);
+    await window.showTextDocument(Uri.parse(uri), { selection });
   }
 
   /** The manual page of a rule: of the one that is named, of the finding at the cursor, or of one that is chosen. */

@@ -162,8 +162,8 @@ export class Server implements Disposable {
       outputChannel: this.log,
       // A request that fails is a matter for the log: the user did not ask for anything.
       revealOutputChannelOn: RevealOutputChannelOn.Never,
-      // The page of a rule is opened from a hover, without the web.
-      markdown: { isTrusted: { enabledCommands: ["gradsight.explainRule"] } },
+      // A hover opens the page of a rule, without the web, and shows lines of cells.
+      markdown: { isTrusted: { enabledCommands: ["gradsight.explainRule", "gradsight.showLine"] } },
       initializationOptions: { ...(await this.resolved(settings, undefined)), client: { pages: true } },
       errorHandler: {
         error: () => ({ action: ErrorAction.Continue }),

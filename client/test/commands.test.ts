@@ -226,10 +226,10 @@ test("lines in an explanation lead to files, below the first folder and beside i
 });
 
 test("fixing all applies the server's own kind of action, and says when there is none", async () => {
-  const title = "GradSight: fix all safe findings (5 fixed, 1 left, no safe fix)";
+  const title = "GradSight: fix all safe findings (5 fixes, 1 left, no safe fix)";
   editor.answers["vscode.executeCodeActionProvider"] = [{ edit: "the edit", title }];
   await editor.run("gradsight.fixAll");
-  assert.deepEqual(editor.messages.splice(0), ["GradSight: 5 fixed, 1 left, no safe fix."]);
+  assert.deepEqual(editor.messages.splice(0), ["GradSight: 5 fixes, 1 left, no safe fix."]);
   const [command, uri, , kind, resolved] = editor.executed[0] ?? [];
   assert.deepEqual(
     [command, String(uri), kind, resolved],
@@ -315,6 +315,14 @@ test("the lines of a finding can be gone to", async () => {
   assert.equal(options.selection.start, 3);
   await editor.run("gradsight.goToWrite");
   assert.deepEqual(editor.messages, ["GradSight: there is no such line for the finding here."]);
+});
+
+test("a hover leads to a line of a cell", async () => {
+  const cell = "vscode-notebook-cell:/project/book.ipynb#a";
+  await editor.run("gradsight.showLine", cell, 4);
+  const [uri, options] = editor.shown[0] as [unknown, { selection: { start: unknown } }];
+  assert.deepEqual([String(uri), options.selection.start], [cell, 4]);
+  assert.ok(servers.options[0]?.markdown.isTrusted.enabledCommands.includes("gradsight.showLine"));
 });
 
 test("a rule is explained by the finding at the cursor, or by choice", async () => {

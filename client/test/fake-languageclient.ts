@@ -8,6 +8,7 @@ interface StartedServer {
 interface Options {
   initializationOptions: Record<string, unknown>;
   revealOutputChannelOn: number;
+  markdown: { isTrusted: { enabledCommands: string[] } };
   errorHandler: { closed(): { action: number; handled: boolean } };
   middleware: {
     executeCommand(name: string, args: unknown[], next: (name: string, args: unknown[]) => unknown): unknown;

@@ -77,6 +77,14 @@ def test_a_file_that_is_named_is_read_as_python_even_without_torch(
     check(capsys, 0, "other.txt")
 
 
+def test_a_place_leads_a_terminal_to_its_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "broken.py").rename(folder / "new broken.py")
+    said = check(capsys, 1, "--color", "always", "--output-format", "concise")
+    address = (folder / "new broken.py").as_uri()
+    assert f";{address}#5\x1b\\" in said
+    assert "%20" in address
+
+
 def test_findings_are_grouped_by_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = check(capsys, 1, "--output-format", "grouped").splitlines()
     assert lines[0] == "broken.py:"

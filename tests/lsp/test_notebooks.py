@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
+from urllib.parse import quote
 
-from tests.lsp.editor import Editor
+from tests.lsp.editor import FULL, Editor
 
 BOOK = "file:///n/book.ipynb"
 CELLS = [
@@ -111,6 +113,19 @@ def test_hover_works_in_a_cell(editor: Editor) -> None:
     assert "saves its *result*" in (editor.hover(cells[1], 6) or "")
     assert "GS101" in (editor.hover(cells[2], CELLS[2].index("*=")) or "")
     close_book(editor, cells)
+
+
+def test_a_hover_leads_to_the_lines_of_other_cells() -> None:
+    with Editor(FULL, {"debounce": 0, "client": {"pages": True}}) as own:
+        cells = open_book(
+            own, ["import torch\nx = torch.ones(3, requires_grad=True)\ny = x.exp()", *CELLS[2:]]
+        )
+        own.diagnostics(cells[1])
+        said = own.hover(cells[1], CELLS[2].index("*=")) or ""
+        save = quote(json.dumps([cells[0], 2]))
+        assert f"[the save](command:gradsight.showLine?{save}) (cell 1, line 3)" in said
+        backward = quote(json.dumps([cells[1], 1]))
+        assert f"[the backward](command:gradsight.showLine?{backward}) (cell 2, line 2)" in said
 
 
 def test_text_cells_are_no_code(editor: Editor) -> None:

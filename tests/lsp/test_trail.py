@@ -97,6 +97,24 @@ def test_the_menu_ends_with_all_fixes_where_there_are_several_findings(own: Edit
     assert (last["title"], last["command"]["command"]) == (everything, "gradsight.fixAll")
 
 
+def test_the_number_of_all_fixes_is_said_once_it_is_known(own: Editor) -> None:
+    everything = "GradSight: apply all safe fixes in this file"
+    twice = HAZARD.replace("y.sum()", "z = y.tanh()\nz += 1\nz.sum()")
+    uri = opened(own, twice)
+
+    def last() -> str:
+        return str(own.actions(uri, twice.index("*= 3"), only=["quickfix"])[-1]["title"])
+
+    # A menu never waits for the number.
+    assert last() == everything
+    own.wait(lambda: last() == f"{everything} (2)")
+    # Another text has another number, and one fix is not called all of them.
+    unsafe = twice.replace("z += 1\nz.sum()", "z")
+    own.replace(uri, unsafe)
+    assert len(own.diagnostics(uri)) == 2
+    own.wait(lambda: everything not in last())
+
+
 def test_a_rule_is_ignored_in_a_file_by_one_comment(own: Editor) -> None:
     uri = opened(own)
     [action] = [

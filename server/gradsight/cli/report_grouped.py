@@ -8,7 +8,7 @@ from typing import TextIO
 from gradsight.cli.checking import shown_path
 from gradsight.cli.documents import Documents
 from gradsight.cli.merge_results import MergedResults
-from gradsight.cli.report_text import Run, fixable_findings, put, summary
+from gradsight.cli.report_text import Run, fixable_findings, link_style, put, summary
 
 
 def write(gathered: MergedResults, documents: Documents, out: TextIO, color: str) -> None:
@@ -16,7 +16,7 @@ def write(gathered: MergedResults, documents: Documents, out: TextIO, color: str
     fixable = fixable_findings(gathered, documents)
     lines: list[list[Run]] = []
     for path, findings in groupby(gathered.findings, key=lambda finding: finding.path):
-        lines.append([(f"{shown_path(path)}:", f"link {path}")])
+        lines.append([(f"{shown_path(path)}:", link_style(path))])
         for finding in findings:
             position = documents.position(path, finding.span)
             cell = f"cell {position.cell}:" if position.cell is not None else ""

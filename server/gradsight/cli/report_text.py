@@ -112,7 +112,7 @@ def put(lines: list[list[Run]], out: TextIO, color: str) -> None:
 def headline(finding: Finding, documents: Documents, is_fixable: bool = False) -> list[Run]:
     """`file:1:2: error GS101 [*] message`."""
     return [
-        (f"{place(finding.path, finding.span, documents)}: ", f"link {finding.path}"),
+        (f"{place(finding.path, finding.span, documents)}: ", link_style(finding.path, finding.span)),
         (f"{finding.severity}", finding.severity),
         (f" {finding.code} ", "path"),
         *([("[*] ", "trail")] if is_fixable else []),
@@ -158,7 +158,7 @@ def lay_out(
     yield from excerpt(finding.path, [own, *marks], documents)
     for path in dict.fromkeys(step.path for step in finding.related if step.path != finding.path):
         steps = [step for step in finding.related if step.path == path]
-        yield [("  in ", "faint"), (place(path, steps[0].span, documents), f"link {path}")]
+        yield [("  in ", "faint"), (place(path, steps[0].span, documents), link_style(path, steps[0].span))]
         yield from excerpt(path, [_step_mark(step) for step in steps], documents)
     yield from remarks
     if find(finding.code) is not None:
@@ -338,9 +338,12 @@ def _paint(lines: list[list[Run]], out: TextIO, forced: bool) -> None:
         console.print(Text.assemble(*((text, _style(style)) for text, style in line)))
 
 
+def link_style(path: str, span: Span | None = None) -> str:
+    """The style of a place: a link to the line, for terminals that can follow one.  A notebook is opened as a whole."""
+    line = f"#{span.line}" if span is not None and not path.endswith(".ipynb") else ""
+    return f"link {Path(path).as_uri()}{line}" if os.path.isabs(path) else "path"
+
+
 def _style(style: str) -> str:
-    """A style as rich spells it; a place is a link to its file, for terminals that can follow one."""
-    if not style.startswith("link "):
-        return STYLES.get(style, "")
-    path = style.removeprefix("link ")
-    return f"bold link {Path(path).as_uri()}" if os.path.isabs(path) and " " not in path else "bold"
+    """A style as rich spells it."""
+    return f"bold {style}" if style.startswith("link ") else STYLES.get(style, "")

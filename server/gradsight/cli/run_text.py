@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TextIO
 
 from gradsight.cli.documents import Documents
-from gradsight.cli.report_text import Run, TrailMark, excerpt, lay_out, place, put
+from gradsight.cli.report_text import Run, TrailMark, excerpt, lay_out, link_style, place, put
 from gradsight.model.finding import Finding
 from gradsight.model.source import Span
 from gradsight.probe.document import Document
@@ -107,7 +107,7 @@ def _error(document: Document, documents: Documents) -> Iterator[list[Run]]:
     span = documents.joined(
         path, int(error.get("cell", 0)), place_span({"end_location": error["location"], **error})
     )
-    yield [(f"{place(path, span, documents)}: ", f"link {path}"), *runs]
+    yield [(f"{place(path, span, documents)}: ", link_style(path, span)), *runs]
     yield from excerpt(path, [TrailMark(span, "error", "^", "")], documents)
     yield []
 

@@ -237,11 +237,13 @@ def _commands(
 
 
 def _fix_all(ls: GradSightServer, spot: Spot) -> list[types.CodeAction]:
-    """The way to all safe fixes of a file, from the menu of one finding of several."""
-    alarms = [each for each in ls.session.findings_of(spot.document) if each.severity in ("error", "warning")]
-    if len(alarms) < 2:
+    """The way to all safe fixes of a file, from the menu of one finding of several; with their number once it is known."""
+    alarms = [each for each in ls.session.findings_of(spot.document) if each.severity in fix_menu.ALARMS]
+    count = ls.fix_counts.of(ls, spot.document) if len(alarms) > 1 else 0
+    if count is not None and count < 2:
         return []
-    command = types.Command("GradSight: apply all safe fixes in this file", "gradsight.fixAll")
+    number = f" ({count})" if count is not None else ""
+    command = types.Command(f"GradSight: apply all safe fixes in this file{number}", "gradsight.fixAll")
     return [types.CodeAction(command.title, kind=KINDS["fix"], command=command)]
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gradsight.lsp.server import GradSightServer
 
 
+SHOW_LINE = "gradsight.showLine"
 LONGEST_WAIT = 10.0
 """Seconds that a hover waits for the first analysis of a text."""
 
@@ -25,7 +26,7 @@ def register(server: GradSightServer) -> None:
 
 async def hover(ls: GradSightServer, params: types.HoverParams) -> types.Hover | None:
     """What there is to say about a place.  The first analysis is waited for; later on the last report is enough."""
-    from gradsight.session.hovering import card_at, plain_text
+    from gradsight.session.hovering import card_at, command_link, plain_text
 
     spot = spot_of(ls.session, params.text_document.uri)
     if spot is None:
@@ -40,7 +41,9 @@ async def hover(ls: GradSightServer, params: types.HoverParams) -> types.Hover |
 
     def link(path: str, line: int) -> str:
         uri, where = locate_at_path(ls.session, path, Span(line, 0, line, 0), ls.client.encoding)
-        return f"{uri}#L{where.start.line + 1}" if uri.startswith("file:") else ""
+        line = where.start.line
+        # The address of a cell has no room for a line: our own editor goes there by a command.
+        return f"{uri}#L{line + 1}" if uri.startswith("file:") else command_link(SHOW_LINE, uri, line)
 
     ways = link if ls.client.shows_pages else None
     card = card_at(document, findings, place.line, place.column, cards, observed, ways)

@@ -30,6 +30,7 @@ from gradsight.lsp import (
 )
 from gradsight.lsp.client import Client
 from gradsight.lsp.convert import path_of
+from gradsight.lsp.fix_counts import FixCounts
 from gradsight.lsp.protocol import EditorConversation, settle
 from gradsight.lsp.wire_types import types
 from gradsight.session.documents import Document
@@ -70,6 +71,7 @@ class GradSightServer(LanguageServer):
         self.session.on_report = self._on_report
         self.session.on_outdated = self.refresh
         self.session.on_complaint = self.tell
+        self.fix_counts = FixCounts()
         self._tasks: set[asyncio.Future[Any]] = set()
         self._refresh_due = False
         for feature in FEATURES:

@@ -251,7 +251,7 @@ def _message(event: Event) -> str:
     if how == "exchange":
         return f"{alias} is a view, not a copy: this write changes it before it is assigned, so clone it"
     if how == "hook":
-        return "this layer overwrites its input in place before the forward hook sees it: the hook keeps the result"
+        return "this layer overwrites its input before the forward hook sees it: clone it in a pre-hook"
     if how == "class":
         return f"{name} belongs to the class {alias}: this write changes it for every instance"
     if how == "shared":

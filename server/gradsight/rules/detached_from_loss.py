@@ -104,9 +104,8 @@ if TYPE_CHECKING:
 def judge(event: Event) -> Finding | None:
     if not (event.names.get("cut") in ("detach", "data") and not event.names.get("hidden")):
         return None
-    message = (
-        f"{cut_name(event)} cuts {named(event, 'source', 'the value')} out of the graph{_starved(event)}"
-    )
+    source = named(event, "source", "the value")
+    message = f"{cut_name(event)} cuts {source} out of the graph, so {_starved(event)}: drop it"
     return make_finding(
         event, RULE.code, RULE.name, message, "error" if event.kind == "backward-without-graph" else "warning"
     )
@@ -114,8 +113,8 @@ def judge(event: Event) -> Finding | None:
 
 def _starved(event: Event) -> str:
     if event.names.get("parameter"):
-        return f": {named(event, 'parameter')} gets no gradient through it"
-    return ": no gradient flows back from the loss"
+        return f"{named(event, 'parameter')} learns nothing from it"
+    return "nothing before it learns"
 
 
 def fix(case: FixCase) -> Drafts:

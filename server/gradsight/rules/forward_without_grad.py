@@ -99,7 +99,7 @@ if TYPE_CHECKING:
 def judge(event: Event) -> Finding | None:
     if not (event.names.get("cut") in ("no_grad", "inference") and not event.names.get("hidden")):
         return None
-    message = f"the forward pass runs without grad mode, so {_starved(event)}"
+    message = f"forward runs without grad mode, so {_starved(event)}: switch it on"
     return make_finding(
         event, RULE.code, RULE.name, message, "error" if event.kind == "backward-without-graph" else "warning"
     )

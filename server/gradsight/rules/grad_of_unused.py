@@ -67,9 +67,7 @@ if TYPE_CHECKING:
 
 
 def judge(event: Event) -> Finding | None:
-    message = (
-        f"{named(event, 'target', 'the input')} is not in the graph of the output, so `autograd.grad` raises"
-    )
+    message = f"{named(event, 'target', 'the input')} is not in the output's graph, which raises: ask for one that is"
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 

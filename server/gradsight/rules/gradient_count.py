@@ -123,7 +123,7 @@ if TYPE_CHECKING:
 
 def judge(event: Event) -> Finding | None:
     if event.names.get("reason") == "missing":
-        message = f"`{text(event, 'cls')}` has no `backward`, and its gradient is needed"
+        message = f"`{text(event, 'cls')}` has no `backward`, but its gradient is needed: define one"
         return make_finding(event, RULE.code, RULE.name, message, "error")
     if event.names.get("reason") == "instance":
         message = f"an object of `{text(event, 'cls')}` is called, which torch refuses: make its methods static, and use `apply`"

@@ -134,7 +134,7 @@ def _message(event: Event) -> str:
     if reason == "inputs":
         return "`inputs=` is empty, so this backward has nothing to do, and torch refuses it"
     if reason == "count":
-        return f"`{how}` got {given} gradients for {wanted} outputs"
+        return f"`{how}` got {given} gradient{'' if given == '1' else 's'} for {wanted} output{'' if wanted == '1' else 's'}"
     if how == "hook":
         return f"the hook returns a gradient of shape {given} for {target}, which has shape {wanted}"
     if how == "backward of a Function":

@@ -90,10 +90,10 @@ from gradsight.model.torch_messages import alone
 def judge(event: Event) -> Finding | None:
     write, name = named(event, "here", "this write"), text(event, "transform")
     if name == "vmap":
-        message = f"{write} writes a mapped value into a tensor that `vmap` does not map, which raises"
+        message = f"{write} writes a mapped value into a tensor that `vmap` does not map: use `zeros_like` of a mapped one"
     else:
         message = (
-            f"{write} writes a tensor from outside the function that `{name}` differentiates, which raises"
+            f"{write} writes a tensor from outside the function, which `{name}` refuses: compute a new one"
         )
     return make_finding(event, RULE.code, RULE.name, message, "error")
 

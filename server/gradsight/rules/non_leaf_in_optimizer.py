@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{named(event, 'target', 'this tensor')} is the result of an operation, not a leaf: an optimizer only takes leaves"
+    message = f"{named(event, 'target', 'this tensor')} is not a leaf, which the optimizer refuses: call `requires_grad_()` last"
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 

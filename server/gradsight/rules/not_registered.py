@@ -155,12 +155,19 @@ def judge(event: Event) -> Finding | None:
 
 
 def _message(event: Event) -> str:
-    name, container = named(event, "name"), text(event, "container")
+    name, container, what = named(event, "name"), text(event, "container"), text(event, "what")
     if container == "tensor":
-        return f"{name} requires grad but is not an `nn.Parameter`: `parameters()` misses it, and it will not train"
-    if event.names.get("what") == "object":
-        return f"{name} is a plain {container} of objects: `parameters()` misses their modules, and they will not train"
-    return f"{name} is a plain {container}: `parameters()` misses its {text(event, 'what')}s, and they will not train"
+        return f"{name} is a plain tensor, so it never trains: make it an `nn.Parameter`"
+    if what == "object":
+        return f"{name} is a plain {container} of objects, so their modules never train: subclass `nn.Module`"
+    if container == "object":
+        return f"{name} is no module, so its {what}s never train: subclass `nn.Module`"
+    return f"{name} is a plain {container}, so its {what}s never train: use `{_holder(container, what)}`"
+
+
+def _holder(container: str, what: str) -> str:
+    """The container of torch's that registers what is in it."""
+    return f"nn.{'Parameter' if what == 'parameter' else 'Module'}{'Dict' if container == 'dict' else 'List'}"
 
 
 def fix(case: FixCase) -> Drafts:

@@ -91,11 +91,9 @@ from gradsight.model.torch_messages import alone
 
 def judge(event: Event) -> Finding | None:
     if event.names.get("reason") == "twice":
-        message = (
-            f"{named(event, 'target', 'a parameter')} is in two groups of this optimizer, which torch refuses"
-        )
+        message = f"{named(event, 'target', 'a parameter')} is in two groups of this optimizer, which torch refuses: keep it in one"
     else:
-        message = "this optimizer gets no parameter, which torch refuses: the module has registered none"
+        message = "this optimizer gets no parameters, which torch refuses: the module has registered none"
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 

@@ -137,13 +137,20 @@ from __future__ import annotations
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, named
+from gradsight.model.rule import Rule, make_finding, named, text
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{named(event, 'parameters')} gets gradients but is in no optimizer, so no `step()` trains it"
     if event.kind == "optimizer-never-stepped":
-        message = f"{named(event, 'optimizer')} is never stepped, so its parameters never change"
+        message = (
+            f"{named(event, 'optimizer')} is never stepped, so its parameters never change: call `step()`"
+        )
+    elif ", " in text(event, "parameters"):
+        message = f"{named(event, 'parameters')} get gradients but are in no optimizer, so they never train: add them"
+    else:
+        message = (
+            f"{named(event, 'parameters')} gets gradients but is in no optimizer, so it never trains: add it"
+        )
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 

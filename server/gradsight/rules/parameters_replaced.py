@@ -87,7 +87,7 @@ def judge(event: Event) -> Finding | None:
     name = "this module" if text(event, "name").isdigit() else named(event, "name")
     message = f"{name} gets new parameters, but the optimizer holds the old ones: create the optimizer later"
     if event.names.get("lazy"):
-        message = f"{name} creates its parameters here, after the optimizer was created: no step trains them"
+        message = f"{name} gets its parameters after the optimizer was created: create the optimizer later"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 

@@ -87,7 +87,7 @@ if TYPE_CHECKING:
 
 def judge(event: Event) -> Finding | None:
     if event.kind == "term-unused":
-        message = f"{named(event, 'target')} is never used: no backward comes through it, so this term trains nothing"
+        message = f"{named(event, 'target')} is never used, so this term trains nothing: add it to the loss"
         return make_finding(event, RULE.code, RULE.name, message, "warning")
     message = f"{named(event, 'method')} returns a new tensor and does not change {named(event, 'target')}: assign the result"
     return make_finding(event, RULE.code, RULE.name, message, "warning")

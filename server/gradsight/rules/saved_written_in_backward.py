@@ -101,10 +101,8 @@ if TYPE_CHECKING:
 
 
 def judge(event: Event) -> Finding | None:
-    seen = "the program still uses it" if event.names.get("shared") else "the next backward finds it changed"
-    message = (
-        f"`{text(event, 'cls')}.backward` overwrites {named(event, 'name')}, which `forward` saved: {seen}"
-    )
+    seen = "and the program still uses it" if event.names.get("shared") else "so the next backward is wrong"
+    message = f"`{text(event, 'cls')}.backward` overwrites {named(event, 'name')}, which `forward` saved, {seen}: write to a copy"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 

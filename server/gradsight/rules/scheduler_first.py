@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 
 
 def judge(event: Event) -> Finding | None:
-    message = "the scheduler steps before the optimizer, so the first learning rate is skipped"
+    message = "the scheduler steps before the optimizer, so the first learning rate is skipped: swap them"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 

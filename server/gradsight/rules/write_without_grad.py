@@ -104,7 +104,9 @@ ALIASES = {"data": "`.data`", "detach": "`detach()`"}
 def judge(event: Event) -> Finding | None:
     write, alias = named(event, "here", "this write"), ALIASES.get(text(event, "through"), "")
     if alias:
-        message = f"{write} goes past autograd by {alias}, so the gradient is wrong: write the tensor itself"
+        message = (
+            f"{write} bypasses autograd through {alias}, so the gradient is wrong: write the tensor itself"
+        )
     else:
         message = f"{write} runs without grad mode, so the gradient is wrong: write it with grad mode on"
     return make_finding(event, RULE.code, RULE.name, message, "warning")

@@ -175,16 +175,16 @@ def short_finding_card(finding: Finding, document: Document, link: Link) -> str:
                 f"[{word}]({address}) ({as_markdown(name)})" if address else f"{word} ({as_markdown(name)})"
             )
     if rule is not None:
-        ways.append(f"[{rule.code}: {rule.name}]({explain_link(rule.code)})")
+        ways.append(f"[{rule.code}: {rule.name}]({command_link('gradsight.explainRule', rule.code)})")
     lines += shown_by_probe(finding)
     return "\n".join([*lines, "", " · ".join(dict.fromkeys(ways))])
 
 
-def explain_link(code: str) -> str:
-    """Opens the page of a rule inside our own editor, without the web."""
+def command_link(name: str, *arguments: str | int) -> str:
+    """Has our own editor do something: open the page of a rule without the web, show a line of a cell."""
     from urllib.parse import quote
 
-    return f"command:gradsight.explainRule?{quote(json.dumps([code]))}"
+    return f"command:{name}?{quote(json.dumps(arguments))}"
 
 
 def reason(rule: Rule) -> str:
