@@ -50,6 +50,8 @@ class BackwardEngine(BackwardFaults):
         self.walked = 0
         """How many nodes the backwards of this path have gone through."""
         self.runs: dict[Site, BackwardRun] = {}
+        self.entered: set[Tensor] = set()
+        """What unknown modules returned, and backwards came to them by."""
 
     def run_backward(
         self,
@@ -164,7 +166,10 @@ class BackwardEngine(BackwardFaults):
                     behind.append((edge.premise, further))
                 else:
                     todo.append(further)
-        twice = twice or self.module_again(of_modules, edges)
+        entered = ways_in([[loss], *(edge.operands for edge in walked)])
+        shared = [node for node in of_modules if self.is_shared(node, entered)]
+        twice = twice or self.module_again(shared, edges)
+        self.entered |= entered
         if twice is not None and how != "assumed":
             self.graph_already_freed(twice, loss, site, how)
         self.walked += len(walked)
@@ -179,13 +184,18 @@ class BackwardEngine(BackwardFaults):
         return run
 
     def module_again(self, freed: list[Node], edges: list[Edge]) -> Node | None:
-        """A call of an unknown module that an earlier backward went through, and this one too.
-
-        Where several optimizers share the work, what a module returns may come from parts that have nothing in common.
-        """
-        if len(self.path.optimizers) > 1:
-            return None
+        """A call of an unknown module that an earlier backward went through, and this one too."""
         return next((node for node in freed if leads_by_itself(edges, node)), None)
+
+    def is_shared(self, node: Node, entered: set[Tensor]) -> bool:
+        """Whether two backwards have layers of an unknown module in common.
+
+        Where several optimizers share the work, the items that a module returns may come from parts that have nothing in
+        common (an actor, a critic); one and the same item comes from the same layers.
+        """
+        if len(self.path.optimizers) <= 1:
+            return True
+        return any(tensor.node is node for tensor in entered & self.entered)
 
     def run_through(self, node: Node) -> BackwardRun | None:
         """The last backward that went through a node whose graph is still there; what it met is not looked at again."""
@@ -451,6 +461,16 @@ def executed_for(edges: list[Edge], inputs: list[Tensor]) -> set[Edge]:
                 reached.add(parent)
                 back.append(parent)
     return reached | {edge for edge in wanted if isinstance(edge, Tensor)}
+
+
+def ways_in(used: list[list[Tensor]]) -> set[Tensor]:
+    """What calls of unknown modules returned, or items of that, among the tensors that a graph was computed with."""
+    return {
+        tensor
+        for operands in used
+        for tensor in operands
+        if tensor.node is not None and tensor.node.holds == "layers"
+    }
 
 
 def leads_by_itself(edges: list[Edge], old: Node) -> bool:
