@@ -126,3 +126,68 @@ def test_what_two_losses_reach_is_left_out_once() -> None:
 def test_two_optimizers_that_hold_all_are_fine() -> None:
     held = "[*body.parameters(), *scorer.parameters()]"
     check(TWO_OPTIMIZERS.format(parameters=held, expected=""))
+
+
+CARRIED = """
+class Tower(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(8, 8) for _ in range(config.depth)])
+        self.out = nn.Linear(8, 8)
+
+    def forward(self, x):
+        for layer in self.layers:
+            {applied}
+        return self.out(x)
+
+def train(config, loader):
+    tower = Tower(config)
+    optimizer = torch.optim.Adam(tower.parameters())
+    queue = []
+    for batch in loader:
+        keys = tower(batch)
+        loss = (torch.cat([keys, *queue]) ** 2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        queue.append({kept}){expected}
+        if len(queue) > config.size:
+            queue.pop(0)
+"""
+
+
+@pytest.mark.parametrize("applied", ["x = torch.relu(layer(x))", "x = x + layer(x)"])
+def test_a_queue_keeps_the_graph_of_a_module_of_unknown_depth(applied: str) -> None:
+    check(CARRIED.format(applied=applied, kept="keys", expected="  # GS403"))
+    check(CARRIED.format(applied=applied, kept="keys.detach()", expected=""))
+
+
+STATEFUL = """
+class Cell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+        self.state = 0.0
+
+    def forward(self, x):
+        self.state = torch.tanh(self.fc(x) + self.state)
+        return self.state
+
+    def reset(self):
+        self.state = 0.0
+
+def train(config, loader):
+    net = nn.Sequential(*[Cell() for _ in range(config.depth)])
+    optimizer = torch.optim.Adam(net.parameters())
+    for x in loader:
+        optimizer.zero_grad()
+        net(x).sum().backward()
+        optimizer.step()
+        for cell in net:
+            {reset}
+"""
+
+
+@pytest.mark.parametrize("reset", ["cell.reset()", "cell.state = 0.0"])
+def test_a_loop_that_resets_the_cells_resets_those_that_were_not_executed(reset: str) -> None:
+    check(STATEFUL.format(reset=reset))

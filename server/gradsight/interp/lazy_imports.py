@@ -11,6 +11,7 @@ import ast
 from collections.abc import Callable
 
 from gradsight.interp.memory import EVERY_CLASS, binders_of
+from gradsight.interp.syntax import root_name
 from gradsight.model.sites import Unit
 
 IsForeign = Callable[[str, int], bool]
@@ -67,13 +68,6 @@ def binds_names(target: ast.expr) -> bool:
     if isinstance(target, (ast.Tuple, ast.List)):
         return all(binds_names(inner) for inner in target.elts)
     return isinstance(target, ast.Name)
-
-
-def root_name(node: ast.expr) -> str:
-    """`torch` of `torch.jit.script(f)`."""
-    while isinstance(node, (ast.Attribute, ast.Call, ast.Subscript)):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 BUILT_IN_DECORATORS = {"staticmethod", "classmethod", "property"}

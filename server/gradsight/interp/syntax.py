@@ -399,3 +399,37 @@ def hands_on_what_it_draws(node: ast.ListComp | ast.SetComp | ast.GeneratorExp) 
     """Whether the elements of a comprehension are those that its last clause goes through, or parts of them."""
     drawn = {inner.id for inner in syntax_parts(node.generators[-1].target) if isinstance(inner, ast.Name)}
     return isinstance(node.elt, ast.Name) and node.elt.id in drawn
+
+
+def changes_items(loop: ast.AST) -> bool:
+    """Whether a loop may change the objects that it goes through: a method of theirs, an attribute, a call that is given one.
+
+    `for layer in layers: x = layer(x)` applies them, and they stay as they are.
+    """
+    return remembered(loop, "changes its items", _changes_items)
+
+
+def _changes_items(loop: ast.AST) -> bool:
+    if not isinstance(loop, (ast.For, ast.AsyncFor)):
+        return False
+    drawn = {inner.id for inner in syntax_parts(loop.target) if isinstance(inner, ast.Name)}
+    for statement in loop.body:
+        for part in syntax_parts(statement):
+            if isinstance(part, ast.Call):
+                given = [*part.args, *(keyword.value for keyword in part.keywords)]
+                is_method = isinstance(part.func, ast.Attribute) and part.func.attr != "forward"
+                if any(isinstance(one, ast.Name) and one.id in drawn for one in given):
+                    return True
+                if is_method and root_name(part.func) in drawn:
+                    return True
+            elif isinstance(part, (ast.Attribute, ast.Subscript)) and not isinstance(part.ctx, ast.Load):
+                if root_name(part) in drawn:
+                    return True
+    return False
+
+
+def root_name(node: ast.AST) -> str:
+    """`torch` of `torch.jit.script(f)`."""
+    while isinstance(node, (ast.Attribute, ast.Call, ast.Subscript)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""

@@ -20,6 +20,7 @@ from gradsight.interp.python.loop_sampling import (
     LoopSampling,
     leaves_block,
 )
+from gradsight.interp.syntax import changes_items
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import LoopEnded
@@ -70,7 +71,7 @@ class Loops(LoopSampling):
                 if number >= limit:
                     if holds_objects(item):
                         self.path.truncated = True
-                    if holds_objects(item, tensors=False):
+                    if holds_objects(item, tensors=False) and changes_items(node):
                         self.path.objects_passed_at = self.path.tick
                     target = self.next_round(run) if foreseeing else None
                     if target is not None:
