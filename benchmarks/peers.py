@@ -3,16 +3,18 @@
     python benchmarks/peers.py [--tools FOLDER] [FOLDER ...]
 
 A folder has `labels.json` and `programs/` (or the programs beside it), and may have right twins in `references/`; without one
-the fixtures are taken.  `--tools` is the `bin` of an environment with TorchFix, torch-preflight, ruff and ty; what is not
+the fixtures are taken.  `--tools` is the `bin` of an environment with TorchFix, torch-preflight, torch-audit, ruff and ty; what is not
 there is left out, and said.  *Found*: a finding stands on a line of the label; *false*: a safe program or a twin gets any
-finding.  torch-audit looks at models that it is handed, not at programs, so it has no row.  Anomaly mode runs each program:
-a line counts when its traceback shows it anywhere.  ty reads the torch of the interpreter that runs this.  Times are
+finding.  torch-audit is handed the models of each program, which runs, and names no line: any warning counts.  Anomaly mode
+runs each program: a line counts when its traceback shows it anywhere.  ty reads the torch of the interpreter that runs this.  Times are
 processor seconds.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import importlib
 import io
 import json
 import os
@@ -28,6 +30,8 @@ from typing import Any
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 _PLACE = re.compile(r"^(?P<path>[^\s:][^:\n]*\.py):(?P<line>\d+)", re.MULTILINE)
+OF_SPEED = ("TA200", "TA201", "TA202", "TA203")
+"""torch-audit's remarks on the sizes and types of layers."""
 Lines = dict[str, set[int]]
 
 
@@ -59,7 +63,7 @@ def main() -> int:
     parser.add_argument("--tools", type=Path, default=Path(sys.executable).parent)
     parser.add_argument("folders", nargs="*", type=Path)
     options = parser.parse_args()
-    programs = gathered(options.folders or [FIXTURES, FIXTURES / "truths", FIXTURES / "training"])
+    programs = gathered(options.folders or sorted(each.parent for each in FIXTURES.rglob("labels.json")))
     tools = options.tools
     rows: dict[str, Callable[[list[Path]], Lines] | None] = {
         "GradSight check": gradsight,
@@ -67,6 +71,7 @@ def main() -> int:
         "TorchFix": plain(tools / "torchfix", "--select", "ALL"),
         "ruff": plain(tools / "ruff", "check", "--isolated", "--output-format", "concise"),
         "ty": plain(tools / "ty", "check", "--output-format", "concise", "--python", sys.prefix),
+        "torch-audit": audit(tools),
         "anomaly mode": anomaly,
     }
     verdicts = [label["verdict"] for _, label in programs.labels]
@@ -166,8 +171,8 @@ def preflight(command: Path) -> Callable[[list[Path]], Lines] | None:
     return run
 
 
-def anomaly(paths: list[Path]) -> Lines:
-    """Runs every program under torch's anomaly mode, each in a child of this process."""
+def in_children(paths: list[Path], look: Callable[[Path], set[int]]) -> Lines:
+    """Runs every program in a child of this process; `look` tells the lines that a tool speaks of."""
     import torch
     import torch._dynamo  # optimizers import it: not in every child
 
@@ -179,7 +184,7 @@ def anomaly(paths: list[Path]) -> Lines:
         if pid == 0:
             os.close(reader)
             try:
-                os.write(writer, json.dumps(sorted(lines_under_anomaly(path))).encode())
+                os.write(writer, json.dumps(sorted(look(path))).encode())
             finally:
                 os._exit(0)
         os.close(writer)
@@ -188,6 +193,66 @@ def anomaly(paths: list[Path]) -> Lines:
         os.waitpid(pid, 0)
         found[str(path)] = set(json.loads(data or b"[]"))
     return found
+
+
+def anomaly(paths: list[Path]) -> Lines:
+    """torch's anomaly mode."""
+    return in_children(paths, lines_under_anomaly)
+
+
+def audit(tools: Path) -> Callable[[list[Path]], Lines] | None:
+    """torch-audit, on every model that an optimizer of the program moves and on every other model that is left at its end.
+
+    It names layers, not lines: whatever it says of a program, from a warning on, counts for every line of it.
+    """
+    packages = next(tools.parent.glob("lib/python*/site-packages/torch_audit"), None)
+    if packages is None:
+        return None
+    sys.path.append(str(packages.parent))
+
+    def run(paths: list[Path]) -> Lines:
+        return in_children(paths, lines_under_audit)
+
+    return run
+
+
+def lines_under_audit(path: Path) -> set[int]:
+    """All lines of a program if torch-audit warns of it, beyond the speed of layers."""
+    import gc
+
+    import torch
+
+    torch_audit = importlib.import_module("torch_audit")
+    auditors: list[Any] = []
+    make = torch.optim.Optimizer.__init__
+
+    def made(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+        make(optimizer, *args, **kwargs)
+        moved = {id(each) for group in optimizer.param_groups for each in group["params"]}
+        models = [each for each in gc.get_objects() if isinstance(each, torch.nn.Module)]
+        inner = {id(part) for model in models for part in model.modules() if part is not model}
+        for model in models:
+            if id(model) not in inner and any(id(each) in moved for each in model.parameters()):
+                with contextlib.suppress(Exception):
+                    auditors.append(torch_audit.autopatch(model, optimizer=optimizer, every_n_steps=1))
+
+    torch.optim.Optimizer.__init__ = made
+    names: dict[str, Any] = {"__name__": "__main__", "__file__": str(path)}
+    sys.stdout = sys.stderr = io.StringIO()
+    text = path.read_text("utf-8")
+    sys.path.insert(0, str(path.parent))
+    with contextlib.suppress(Exception, SystemExit):
+        exec(compile(text, str(path), "exec"), names)
+    findings = []
+    for auditor in auditors:
+        with contextlib.suppress(Exception):
+            findings += auditor.finish().findings
+    if not auditors:
+        for model in [each for each in names.values() if isinstance(each, torch.nn.Module)]:
+            with contextlib.suppress(Exception):
+                findings += torch_audit.audit(model).findings
+    warned = [each for each in findings if each.severity.value != "INFO" and each.rule_id not in OF_SPEED]
+    return set(range(1, text.count("\n") + 2)) if warned else set()
 
 
 def lines_under_anomaly(path: Path) -> set[int]:

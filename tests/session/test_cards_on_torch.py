@@ -72,6 +72,10 @@ WINDOWS = {
         "import sys\n\nlogits = x if x.sum() < 0 else torch.relu(x)\nshort = len(sys.argv) < 30\nif short:\n    x = x.exp()\n"
         "loss = torch.nn.functional.mse_loss(x, logits)\nprint(loss)\n"
     ),
+    "the gradient that a hook is given": (
+        "part = x.exp()\npart.register_hook(lambda grad: grad * 0.5)\nloss = part.std()\n"
+        "torch.autograd.grad(loss, [x], create_graph=True)\nloss.backward()\n"
+    ),
     "a generator that writes what it hands out": (
         "def stream(t, rounds):\n    for _ in range(rounds):\n        yield t\n        t.add_(1)\n\n"
         "part = x * 3\npart[1:] *= 2\n*_, last = stream(part, 3)\nprint(last)\n"

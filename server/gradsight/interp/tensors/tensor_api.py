@@ -8,7 +8,7 @@ from gradsight.interp.tensors.fact_selection import bind, dtype_name, short_name
 from gradsight.interp.tensors.indexing import Indexing
 from gradsight.interp.tensors.shapes import numel
 from gradsight.model.sites import Syntax
-from gradsight.model.tensors import INTEGRAL, NO_CUTS, Cut, Node, Tensor, is_mask
+from gradsight.model.tensors import INTEGRAL, NO_CUTS, Cut, Maybe, Node, Tensor, is_mask
 from gradsight.model.trace import FlagRefused, Hooked, NumpyRefused, Read, WriteRefused
 from gradsight.model.values import (
     Array,
@@ -266,6 +266,7 @@ class TensorApi(Indexing):
         if not isinstance(hook, Function) or tensor.shape is None or not computes_only(hook.node):
             return None
         gradient = Tensor(self.path.site(node), dtype=tensor.dtype, shape=tensor.shape)
+        gradient.requires_grad = Maybe("backward is called with create_graph", weak=True)
         try:
             with self.path.aside():
                 return self.language.call_function(hook, [gradient], {}, node)
