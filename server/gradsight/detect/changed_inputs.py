@@ -119,13 +119,11 @@ class ChangedInputs:
         )
 
     def on_used(self, fact: Used) -> None:
-        node = fact.node
-        operands = operands_of(node)
-        if len(operands) < 2:
-            return
         for value in fact.arguments.values():
             if type(value) is Tensor and value.storage.writes and is_input(value):
-                self.check_operand(value, operands, node)
+                operands = operands_of(fact.node)
+                if len(operands) > 1:
+                    self.check_operand(value, operands, fact.node)
 
     def check_operand(self, tensor: Tensor, operands: list[ast.expr], node: ast.AST) -> None:
         """An operand that was overwritten while an operand after it was evaluated."""

@@ -44,10 +44,10 @@ class LostUpdates:
 
     def on_used(self, fact: Used) -> None:
         """`buffer.copy_(buffer)`: the source was to be another tensor."""
-        node = fact.node
-        target, source = fact.arguments.get("self"), fact.arguments.get("other")
-        if not isinstance(target, Tensor) or source is not target:
+        source = fact.arguments.get("other")
+        if type(source) is not Tensor or source is not fact.arguments.get("self"):
             return
+        node = fact.node
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "copy_":
             text = quoted(self.path.text_of_target(self.path.site(node)))
             self.claims.add("update-lost", self.path.site(node), [], target=text, itself=True)

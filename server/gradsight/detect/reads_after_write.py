@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping as Given
 from typing import Any
 
 from gradsight.detect.claims import Claims
@@ -63,9 +62,11 @@ class ReadsAfterWrite:
         self.beside_its_source = False
 
     def on_used(self, fact: Used) -> None:
-        self.compare_with_source(fact.arguments, fact.node)
-        for value in fact.arguments.values():
-            if type(value) is Tensor and value.base is not None and not value.snapshot and value.label:
+        tensors = [value for value in fact.arguments.values() if type(value) is Tensor]
+        if len(tensors) == 2:
+            self.compare_with_source(tensors, fact.node)
+        for value in tensors:
+            if value.base is not None and not value.snapshot and value.label:
                 if value.storage.epoch != value.born_epoch:
                     self.read_overwritten_part(value, fact.node)
 
@@ -78,10 +79,9 @@ class ReadsAfterWrite:
         ]
         self.snapshot_read(view, writes, "slice", self.path.site(node))
 
-    def compare_with_source(self, bound: Given[str, Any], node: ast.AST) -> None:
+    def compare_with_source(self, tensors: list[Tensor], node: ast.AST) -> None:
         """A kept alias without a name of its own, held against its source: the two can only be equal."""
-        tensors = [value for value in bound.values() if type(value) is Tensor]
-        for old in tensors if len(tensors) == 2 else ():
+        for old in tensors:
             if old.snapshot in ("detach", "data") and not old.label and old.storage.epoch != old.born_epoch:
                 other = tensors[1] if old is tensors[0] else tensors[0]
                 if other.storage is old.storage and (

@@ -44,8 +44,10 @@ class ReplacedParameters:
 
     def on_attribute_set(self, fact: AttributeSet) -> None:
         owner, name, value, old, node = fact.owner, fact.name, fact.value, fact.old, fact.node
-        self.retired.update(self.parameters_in(old))
-        self.retired.difference_update(self.parameters_in(value))
+        if old is not MISSING:
+            self.retired.update(self.parameters_in(old))
+        if self.retired:
+            self.retired.difference_update(self.parameters_in(value))
         if not self.path.optimizers or old is value:
             return
         lazy = old is None or old is MISSING
@@ -148,9 +150,10 @@ class ReplacedParameters:
     # -- a model made, or copied, after its optimizer ----------------------------------------------------------------
 
     def on_layer_made(self, fact: LayerMade) -> None:
+        made = (self.path.tick, self.path.site(fact.node))
         for tensor in fact.layer.attributes.values():
-            if isinstance(tensor, Tensor) and tensor.is_parameter:
-                self.made_at[tensor] = (self.path.tick, self.path.site(fact.node))
+            if type(tensor) is Tensor and tensor.is_parameter:
+                self.made_at[tensor] = made
 
     def on_copied(self, fact: Copied) -> None:
         for tensor in self.parameters_in(fact.result):

@@ -42,8 +42,13 @@ SORTED = "parts by class"
 
 def parts_of(node: ast.AST, kind: type[Part]) -> list[Part]:
     """The parts of a node that are of one class; those of functions and classes are sorted once."""
+    return sorted_parts(node).get(kind, [])
+
+
+def sorted_parts(node: ast.AST) -> ByClass:
+    """The parts of a node by their classes: for whoever asks several times of a statement."""
     known: ByClass | None = node.__dict__.get(SORTED)
-    return (known if known is not None else _sorted_parts(node)).get(kind, [])
+    return known if known is not None else _sorted_parts(node)
 
 
 def _sorted_parts(node: ast.AST) -> ByClass:

@@ -15,7 +15,7 @@ from typing import Any, TypeGuard
 from gradsight.model.sites import Site, Unit
 from gradsight.model.tensors import NO_CUTS, Counter, Cut, Node, Shape, Tensor
 
-CONSTANTS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
+CONSTANTS = frozenset({type(None), bool, int, float, complex, str, bytes, type(Ellipsis)})
 
 
 class Unknown:
@@ -585,7 +585,7 @@ def module_state(module: Module) -> ModuleState:
 
 def is_constant(value: object) -> TypeGuard[Constant]:
     """Whether the value stands for itself."""
-    return isinstance(value, CONSTANTS)
+    return type(value) in CONSTANTS
 
 
 def tensors_in(value: Value, depth: int = 0) -> list[Tensor]:
@@ -597,4 +597,4 @@ def tensors_in(value: Value, depth: int = 0) -> list[Tensor]:
         items = [*value.items.values(), *value.rest]
     elif isinstance(value, Instance) and value.cls.kind in ("tuple", "data"):
         items = value.attributes.values()
-    return [tensor for item in items for tensor in tensors_in(item, depth + 1)] if depth <= 4 else []
+    return [one for item in items for one in tensors_in(item, depth + 1)] if items and depth <= 4 else []

@@ -13,7 +13,7 @@ from functools import partial
 from gradsight.interp.paths.roles import MODULE, deeds_of, key_of
 from gradsight.interp.python.loops import leaves_block
 from gradsight.interp.syntax import remembered
-from gradsight.interp.syntax_parts import parts_of
+from gradsight.interp.syntax_parts import ByClass, parts_of, sorted_parts
 from gradsight.model.name_hints import BY_NAME
 
 WRITE, CUT, TRAIN, REGISTER = "write", "cut", "train", "register"
@@ -88,14 +88,15 @@ def _summary_of(function: ast.AST) -> Summary:
     calls: set[str] = set()
     hands_over: set[str] = set()
     steps = False
-    if makes_layers_oddly(function) or puts_away_what_it_makes(function):
+    parts = sorted_parts(function)
+    if makes_layers_oddly(function, parts) or puts_away_what_it_makes(parts):
         reasons.add(REGISTER)
-    if any(name.id in CUTTING for name in parts_of(function, ast.Name)):
+    if any(name.id in CUTTING for name in parts.get(ast.Name, ())):
         reasons.add(CUT)
-    for attribute in parts_of(function, ast.Attribute):
+    for attribute in parts.get(ast.Attribute, ()):
         if attribute.attr in WORDS:
             reasons.update(WORDS[attribute.attr])
-    for call in parts_of(function, ast.Call):
+    for call in parts.get(ast.Call, ()):
         name = called_name(call)
         if name:
             calls.add(name)
@@ -108,9 +109,9 @@ def _summary_of(function: ast.AST) -> Summary:
         for keyword in call.keywords:
             if keyword.arg in ("inplace", "out"):
                 reasons.add(WRITE)
-    if parts_of(function, ast.AugAssign):
+    if parts.get(ast.AugAssign):
         reasons.add(WRITE)
-    for node in parts_of(function, ast.Assign):
+    for node in parts.get(ast.Assign, ()):
         for target in node.targets:
             if isinstance(target, ast.Subscript):
                 reasons.add(WRITE)
@@ -119,13 +120,10 @@ def _summary_of(function: ast.AST) -> Summary:
     return Summary(frozenset(reasons), frozenset(calls), steps, frozenset(hands_over))
 
 
-def puts_away_what_it_makes(function: ast.AST) -> bool:
+def puts_away_what_it_makes(parts: ByClass) -> bool:
     """Whether objects go into a container: `blocks.append(Block())`, or `block = Block()` first."""
     put = [
-        argument
-        for call in parts_of(function, ast.Call)
-        if called_name(call) in PUTTING
-        for argument in call.args
+        argument for call in parts.get(ast.Call, ()) if called_name(call) in PUTTING for argument in call.args
     ]
     if not put:
         return False
@@ -133,24 +131,24 @@ def puts_away_what_it_makes(function: ast.AST) -> bool:
     return any(is_made(argument) or makes_several(argument) for argument in put) or any(
         is_made(node.value)
         and any(isinstance(target, ast.Name) and target.id in names for target in node.targets)
-        for node in parts_of(function, ast.Assign)
+        for node in parts.get(ast.Assign, ())
     )
 
 
-def makes_layers_oddly(function: ast.AST) -> bool:
+def makes_layers_oddly(function: ast.AST, parts: ByClass) -> bool:
     """Whether layers are made outside `__init__`, or in it before that of the base is called."""
     if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return False
     made = [
         node.lineno
-        for node in parts_of(function, ast.Call)
+        for node in parts.get(ast.Call, ())
         if isinstance(node.func, ast.Attribute)
         and node.func.attr[:1].isupper()
         and getattr(node.func.value, "id", getattr(node.func.value, "attr", "")) == "nn"
     ]
     if function.name != "__init__" or not made:
         return bool(made)
-    initialised = [node.lineno for node in parts_of(function, ast.Attribute) if node.attr == "__init__"]
+    initialised = [node.lineno for node in parts.get(ast.Attribute, ()) if node.attr == "__init__"]
     return not initialised or min(made) <= min(initialised)
 
 

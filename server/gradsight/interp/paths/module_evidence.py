@@ -122,11 +122,10 @@ class EvidenceModules(Checkpoints):
 
     def children_of(self, module: Module) -> list[tuple[str, Value]]:
         found = super().children_of(module)
-        if any(type(child) is Unknown for _, child in found):
-            return [
-                (key, self.entry.stand_ins.get(id(child), child) if type(child) is Unknown else child)
-                for key, child in found
-            ]
+        for _, child in found:
+            if type(child) is Unknown:
+                known = self.entry.stand_ins
+                return [(key, known.get(id(one), one) if type(one) is Unknown else one) for key, one in found]
         return found
 
     def unknown_result(

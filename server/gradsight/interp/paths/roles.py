@@ -336,6 +336,7 @@ def is_source_name(key: str) -> bool:
     return BY_NAME["source"].search(last_part(key).lower()) is not None
 
 
+@lru_cache(NAMES_KEPT)
 def only_watches(callee: str) -> bool:
     """Names of what evaluates, logs, saves or counts: it leaves the gradients of a model, and what an optimizer holds."""
     words = words_of(callee)

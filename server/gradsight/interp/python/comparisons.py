@@ -33,6 +33,7 @@ COMPARE: dict[type, tuple[str, Callable[[Any, Any], bool]]] = {
     ast.Gt: (">", operator.gt),
     ast.GtE: (">=", operator.ge),
 }
+OPERATIONS = dict(COMPARE.values())
 TENSOR_COMPARE = {
     "==": "__eq__",
     "!=": "__ne__",
@@ -101,7 +102,7 @@ class Comparisons(NameReading):
             return self.autograd.tensor_operator(TENSOR_COMPARE[flipped], right, left, node)
         if is_constant(left) and is_constant(right):
             try:
-                return dict(COMPARE.values())[op](left, right)
+                return OPERATIONS[op](left, right)
             except Exception:
                 return Unknown("comparison of constants that fails", "bool")
         if op in ("==", "!=") and (
@@ -112,7 +113,7 @@ class Comparisons(NameReading):
         if isinstance(left, Version) or isinstance(right, Version):
             apart = version_distance(left, right)
             if apart is not None:
-                return dict(COMPARE.values())[op](apart, 0)
+                return OPERATIONS[op](apart, 0)
         comparable = (Seq, ClassValue, External, Version, type(None))
         if op in ("==", "!=") and isinstance(left, comparable) and isinstance(right, comparable):
             same = self.equal(left, right)

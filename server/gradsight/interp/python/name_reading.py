@@ -46,7 +46,7 @@ class NameReading(Statements):
             value: Value = namespace[name]
             if frame.depth == 0 and type(namespace) is Names and namespace.shared:
                 return self.entry.read_shared(namespace, name)
-            if isinstance(value, Pending):
+            if type(value) is Pending:
                 value = namespace[name] = self.libraries.resolve_import(value, node)
             if frame.depth == 0:
                 self.path.asked.add(name)
@@ -62,7 +62,7 @@ class NameReading(Statements):
                     if scope.outer is None:
                         self.path.asked.add(name)
                     return self.entry.read_shared(names, name)
-                if isinstance(value, Pending):
+                if type(value) is Pending:
                     value = names[name] = self.libraries.resolve_import(value, node)
                 if scope.outer is None:
                     self.path.asked.add(name)

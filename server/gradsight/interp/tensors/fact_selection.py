@@ -65,13 +65,12 @@ class CaseSelection(FactsFloor):
         certain = True
         passed: list[Case] = []
         for case in fact.cases:
-            held = {
-                condition: self.condition_holds(condition, bound, fact, settings) for condition in case.when
-            }
-            if all(held.values()):
-                return kept_by_all(case, passed), certain
-            if False not in held.values():
-                if all(condition.kind == "rank" for condition, verdict in held.items() if verdict is None):
+            held = [self.condition_holds(condition, bound, fact, settings) for condition in case.when]
+            if all(held):
+                return kept_by_all(case, passed) if passed else case, certain
+            if False not in held:
+                open_ones = [one.kind for one, verdict in zip(case.when, held) if verdict is None]
+                if all(kind == "rank" for kind in open_ones):
                     passed.append(case)
                 else:
                     certain = False
