@@ -14,7 +14,7 @@ from gradsight.interp.paths.roles import MODULE, deeds_of, key_of
 from gradsight.interp.python.loops import leaves_block
 from gradsight.interp.syntax import remembered
 from gradsight.interp.syntax_parts import ByClass, parts_of, sorted_parts
-from gradsight.model.name_hints import BY_NAME
+from gradsight.model.name_hints import BY_NAME, suggests
 
 WRITE, CUT, TRAIN, REGISTER = "write", "cut", "train", "register"
 CUTTING = frozenset({
@@ -102,7 +102,10 @@ def _summary_of(function: ast.AST) -> Summary:
             calls.add(name)
             if name[-1] == "_" and name[0] != "_" and name[0].islower():
                 reasons.add(WRITE)
-            steps = steps or name in STEPS
+            if name in STEPS or (call.args and suggests("scaler", name)):
+                # A scaler that is called does both, `scaler(loss, optimizer)`.
+                reasons.add(TRAIN)
+                steps = True
         for argument in call.args:
             if isinstance(argument, (ast.Name, ast.Attribute)) and (key := key_of(argument)):
                 hands_over.add(key.rpartition(".")[2])

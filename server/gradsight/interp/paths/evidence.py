@@ -39,6 +39,7 @@ from gradsight.interp.paths.unknown_graphs import (
     indexes_tensor,
 )
 from gradsight.model.library_objects import Optimizer
+from gradsight.model.name_hints import suggests
 from gradsight.model.tensors import Maybe, Saved, Tensor, leaves_of
 from gradsight.model.trace import ModuleWrapped
 from gradsight.model.values import (
@@ -362,6 +363,23 @@ class Evidence(UnknownGraphs):
     def optimizer_among(self, values: list[Value]) -> Optimizer | None:
         found = [self.stand_ins.get(id(value)) if type(value) is Unknown else value for value in values]
         return next((one for one in found if isinstance(one, Optimizer)), None)
+
+    def optimizer_handed(
+        self, call: ast.Call, args: list[Value], kwargs: dict[str, Value]
+    ) -> Optimizer | None:
+        """The optimizer that a call hands over behind a first argument."""
+        named = [(keyword.value, kwargs.get(keyword.arg)) for keyword in call.keywords if keyword.arg]
+        given: list[tuple[ast.expr, Value]] = [*list(zip(call.args, args))[1:], *named] if args else []
+        for expression, value in given:
+            if isinstance(value, Optimizer):
+                return value
+            if type(value) is Unknown and suggests("optimizer", key_of(expression)):
+                known = self.stand_ins.get(id(value)) or self.make_stand_in(
+                    value, OPTIMIZER, key_of(expression), expression
+                )
+                if isinstance(known, Optimizer):
+                    return known
+        return None
 
     def parameters_given(self, values: list[Value]) -> list[Value]:
         """The modules, and the parameters, among arguments."""

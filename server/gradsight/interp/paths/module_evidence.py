@@ -16,11 +16,13 @@ from gradsight.interp.paths.unknown_graphs import (
     spoken_callee,
 )
 from gradsight.interp.tensors.checkpoints import Checkpoints
-from gradsight.model.library_objects import GradientScaler
+from gradsight.model.library_objects import GradientScaler, Optimizer
 from gradsight.model.name_hints import suggests
 from gradsight.model.tensors import Tensor
 from gradsight.model.values import MISSING, Instance, Layer, Module, Number, Super, Unknown, Value
 
+SAYS_WHEN = ("need_update", "update_grad")
+"""Options by which a scaler that is called is told whether to step."""
 OF_TORCH = ("torch.func", "no model of torch", "no fact about")
 """Reasons for which a function of torch itself has no known result."""
 
@@ -142,6 +144,9 @@ class EvidenceModules(Checkpoints):
         if is_wrapper_name(callee) and (modules := self.entry.parameters_given([*args, *kwargs.values()])):
             if len(modules) == 1 and isinstance(modules[0], (Instance, Layer)):
                 return self.entry.unwrapped(modules[0], callee, args, node)
+        if suggests("scaler", callee) and isinstance(node, ast.Call):
+            if (optimizer := self.entry.optimizer_handed(node, args, kwargs)) is not None:
+                return self.scaled_step(callee, optimizer, args[0], kwargs, node)
         result = super().unknown_result(reason, *not_watched(callee, args, kwargs), node)
         tensors = self.entry.graphs_in(args, kwargs)
         if reason.startswith(OF_TORCH) or not isinstance(result, Unknown):
@@ -164,6 +169,22 @@ class EvidenceModules(Checkpoints):
             result.plain = True
         result.given = tuple(self.entry.parameters_given([*args, *kwargs.values()]))
         return result
+
+    def scaled_step(
+        self, callee: str, optimizer: Optimizer, loss: Value, kwargs: dict[str, Value], node: ast.Call
+    ) -> Value:
+        """`loss_scaler(loss, optimizer, parameters=…)`: a scaler that is called does backward and the step, and clears nothing."""
+        self.path.premises.setdefault(f"`{callee}` calls backward on what it is given, and steps")
+        known = self.entry.as_graph_tensor(loss)
+        if known is None and type(loss) is Unknown:
+            self.entry.prove_graph(loss, node)
+            known = self.entry.as_graph_tensor(loss)
+        differentiate = self.objects.get_attribute(known if known is not None else loss, "backward", node)
+        self.language.call(differentiate, [], {}, node)
+        is_wanted = next((value for name, value in kwargs.items() if name in SAYS_WHEN), True)
+        if self.path.decide(is_wanted, node):
+            self.optimizer_method(optimizer, "step", [], {}, node)
+        return Number()
 
     def escape(self, args: list[Value], kwargs: dict[str, Value]) -> None:
         known = self.entry.stand_ins
