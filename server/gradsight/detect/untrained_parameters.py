@@ -151,9 +151,17 @@ class UntrainedParameters:
                 self.report(one)
             told.update(tensor for _, tensor in one.lost)
         reached = {leaf for run in path.backwards for leaf in run.leaves if leaf.is_parameter}
-        if reached and reached <= held | asked_for:
-            stepped = [one.site for one in optimizers if one.site is not None and one.stepped]
-            self.claims.granted.update((KIND, site.key) for site in stepped)
+        self.grant(reached, held | asked_for)
+
+    def grant(self, reached: set[Tensor], moved: set[Tensor]) -> None:
+        """Where all that backwards reach of a module is moved, another path has no reason to miss it."""
+        places: list[Any] = [None] if reached and reached <= moved else []
+        for home in self.homes():
+            own = reached.intersection(tensor for _, tensor in self.path.tensors_of(home, "parameter"))
+            if own and own <= moved:
+                places.append(place_of(home))
+        stepped = [one.site.key for one in self.path.optimizers if one.site is not None and one.stepped]
+        self.claims.granted.update((KIND, (key, place)) for key in stepped for place in places)
 
     def is_known(self, optimizer: Optimizer) -> bool:
         """Whether the making of the optimizer shows what it holds: one that is not seen, or got groups later, may hold more."""
@@ -261,7 +269,8 @@ class UntrainedParameters:
             Step("call", left.run.site, "this backward computes their gradients"),
             Step("needed", left.step.site, "this step does not move them"),
         ]
-        self.claims.add(KIND, site, steps, parameters=name, count=count, how=how)
+        place = (site.key, place_of(home))
+        self.claims.add(KIND, site, steps, parameters=name, count=count, how=how, granted_at=place)
         # One mistake is one warning: a step of this optimizer has nothing to apply for the same reason.
         self.claims.events[:] = [
             event for event in self.claims.events if event.kind != "step-without-backward"
@@ -327,7 +336,7 @@ class UntrainedParameters:
         if any(action.verb == "zero" and action.subject is home for action in self.path.log):
             # Whoever clears it by itself knows that its gradients are left over.
             return False
-        held = self.held_by(optimizer) & self.replaced.made_at.keys()
+        held = {one for one in self.held_by(optimizer) if one in self.replaced.made_at or is_stand_in(one)}
         return bool(not lost & self.kept and held & left.run.leaves and is_held_to_data(left.run, lost))
 
     def words_shared(self, optimizer: Optimizer, home: Any) -> int:
@@ -432,6 +441,12 @@ class UntrainedParameters:
                 if value is home:
                     return name
         return self.replaced.name_bound_at(site) if site is not None else "the model"
+
+
+def place_of(home: Any) -> Any:
+    """Where a module is made, by which paths know it again."""
+    site: Site | None = getattr(home, "site", None)
+    return site.key if site is not None else None
 
 
 def is_made_beside(home: Any, optimizer: Optimizer) -> bool:

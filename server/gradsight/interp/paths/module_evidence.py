@@ -7,7 +7,14 @@ import contextlib
 
 from gradsight.interp.path_state import RaisedError
 from gradsight.interp.paths.entry_kinds import answers_without_grad
-from gradsight.interp.paths.roles import is_function_name, is_scheduler_name, is_wrapper_name, may_clear
+from gradsight.interp.paths.roles import (
+    is_follower_name,
+    is_function_name,
+    is_scheduler_name,
+    is_wrapper_name,
+    key_of,
+    may_clear,
+)
 from gradsight.interp.paths.unknown_graphs import (
     PARTS_PER_RECEIVER,
     default_function,
@@ -73,7 +80,7 @@ class EvidenceModules(Checkpoints):
             if name == "__call__" or name == "forward":
                 return self.call_layer(receiver, args, kwargs, node)
             if not name.startswith(("register_", "_register")):
-                self.escape([receiver, *args] if may_clear(name) else args, kwargs)
+                self.escape([receiver, *args] if may_clear(name) else self.changed_by(node, args), kwargs)
                 result = self.entry.result_of_module(receiver, args, kwargs, node)
                 if answers_without_grad(name):
                     result.graph, result.carries = None, True
@@ -147,7 +154,9 @@ class EvidenceModules(Checkpoints):
         if suggests("scaler", callee) and isinstance(node, ast.Call):
             if (optimizer := self.entry.optimizer_handed(node, args, kwargs)) is not None:
                 return self.scaled_step(callee, optimizer, args[0], kwargs, node)
-        result = super().unknown_result(reason, *not_watched(callee, args, kwargs), node)
+        result = super().unknown_result(
+            reason, *not_watched(callee, self.changed_by(node, args), kwargs), node
+        )
         tensors = self.entry.graphs_in(args, kwargs)
         if reason.startswith(OF_TORCH) or not isinstance(result, Unknown):
             # torch's own functions without a model: whether they record is theirs to say.
@@ -185,6 +194,13 @@ class EvidenceModules(Checkpoints):
         if self.path.decide(is_wanted, node):
             self.optimizer_method(optimizer, "step", [], {}, node)
         return Number()
+
+    def changed_by(self, call: ast.AST | None, args: list[Value]) -> list[Value]:
+        """What a method may change of what it is given: a follower takes over the weights of a module, and leaves it as it is."""
+        if not is_follower_name(key_of(getattr(getattr(call, "func", None), "value", None))):
+            return args
+        known = self.entry.stand_ins
+        return [one for one in args if not isinstance(known.get(id(one)) or one, (Layer, Instance))]
 
     def escape(self, args: list[Value], kwargs: dict[str, Value]) -> None:
         known = self.entry.stand_ins
