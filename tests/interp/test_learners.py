@@ -79,3 +79,44 @@ def test_a_target_that_takes_over_the_weights_clears_nothing() -> None:
 
 def test_other_code_that_is_given_the_network_may_clear_it() -> None:
     check("from elsewhere import helper\n" + learner(cleared="helper.attend(self.agent)"))
+
+
+WORKERS = """
+import torch.multiprocessing as mp
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c, self.d = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8)
+        self.e, self.f, self.g, self.h = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.h(self.g(self.f(self.e(self.d(self.c(self.b(self.a(x))))))))
+
+def hand_over(model, shared):
+    for own, theirs in zip(model.parameters(), shared.parameters()):
+        if theirs.grad is not None:
+            return
+        theirs._grad = own.grad
+
+def train(rank, shared, optimizer):
+    model = Net()
+    if optimizer is None:
+        optimizer = torch.optim.Adam({held}, lr=0.1)
+    while True:
+        {sync}
+        loss = F.mse_loss(model(torch.randn(4, 8)), torch.randn(4, 8))
+        optimizer.zero_grad()
+        loss.backward()
+        hand_over(model, shared)
+        optimizer.step()
+
+shared = Net()
+shared.share_memory()
+for rank in range(4):
+    mp.Process(target=train, args=(rank, shared, None)).start()
+"""
+
+
+def test_a_loop_that_hands_gradients_over_is_for_all_parameters() -> None:
+    check(WORKERS.format(held="shared.parameters()", sync="model.load_state_dict(shared.state_dict())"))

@@ -136,8 +136,11 @@ class UntrainedParameters:
             return
         held = {tensor for one in optimizers for tensor in self.held_by(one)}
         # What reads the gradients of all parameters (a norm, a log) has no use for those of some.
-        asked_for = {leaf for leaves in self.read_at.values() if not leaves & held for leaf in leaves}
-        asked_for.update(leaf for leaf, _, _ in self.ledger.updates)
+        asked_for = {leaf for leaf, _, _ in self.ledger.updates}
+        for leaves in self.read_at.values():
+            if not leaves & held:
+                # A loop over the parameters of a module may be left before its end.
+                asked_for |= self.with_whole_homes(leaves) if len(leaves) > 1 else leaves
         if asked_for and any(is_stand_in(tensor) for tensor in held):
             # A stand-in has fewer parameters than what it stands for: a loop over pairs of both ends too early.
             asked_for = self.with_whole_homes(asked_for)

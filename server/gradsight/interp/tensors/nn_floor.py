@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from abc import ABCMeta, abstractmethod
 from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol
@@ -49,6 +50,12 @@ class EntryAboveModules(Protocol):
     def optimizer_among(self, values: list[Value]) -> Optimizer | None: ...
 
     def optimizer_given(self, value: Unknown, call: Syntax) -> Value: ...
+
+    def optimizer_handed(
+        self, call: ast.Call, args: list[Value], kwargs: dict[str, Value]
+    ) -> Optimizer | None: ...
+
+    def prove_graph(self, loss: Unknown, node: Syntax) -> None: ...
 
     def parameters_given(self, values: list[Value]) -> list[Value]: ...
 
