@@ -102,7 +102,8 @@ def _summary_of(function: ast.AST) -> Summary:
             calls.add(name)
             if name[-1] == "_" and name[0] != "_" and name[0].islower():
                 reasons.add(WRITE)
-            if name in STEPS or (call.args and suggests("scaler", name)):
+            steps = steps or name in STEPS
+            if call.args and suggests("scaler", name):
                 # A scaler that is called does both, `scaler(loss, optimizer)`.
                 reasons.add(TRAIN)
                 steps = True
