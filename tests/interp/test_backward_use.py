@@ -454,3 +454,38 @@ def test_foreach_keeps_numbers_as_numbers(operator: str, other: str, refused: bo
             run(program)
     else:
         run(program)
+
+
+CURVATURE = """
+def flat_gradient(output, inputs, left_out=(), create_graph=False):
+    inputs = list(inputs)
+    wanted = [one for index, one in enumerate(inputs) if index not in left_out]
+    grads = torch.autograd.grad(output, wanted, retain_graph=True, create_graph=create_graph)
+    place = 0
+    found = []
+    for index, one in enumerate(inputs):
+        if index in left_out:
+            found.append(torch.zeros(one.view(-1).shape))
+        else:
+            found.append(grads[place].view(-1))
+            place += 1
+    return torch.cat(found)
+
+def step(policy, states, damping):
+    def product(v):
+        spread, mu, info = policy.spread_of(states)
+        mu = mu.view(-1)
+        left_out = set() if policy.is_discrete else set([info["index"]])
+        t = torch.ones(mu.size(), requires_grad=True)
+        along = (flat_gradient((mu * t).sum(), policy.parameters(), left_out, create_graph=True) * v).sum()
+        back = torch.autograd.grad(along, t)[0]
+        through = (spread * back.detach() * mu).sum()
+        return flat_gradient(through, policy.parameters(), left_out).detach() + v * damping
+
+    grads = torch.autograd.grad(policy(states).mean(), policy.parameters())
+    return product(torch.cat([one.view(-1) for one in grads]).detach())
+"""
+
+
+def test_a_gradient_that_is_detached_is_meant_as_a_direction() -> None:
+    check(CURVATURE)

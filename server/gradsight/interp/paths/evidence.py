@@ -365,9 +365,11 @@ class Evidence(UnknownGraphs):
         return next((one for one in found if isinstance(one, Optimizer)), None)
 
     def optimizer_handed(
-        self, call: ast.Call, args: list[Value], kwargs: dict[str, Value]
+        self, call: ast.AST, args: list[Value], kwargs: dict[str, Value]
     ) -> Optimizer | None:
         """The optimizer that a call hands over behind a first argument."""
+        if not isinstance(call, ast.Call):
+            return None
         named = [(keyword.value, kwargs.get(keyword.arg)) for keyword in call.keywords if keyword.arg]
         given: list[tuple[ast.expr, Value]] = [*list(zip(call.args, args))[1:], *named] if args else []
         for expression, value in given:

@@ -151,7 +151,7 @@ class EvidenceModules(Checkpoints):
         if is_wrapper_name(callee) and (modules := self.entry.parameters_given([*args, *kwargs.values()])):
             if len(modules) == 1 and isinstance(modules[0], (Instance, Layer)):
                 return self.entry.unwrapped(modules[0], callee, args, node)
-        if suggests("scaler", callee) and isinstance(node, ast.Call):
+        if node is not None and suggests("scaler", callee):
             if (optimizer := self.entry.optimizer_handed(node, args, kwargs)) is not None:
                 return self.scaled_step(callee, optimizer, args[0], kwargs, node)
         result = super().unknown_result(
@@ -180,7 +180,7 @@ class EvidenceModules(Checkpoints):
         return result
 
     def scaled_step(
-        self, callee: str, optimizer: Optimizer, loss: Value, kwargs: dict[str, Value], node: ast.Call
+        self, callee: str, optimizer: Optimizer, loss: Value, kwargs: dict[str, Value], node: ast.AST
     ) -> Value:
         """`loss_scaler(loss, optimizer, parameters=…)`: a scaler that is called does backward and the step, and clears nothing."""
         self.path.premises.setdefault(f"`{callee}` calls backward on what it is given, and steps")

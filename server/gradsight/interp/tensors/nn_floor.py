@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from abc import ABCMeta, abstractmethod
 from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol
@@ -52,7 +51,7 @@ class EntryAboveModules(Protocol):
     def optimizer_given(self, value: Unknown, call: Syntax) -> Value: ...
 
     def optimizer_handed(
-        self, call: ast.Call, args: list[Value], kwargs: dict[str, Value]
+        self, call: Syntax, args: list[Value], kwargs: dict[str, Value]
     ) -> Optimizer | None: ...
 
     def prove_graph(self, loss: Unknown, node: Syntax) -> None: ...

@@ -236,7 +236,8 @@ class TensorApi(Indexing):
         )
         result.dtype = tensor.dtype
         result.shape = tensor.shape
-        result.cuts = tensor.cuts
+        # Whoever detaches a gradient that has no graph says that it is a constant.
+        result.cuts = frozenset(cut for cut in tensor.cuts if cut.kind != "grad" or op != "detach")
         if tensor.needs_grad() is not False:
             result.cuts = tensor.cuts | {Cut(op, op, site, tensor, self.path.tick)}
         return result
