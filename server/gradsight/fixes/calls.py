@@ -133,6 +133,23 @@ def restated(tree: Tree, statement: ast.stmt, changed: libcst.BaseSmallStatement
     return trimmed(tree.start(statement), old := tree.segment(statement), _code(old, changed))
 
 
+def assigned(
+    tree: Tree, statement: ast.Expr, target: str, changed: tuple[Patch, ...]
+) -> tuple[Patch, ...] | None:
+    """An expression that stands alone, changed and given to a target: `x.mul_(a)` as `x = x.mul(a)`."""
+    import libcst
+
+    try:
+        value = libcst.parse_statement(tree.segment(statement, changed))
+        model = libcst.parse_statement(f"{target} = 0")
+    except libcst.ParserSyntaxError:
+        return None
+    lines = [line.body[0] for line in (value, model) if isinstance(line, libcst.SimpleStatementLine)]
+    if len(lines) < 2 or not isinstance(lines[0], libcst.Expr) or not isinstance(lines[1], libcst.Assign):
+        return None
+    return (restated(tree, statement, lines[1].with_changes(value=lines[0].value)),)
+
+
 def _parse(tree: Tree, call: ast.Call) -> libcst.Call | None:
     """The call as libcst sees it; the parentheses allow line breaks that parentheses around the call allowed."""
     import libcst

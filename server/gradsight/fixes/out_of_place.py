@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gradsight.fixes.aliases import Standing, is_read_after, reaching, reads, standing
-from gradsight.fixes.calls import restated, small_statement, without_argument, without_keyword
+from gradsight.fixes.calls import assigned, restated, small_statement, without_argument, without_keyword
 from gradsight.fixes.flags import flag_of
 from gradsight.fixes.forms import (
     BY_CLONE,
@@ -183,7 +183,8 @@ def _call(tree: Tree, statement: ast.stmt, write: WriteStatement, asked: bool) -
     if write.form == "out" and meaning(tree, call.func).rpartition(".")[2] in OWN_TYPE:
         known.reasons.append(f"{name} may have another type than the result")
     if isinstance(statement, ast.Expr) and whole:
-        return Rewrite("new", name, prefixed(changed, tree.start(statement), f"{name} = "), known)
+        patches = assigned(tree, statement, name, changed)
+        return Rewrite("new", name, patches, known) if patches is not None else None
     return _in_expression(tree, statement, write, bottom, changed, known)
 
 
@@ -202,23 +203,14 @@ def _several_outs(
     merged = Standing(read_later=True)
     for name in names:
         _merge(merged, standing(tree, name, statement))
-    text = f"{', '.join(names)} = "
-    return Rewrite("new", " and ".join(names), prefixed(changed, tree.start(statement), text), merged)
+    patches = assigned(tree, statement, ", ".join(names), changed)
+    return Rewrite("new", " and ".join(names), patches, merged) if patches is not None else None
 
 
 def _merge(merged: Standing, one: Standing) -> None:
     merged.reasons.extend(reason for reason in one.reasons if reason not in merged.reasons)
     merged.argument = merged.argument or one.argument
     merged.read_later = merged.read_later and one.read_later
-
-
-def prefixed(patches: tuple[Patch, ...], start: int, text: str) -> tuple[Patch, ...]:
-    """Patches with a text put in front of all of them."""
-    if patches and min(patches).start == start:
-        first = min(patches)
-        rest = tuple(one for one in patches if one is not first)
-        return (Patch(first.start, first.end, text + first.text), *rest)
-    return (Patch(start, start, text), *patches)
 
 
 def _in_expression(
@@ -290,10 +282,8 @@ def _tuple_of_calls(tree: Tree, statement: ast.Expr) -> Rewrite | None:
         _merge(merged, standing(tree, target.id, statement))
     if any(reads(argument, name) for name in names for argument in _arguments(statement.value)):
         return None
-    start = tree.start(statement)
-    return Rewrite(
-        "new", " and ".join(names), prefixed(tuple(patches), start, f"{', '.join(names)} = "), merged
-    )
+    given = assigned(tree, statement, ", ".join(names), tuple(patches))
+    return Rewrite("new", " and ".join(names), given, merged) if given is not None else None
 
 
 def _arguments(node: ast.Tuple) -> Iterator[ast.AST]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 
 from gradsight.fixes.aliases import reaching
+from gradsight.fixes.calls import assigned
 from gradsight.fixes.kinds import MADE, is_plainly_tensor, is_used_as_tensor
 from gradsight.fixes.lines import insert_before, is_compound
 from gradsight.fixes.names import meaning
@@ -21,7 +22,6 @@ from gradsight.fixes.out_of_place import (
     is_in_comprehension,
     is_list,
     out_of_place,
-    prefixed,
     standing_of,
 )
 from gradsight.fixes.sharing import root, roots
@@ -215,7 +215,7 @@ def _assigned(
     """The new value given to the tensor, and where the result of the call is used, the tensor in its place."""
     start, end = tree.start(call), tree.end(call)
     if isinstance(statement, ast.Expr) and statement.value is call:
-        return prefixed(changed, start, f"{name}.data = ")
+        return assigned(tree, statement, f"{name}.data", changed)
     if getattr(statement, "value", None) is call and isinstance(statement, ast.Assign):
         place = tree.end(statement.targets[0])
         if assigns_only(statement, f"{name}.data"):
