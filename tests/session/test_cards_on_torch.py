@@ -76,6 +76,13 @@ WINDOWS = {
         "part = x.exp()\npart.register_hook(lambda grad: grad * 0.5)\nloss = part.std()\n"
         "torch.autograd.grad(loss, [x], create_graph=True)\nloss.backward()\n"
     ),
+    "what a later round adds": (
+        "class Steps:\n    def __init__(self):\n        self.count, self.last = 0, None\n\n    def update(self, given):\n"
+        "        self.count += 1\n        if self.count < 14:\n            return 0.0\n        loss = given.pow(2).mean()\n"
+        "        if self.last is not None:\n            loss = loss + (given.mean() - self.last).pow(2)\n        loss.backward()\n"
+        "        if self.count % 13 == 0:\n            self.last = given.mean().detach()\n        return loss.item()\n\n\n"
+        "steps = Steps()\nw = torch.rand(3, requires_grad=True)\nfor index in range(30):\n    value = steps.update(w * 2)\n"
+    ),
     "a generator that writes what it hands out": (
         "def stream(t, rounds):\n    for _ in range(rounds):\n        yield t\n        t.add_(1)\n\n"
         "part = x * 3\npart[1:] *= 2\n*_, last = stream(part, 3)\nprint(last)\n"

@@ -17,7 +17,7 @@ from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.entries import Explorer
 from gradsight.interp.paths.grad_fns import RESHAPES_IN_PLACE, grad_fn_name, name_of
 from gradsight.interp.paths.name_observer import NameObserver, Onlookers, Sighting
-from gradsight.interp.paths.unfollowed_arms import ConditionLooks, Keeping, PathTurns
+from gradsight.interp.paths.unfollowed_arms import Bindings, ConditionLooks, Keeping, PathTurns
 from gradsight.interp.syntax import sign_of
 from gradsight.interp.tensors.writes import MOVES
 from gradsight.model.card import CallCard, Card, SavedBy, SeenFrom, TensorCard
@@ -167,6 +167,7 @@ class Onlooker(Explorer):
         self.gathered: Gathered = {}
         self.conditions = ConditionLooks()
         self.turns = PathTurns()
+        self.bindings = Bindings()
         self.paths = 0
         self.chosen: Callable[[tuple[Unit, str], Any], bool] = lambda key, node: True
         self.candidate: Any = None
@@ -183,8 +184,12 @@ class Onlooker(Explorer):
             if not isinstance(seen, Seen):
                 seen = self.gathered[syntax] = Seen(sightings[0].unit, bool(assigned), [], None, {}, {})
             is_early = observer.is_seen_too_early(sightings)
+            function = sightings[0].frame.function
+            if function is not None and any(map(observer.is_in_part_of_a_loop, sightings)):
+                self.bindings.scopes[syntax] = function.node
             for sighting in assigned or sightings:
                 _note(seen, observer, sighting, self.paths, is_early)
+        self.bindings.executed |= observer.bound
         ways = {turn for decision in machine.decisions for turn in decision.turns}
         self.turns.add(self.paths, ways, observer.kept)
         for condition, moments in observer.conditions.items():
@@ -208,6 +213,7 @@ class Onlooker(Explorer):
         """All that was seen, without what other combinations of branches would show otherwise."""
         names = {syntax: seen for syntax, seen in self.gathered.items() if isinstance(seen, Seen)}
         self.conditions.mark(names)
+        self.bindings.mark(names)
         for syntax, seen in names.items():
             kept = seen.saved or {}
             keepings = {

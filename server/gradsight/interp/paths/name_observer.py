@@ -101,6 +101,8 @@ class NameObserver:
         self.path = path
         self.sightings: dict[ast.AST, list[Sighting]] = {}
         self.calls: dict[ast.AST, list[CallSighting]] = {}
+        self.bound: set[ast.AST] = set()
+        """The names and attributes, as written, that something was assigned to."""
         self.selected: tuple[OpFact, Case, int | None] | None = None
         """The fact and the case of it that were chosen last."""
         self.conditions: dict[ast.AST, list[dict[str, Sighting]]] = {}
@@ -150,6 +152,8 @@ class NameObserver:
     # -- names and calls ---------------------------------------------------------------------------------------------
 
     def on_name_seen(self, fact: NameSeen) -> None:
+        if fact.is_assigned:
+            self.bound.add(fact.syntax)
         self.see(fact.syntax, fact.value, self.path.frame, fact.is_assigned)
 
     def on_arguments_bound(self, fact: ArgumentsBound) -> None:
@@ -307,6 +311,10 @@ class NameObserver:
         return bool(lasting) and any(
             run in lasting for write in tensor.storage.writes for run, _ in write.site.loops
         )
+
+    def is_in_part_of_a_loop(self, sighting: Sighting) -> bool:
+        """Whether it was seen in a loop of which rounds were left out."""
+        return any(run not in self.finished for run, _ in sighting.loops)
 
     def is_seen_too_early(self, sightings: list[Sighting]) -> bool:
         """Whether a name that rounds of a loop hand on to the next was seen in one of them, and others were left out."""

@@ -14,6 +14,8 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
+from gradsight.interp.syntax import remembered
+
 TOLD = ("is_leaf", "requires_grad", "made_by", "grad_fn", "view_of", "grad_of", "version", "memory")
 """What a look says of a tensor."""
 INHERITED = ("is_leaf", "requires_grad")
@@ -59,6 +61,41 @@ class ConditionLooks:
             for source, fields in heirs.get(name, {}).items():
                 looks = parted[source]
                 place.unfollowed.update(field for field in fields if _is_narrower(looks, field, paths))
+
+
+class Bindings:
+    """Which assignments were executed on any path, and which places lie in loops of which rounds were left out.
+
+    if self.last is not None: loss = loss + ...     in the rounds that were executed nothing had been kept yet
+    loss.backward()
+    """
+
+    def __init__(self) -> None:
+        self.executed: set[ast.AST] = set()
+        self.scopes: dict[ast.AST, ast.AST] = {}
+        """Places, and the functions that they are in."""
+
+    def mark(self, places: Mapping[ast.AST, Looked]) -> None:
+        """A name that other rounds may bind otherwise is told of nowhere in its function."""
+        for place, scope in self.scopes.items():
+            name = _name_of(place)
+            if place in places and any(each not in self.executed for each in _stores(scope).get(name, ())):
+                places[place].unfollowed.update(TOLD)
+
+
+def _stores(scope: ast.AST) -> dict[str, list[ast.AST]]:
+    """The places under conditions where a function binds its names."""
+    return remembered(scope, "conditional_stores", _conditional_stores)
+
+
+def _conditional_stores(scope: ast.AST) -> dict[str, list[ast.AST]]:
+    found: dict[str, list[ast.AST]] = {}
+    for condition in ast.walk(scope):
+        for arm in _arms(condition) if isinstance(condition, ast.If) else ():
+            for part in (each for statement in arm for each in ast.walk(statement)):
+                if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                    found.setdefault(part.id, []).append(part)
+    return found
 
 
 class PathTurns:
