@@ -12,6 +12,7 @@ from gradsight.detect.recorded_writes import RecordedWrites
 from gradsight.detect.refused_gradients import RefusedGradients
 from gradsight.detect.replaced_parameters import ReplacedParameters
 from gradsight.detect.returned_values import ReturnedValues
+from gradsight.detect.zero_features import ZeroFeatures
 from gradsight.model.tensors import Cut, Tensor
 from gradsight.model.trace import (
     Backward,
@@ -113,6 +114,29 @@ def test_features_that_only_a_penalty_trains_are_told_at_their_cut() -> None:
 
 def test_features_that_have_a_target_are_not_told() -> None:
     assert punished_code(has_target=True) == []
+
+
+def rounded_code(hands_back_zeros: bool) -> list[tuple[str, int]]:
+    stage = Stage(
+        "z = encode(x)\nq = z.round()\nback = decode(q)\nsmall = z.pow(2)\nloss = back + small\nloss.backward()"
+    )
+    enc = stage.tensor("encode(x)", "enc", is_parameter=True)
+    dec = stage.tensor("decode(q)", "dec", is_parameter=True)
+    z = stage.tensor("encode(x)", "z", "linear", (enc,))
+    q = stage.tensor("z.round()", "q", "round", (z.node,))
+    assert q.node is not None
+    q.node.zero = hands_back_zeros
+    back = stage.tensor("decode(q)", "back", "linear", (q.node, dec))
+    small = stage.tensor("z.pow(2)", "small", "pow", (z.node,))
+    loss = stage.tensor("back + small", "loss", "add", (back.node, small.node))
+    stage.optimizers = [stage.optimizer("x", enc, dec)]
+    run = run_of(stage, "loss.backward()", loss, enc, dec)
+    return stage.hears(ZeroFeatures(stage, stage.claims), Backward(run), finish=True)
+
+
+def test_a_code_that_hands_back_zeros_leaves_a_penalty_alone() -> None:
+    assert rounded_code(hands_back_zeros=True) == [("term-cut", 2)]
+    assert rounded_code(hands_back_zeros=False) == []
 
 
 def test_a_forward_that_is_called_directly_is_told_unless_the_module_calls_its_own() -> None:

@@ -56,6 +56,7 @@ from gradsight.detect.untrained_parameters import UntrainedParameters
 from gradsight.detect.unused_inputs import UnusedInputs
 from gradsight.detect.unused_layers import UnusedLayers
 from gradsight.detect.unused_terms import UnusedTerms
+from gradsight.detect.zero_features import ZeroFeatures
 from gradsight.interp.path_state import PathEnded, RaisedError, Unwanted
 from gradsight.model.trace import ANNOUNCED, Fact, Handler
 
@@ -97,6 +98,7 @@ class Detectors:
             CutTerms(path, claims, flow),
             DeadTerms(path, claims, flow),
             CutFeatures(path, claims, flow),
+            ZeroFeatures(path, claims),
             CancelledGradients(path, claims),
             SharedMemory(path, claims),
             SecondNames(path, claims),
@@ -178,7 +180,7 @@ class Detectors:
 
 
 FINISHING = (
-    LayersInForward, GradientFlow, DeadTerms, CutFeatures, MovingTargets, FrozenParameters, MisplacedClipping, TrainingProtocol, GradientHooks, ModuleAliases, GraphLeaks, Registration, UntrainedParameters, UndoneFreezes, UnusedLayers, IdleOptimizers,
+    LayersInForward, GradientFlow, DeadTerms, CutFeatures, ZeroFeatures, MovingTargets, FrozenParameters, MisplacedClipping, TrainingProtocol, GradientHooks, ModuleAliases, GraphLeaks, Registration, UntrainedParameters, UndoneFreezes, UnusedLayers, IdleOptimizers,
     RecordedWrites, LeftStatistics, UnusedTerms,
 )  # fmt: skip
 """Who looks back first: a step without a backward is not worth a word where something else was found."""

@@ -98,7 +98,8 @@ def judge(event: Event) -> Finding | None:
         return make_finding(event, RULE.code, RULE.name, message, "warning")
     if event.names.get("cut") != "zero":
         return None
-    message = f"the gradient of {named(event, 'op')} is zero everywhere, so {named(event, 'parameter', 'what comes before')} learns nothing: use a smooth form"
+    lost = f"{named(event, 'parameter', 'what comes before')} learns nothing{' from it' if event.names.get('partly') else ''}"
+    message = f"the gradient of {named(event, 'op')} is zero everywhere, so {lost}: use a smooth form"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
@@ -109,14 +110,18 @@ def fix(case: FixCase) -> Drafts:
 
 
 def _excluded(run: RunTraces, finding: Finding) -> bool:
-    """Every parameter has got a gradient, and none of them is zero."""
-    return run.is_all_trained() and all((row.get("norm") or 0) > 0 for row in run.parameters)
+    """Every parameter has got a gradient, and none of them is zero; where other terms train it, that says nothing."""
+    return (
+        not finding.data.get("partly")
+        and run.is_all_trained()
+        and all((row.get("norm") or 0) > 0 for row in run.parameters)
+    )
 
 
 RULE = Rule(
     "GS208",
     "gradient-is-zero",
-    ("path-cut", "gradient-cancels"),
+    ("path-cut", "gradient-cancels", "term-cut"),
     judge,
     __doc__,
     advice="use a straight-through estimator or a smooth form",
