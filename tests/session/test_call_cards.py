@@ -62,7 +62,7 @@ def test_the_maximum_of_all_keeps_no_other_tensor() -> None:
 
 
 def test_the_maximum_along_a_dimension_keeps_its_indices() -> None:
-    check("y, i = x.max(dim=0)", "max", "result 1 is integer")
+    check("y, i = x.max(dim=0)", "max", "the second result is integer")
 
 
 def test_a_product_with_a_number_keeps_nothing_that_can_be_overwritten() -> None:

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gradsight.ops.fact import Case, Condition, OpFact, Output, Save
+from gradsight.ops.fact import Case, Condition, OpFact, Output, Save, result_name
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -170,7 +170,7 @@ def rows_of(fact: OpFact, case: Case) -> list[Row]:
     gradients = [_gradient_text(output) for output in case.outputs]
     for index, text in enumerate(dict.fromkeys(gradients) if len(set(gradients)) == 1 else gradients):
         label = "gradient" if index == 0 else ""
-        which = f"result.{index}: " if len(set(gradients)) > 1 else ""
+        which = f"{result_name(f'result.{index}')}: " if len(set(gradients)) > 1 else ""
         rows.append(Row(label, which + text))
     if any(output.gradient != "none" for output in case.outputs):
         rows.append(Row("backward", _twice_text(case)))
@@ -199,9 +199,7 @@ def _save_text(save: Save) -> str:
 
 
 def _result_word(name: str) -> str:
-    if name == "result":
-        return "its result"
-    return f"its {name}" if name.startswith("result.") else name
+    return f"its {result_name(name)}" if name.startswith("result") else name
 
 
 def _overwrite_text(fact: OpFact, case: Case) -> str:

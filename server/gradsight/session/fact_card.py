@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gradsight.ops.fact import Case, Condition, OpFact, Save
+from gradsight.ops.fact import Case, Condition, OpFact, Save, result_name
 
 MOST_CASES = 6
 
@@ -143,9 +143,8 @@ def _free_input(fact: OpFact, kept: Sequence[Save]) -> str:
 def _kept(saves: Sequence[Save]) -> str:
     words = []
     for save in saves:
-        number = save.what.partition("result.")[2]
-        word = f"its *result {number}*" if number else f"`{_spoken(save.what)}`"
-        word = "its *result*" if save.what == "result" else word
+        is_result = save.what.startswith("result")
+        word = f"its *{result_name(save.what)}*" if is_result else f"`{_spoken(save.what)}`"
         needs = [need.partition(":")[0] for need in save.needs]
         if needs and save.what not in needs:
             word += f" (if {_names(tuple(dict.fromkeys(needs)), 'or')} requires grad)"
@@ -162,7 +161,7 @@ def _result(case: Case) -> list[str]:
         return ["gives a NumPy array that shares memory: the graph ends here, and writes to it go unnoticed"]
     sentences = []
     for index, output in enumerate(case.outputs[:3]):
-        name = "the result" if len(case.outputs) == 1 else f"result {index}"
+        name = "the result" if len(case.outputs) == 1 else f"the {result_name(f'result.{index}')}"
         if case.sequence or case.returns == "sequence":
             name = "each result"
         if output.leaf:
