@@ -8,7 +8,7 @@ import pytest
 
 from gradsight.model.finding import Finding
 from gradsight.model.source import Span
-from gradsight.session.run_details import Ran, log_entry, page, sentence
+from gradsight.session.run_details import Ran, ended, log_entry, page, sentence
 
 
 def found(code: str, line: int, verdict: str | None) -> Finding:
@@ -45,6 +45,16 @@ def test_the_parts_of_a_summary_add_up() -> None:
 def test_a_single_finding_is_named(verdict: str | None, said: str) -> None:
     finding = found("GS101", 3, verdict)
     assert sentence(run(faults=verdict == "confirmed"), [finding], [finding]) == said
+
+
+def test_how_a_run_ended_is_said_without_torchs_hints_and_never_in_the_middle_of_a_word() -> None:
+    document = run(row=34)
+    document["error"]["message"] = (
+        f"modified by an inplace operation{' of many words' * 9}. Hint: enable anomaly"
+    )
+    assert ended(document).endswith("of many words.")
+    document["error"]["message"] = "word " * 200
+    assert ended(document).endswith("word…")
 
 
 def test_a_fault_that_nobody_predicted_is_counted() -> None:

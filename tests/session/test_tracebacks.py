@@ -201,7 +201,7 @@ def test_the_explanation_links_to_the_lines() -> None:
         lambda path, line: f"file://{path}#L{line}",
     )
     assert "1. [m.py:4](file:///p/m.py#L4) `y *= 2`" in text
-    assert "the traceback passed through it" in text
+    assert "(GS101); the traceback passed through it\n" in text
     assert "[m.py:3](file:///p/m.py#L3) `exp` saves its output" in text
     assert "GS101 inplace-on-saved" in text
 

@@ -12,7 +12,7 @@ const stage = byId("graph");
 const NOTHING = { title: "", nodes: [], edges: [], total: 0, width: 0, height: 0, lineHeight: 0, padding: 0 };
 let graph: Graph = NOTHING;
 let scale = 1;
-const READABLE = 0.7;
+const READABLE = 0.55;
 
 window.addEventListener("message", (event: MessageEvent<Graph>) => show(event.data));
 window.addEventListener("resize", fit);

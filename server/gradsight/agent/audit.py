@@ -22,7 +22,7 @@ from gradsight.agent.graph import (
 )
 from gradsight.agent.numbering import number_of
 from gradsight.agent.oplog import NUMPY, LoggedWrite, Operation, OpLog, operator_label
-from gradsight.agent.sites import Stack, line_of, place_of, text_of
+from gradsight.agent.sites import Stack, line_name, place_of, text_of
 
 Named = Callable[[int], str]
 _MOST_WRITERS = 4
@@ -216,7 +216,7 @@ def fault_of(clash: Clash, needed: Stack, torch_message: str, named: Named | Non
     parameter = named(clash.storage) if named is not None and clash.storage and is_step else ""
     if parameter and "." not in clash.attribute:
         what = f"`{parameter}`, which `{_operator_of(saver, clash.maker)}` saved"
-    where = f" (line {saved_place.row})" if saved_place is not None else ""
+    where = f" ({line_name(saved_place)})" if saved_place is not None else ""
     silent = not clash.refusal
     on_context = clash.attribute.startswith("ctx.")
     kind: Kind = "saved-changed-silently" if silent else "saved-overwritten"
@@ -230,7 +230,7 @@ def fault_of(clash: Clash, needed: Stack, torch_message: str, named: Named | Non
     joint = " and" if what.startswith("`") else ", which"
     if first.imprint is not None:
         writer, verb = f"a write through the array of {writer}", "overwrites"
-    message = f"{writer} {verb} {what}{where}{joint} the `backward()` on line {_row(needed)} needs{end}"
+    message = f"{writer} {verb} {what}{where}{joint} the `backward()`{_at(needed)} needs{end}"
     steps: list[FaultStep] = []
     if clash.maker is not None:
         steps += step_named(
@@ -272,7 +272,9 @@ def _written_text(write: LoggedWrite, silent: bool) -> str:
     by = operator_label(write.name)
     during = f" while `{base_name(write.node)}` ran in backward" if write.node else ""
     versions = "" if silent else f", version {write.version} → {write.version + 1}"
-    return f"overwritten here by `{by}`{versions}{during}"
+    # What is written as `*=` or `[...] =` needs no second name.
+    named = f" by `{by}`" if by in text_of(place_of(write.stack[0])) or write.library else ""
+    return f"overwritten here{named}{versions}{during}"
 
 
 def _operator_of(saver: str, maker: Operation | None) -> str:
@@ -300,11 +302,12 @@ def _own_part(attribute: str) -> str:
     return _part(attribute).replace("the output", "its output").replace("the weight", "its weight")
 
 
-def _row(stack: Stack) -> int:
+def _at(stack: Stack) -> str:
+    """` on line 8`, ` in cell 3, line 1`."""
     if not stack:
-        return 0
-    named = named_elsewhere(stack[0], "backward")
-    return named.row if named is not None else line_of(stack[0])
+        return ""
+    place = named_elsewhere(stack[0], "backward") or place_of(stack[0])
+    return f" {'in' if place.cell else 'on'} {line_name(place)}"
 
 
 def hidden_clash(log: OpLog, message: str) -> tuple[LoggedWrite, ...]:

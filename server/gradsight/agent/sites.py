@@ -258,6 +258,11 @@ def _is_library(filename: str) -> bool:
     return known
 
 
+def line_name(place: SourceRange) -> str:
+    """`line 7`; of a notebook `cell 3, line 2`."""
+    return f"cell {place.cell}, line {place.row}" if place.cell else f"line {place.row}"
+
+
 def line_of(key: FrameKey) -> int:
     """The line of the running instruction."""
     code, offset = key

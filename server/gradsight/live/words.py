@@ -75,11 +75,23 @@ def html_of(fault: Fault, *, is_vscode: bool = False) -> str:
         "</tr>"
         for line in lines_of(fault)
     )
-    help_line = f"<div><b>help</b>: {html.escape(advice)}</div>" if advice else ""
+    help_line = f"<div><b>help</b>: {_marked(advice)}</div>" if advice else ""
     return (
         '<div style="border-left:3px solid #d33;padding:.3em 0 .3em .8em;margin:.3em 0">'
-        f"<div><b>GradSight {html.escape(code)}</b>: {html.escape(fault.message)}</div>"
+        f"<div><b>GradSight {html.escape(code)}</b>: {_marked(fault.message)}</div>"
         f'<table style="margin:.3em 0;border:none">{rows}</table>{help_line}</div>'
+    )
+
+
+def _marked(sentence: str) -> str:
+    """A sentence with its code marked as code; everything in it is text."""
+    parts = sentence.split("`")
+    # A sign that has no second one stays as it is.
+    if len(parts) % 2 == 0:
+        return html.escape(sentence)
+    return "".join(
+        f"<code>{html.escape(part)}</code>" if number % 2 else html.escape(part)
+        for number, part in enumerate(parts)
     )
 
 

@@ -23,6 +23,7 @@ WHY = {
     "undecided": "a run like this shows no difference",
 }
 MOST_OUTPUT = 4000
+LONGEST_ERROR = 300
 Naming = Callable[[str, int], str]
 """How a line of a file is spoken of: `line 7`, or in a notebook `cell 3, line 2`."""
 
@@ -177,6 +178,7 @@ def ended(document: Mapping[str, Any], line_name: Naming = by_number) -> str:
         "could-not-run": "it could not be started",
     }  # fmt: skip
     if error:
-        what = str(error["message"]).split("\n")[0][:200]
+        what = str(error["message"]).split("\n")[0].split(" Hint:")[0]
+        what = what if len(what) <= LONGEST_ERROR else f"{what[:LONGEST_ERROR].rpartition(' ')[0]}…"
         return f"{stopped(document, line_name) or 'stopped'}: {error['type']}: {what}"
     return words.get(document["outcome"], str(document["outcome"]))

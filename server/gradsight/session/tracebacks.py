@@ -150,11 +150,11 @@ def _told(
     finding = suspect.finding
     path, line = finding.path, finding.span.line
     name = f"{os.path.basename(path)}:{line}"
-    certain = ", and the traceback passed through it" if suspect.is_on_traceback else ""
+    certain = "; the traceback passed through it" if suspect.is_on_traceback else ""
     lines = [
         f"{number}. [{as_markdown(name)}]({link(path, line)}) {as_code(line_text(path, line).strip())}  "
     ]
-    lines += [f"   {sentence_markdown(finding.message)}{certain} ({finding.code})"]
+    lines += [f"   {sentence_markdown(finding.message)} ({finding.code}){certain}"]
     for step in finding.related:
         if step.role != "call":
             where = f"{os.path.basename(step.path)}:{step.span.line}"
