@@ -91,10 +91,7 @@ class Gathering(Protocol):
     """What the listeners of an entry's paths claim, put together."""
 
     def add(self, listener: Listener, arms: set[Arm], is_single: bool = True) -> None:
-        """One more path was executed; `arms` are the branches that it took.
-
-        `is_single` tells whether it differs in single turns from the one that takes every `if`.
-        """
+        """One more path took the branches `arms`; `is_single`: it differs in single turns from the one that takes every `if`."""
 
     def needs_turns(self) -> bool:
         """Whether something stands that a path which differs in a single turn could lift."""
@@ -141,8 +138,9 @@ class Program:
         self.effects: dict[tuple[int, str], Value] = {}
         """Names of shared modules that such executions have bound anew."""
         self.descriptions: dict[tuple[ast.AST, frozenset[str]], frozenset[str] | None] = {}
-        """By function and the parameters that hold functions and classes: which methods of them it calls, if else it only
-        describes them."""
+        """By function, and its parameters that hold functions and classes: the methods of them it calls, if else it only describes."""
+        self.class_names: tuple[dict[str, Value], int, list[str]] | None = None
+        """The names of the file, how many they are, and those of them that stand for classes, or for what is not imported yet."""
         self.parsed: dict[str, list[Unit]] = {}
         self.divisions: dict[str, tuple[list[Unit], dict[str, list[Unit]]]] = {}
 

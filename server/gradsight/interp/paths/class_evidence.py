@@ -7,6 +7,7 @@ with `act` and `q1`; one that is only applied, as a model is, is about the file'
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from gradsight.interp.memory import EVERY_CLASS
 from gradsight.interp.paths.assembly import Machine
@@ -14,7 +15,7 @@ from gradsight.interp.paths.roles import MODULE, deeds_of, role_of, words_of
 from gradsight.interp.syntax import names_read, remembered, remembered_of, set_on_self
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.sites import Frame
-from gradsight.model.values import ClassValue, Function
+from gradsight.model.values import ClassValue, Function, Pending, Value
 
 OF_EVERY_MODULE = frozenset(
     "parameters named_parameters modules named_modules children named_children buffers named_buffers train eval to cuda cpu "
@@ -33,11 +34,8 @@ def class_asked_for(machine: Machine, outer: Frame, function: Function, name: st
     machine.asked.add(EVERY_CLASS)
     fitting = {
         value: known_as
-        for known_as, value in outer.namespace.items()
-        if isinstance(value, ClassValue)
-        and value.unit is not None
-        and not value.unit.library
-        and asked <= remembered_of(value, "own", own_of)
+        for known_as, value in classes_in(machine, outer.namespace)
+        if asked <= remembered_of(value, "own", own_of)
     }
     if len(fitting) != 1:
         return None
@@ -47,6 +45,18 @@ def class_asked_for(machine: Machine, outer: Frame, function: Function, name: st
     return found if len(asked) >= TELLING or is_called_alike else None
 
 
+def classes_in(machine: Machine, names: dict[str, Value]) -> Iterator[tuple[str, ClassValue]]:
+    """The classes of a file by their names, without those of libraries; which names can be theirs is looked up once."""
+    known = machine.program.class_names
+    if known is None or known[0] is not names or known[1] != len(names):
+        found = [name for name, value in names.items() if isinstance(value, (ClassValue, Pending))]
+        known = machine.program.class_names = (names, len(names), found)
+    for name in known[2]:
+        value = names.get(name)
+        if isinstance(value, ClassValue) and value.unit is not None and not value.unit.library:
+            yield name, value
+
+
 def class_called(machine: Machine, outer: Frame, function: Function, name: str) -> ClassValue | None:
     """The file's only module that is no part of another, where the function applies an argument as its `forward` is."""
     if role_of(name, [function.node]) != MODULE:
@@ -54,12 +64,7 @@ def class_called(machine: Machine, outer: Frame, function: Function, name: str) 
     calls = remembered(function.node, f"calls of {name}", lambda node: calls_of(name, node))
     machine.asked.add(EVERY_CLASS)
     modules = {
-        value: known_as
-        for known_as, value in outer.namespace.items()
-        if isinstance(value, ClassValue)
-        and value.kind == "module"
-        and value.unit is not None
-        and not value.unit.library
+        value: known_as for known_as, value in classes_in(machine, outer.namespace) if value.kind == "module"
     }
     read = set().union(*(names_read(one.node) for one in modules if one.node is not None))
     outermost = {one: known_as for one, known_as in modules.items() if known_as not in read}
