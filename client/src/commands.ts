@@ -162,7 +162,10 @@ export class Commands implements Disposable {
   /** Put the cursor into a line of a file, or of a cell. */
   private async showLine(uri: string, line: number, character = 0): Promise<void> {
     const selection = new Range(line, character, line, character);
-    await window.showTextDocument(Uri.parse(uri), { selection });
+    const target = Uri.parse(uri);
+    const shown = window.showTextDocument(target, { selection });
+    // The notebook shows the cell; a text editor of its own, which is asked for here, a cell may not have.
+    await (target.scheme === "file" ? shown : Promise.resolve(shown).catch(() => undefined));
   }
 
   /** The manual page of a rule: of the one that is named, of the finding at the cursor, or of one that is chosen. */

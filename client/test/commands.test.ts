@@ -322,6 +322,9 @@ test("a hover leads to a line of a cell", async () => {
   await editor.run("gradsight.showLine", cell, 4);
   const [uri, options] = editor.shown[0] as [unknown, { selection: { start: unknown } }];
   assert.deepEqual([String(uri), options.selection.start], [cell, 4]);
+  editor.refusal = "Could NOT open editor";
+  await editor.run("gradsight.showLine", cell, 4);
+  await assert.rejects(async () => editor.run("gradsight.showLine", FILE, 4), /Could NOT open editor/);
   assert.ok(servers.options[0]?.markdown.isTrusted.enabledCommands.includes("gradsight.showLine"));
 });
 

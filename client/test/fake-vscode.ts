@@ -21,6 +21,8 @@ export const editor = {
   book: undefined as unknown,
   visible: [] as unknown[],
   clipboard: "",
+  /** What showing a text fails with, if anything. */
+  refusal: "",
   status: {} as Record<string, unknown>,
   providers: new Map<string, { provideTextDocumentContent(): string }>(),
   panels: [] as FakePanel[],
@@ -51,6 +53,7 @@ export const editor = {
       book: undefined,
       visible: [],
       clipboard: "",
+      refusal: "",
       status: {},
       providers: new Map(),
       panels: [],
@@ -289,6 +292,7 @@ export const window = {
   },
   async showTextDocument(...call: unknown[]): Promise<void> {
     editor.shown.push(call);
+    if (editor.refusal !== "") throw new Error(editor.refusal);
   },
   async withProgress(_options: unknown, work: (progress: unknown, token: unknown) => Promise<unknown>) {
     const cancelled = new EventEmitter<void>();

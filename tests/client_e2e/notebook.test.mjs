@@ -21,15 +21,6 @@ describe("a notebook", () => {
     }, "the cursor in the cell");
   }
 
-  /** How far down the cursor is in its cell: the status bar of a notebook names the cell only. */
-  const linesUpToCursor = () =>
-    seen.window.page.evaluate(() => {
-      const cell = document.querySelector(".cell .monaco-editor.focused");
-      const top = (element) => Number.parseFloat(element.style.top);
-      const cursor = top(cell.querySelector(".cursor"));
-      return [...cell.querySelectorAll(".view-line")].filter((line) => top(line) <= cursor).length;
-    });
-
   test("a cell that breaks the gradient of a later one is underlined", async () => {
     const { window } = seen;
     // A Python file is open first: the editor knows by then what a notebook is.
@@ -51,19 +42,6 @@ describe("a notebook", () => {
     await window.notification(/GS101 confirmed \(torch 2\./);
     await window.picture("notebook-probed");
     await window.clearNotifications();
-  });
-
-  test("a finding leads to the line of another cell, from its hover and from the palette", async () => {
-    const { window } = seen;
-    await enter("y *= 2");
-    assert.match(await window.hover(), /the save \(cell 2, line 4\)/);
-    await window.picture("notebook-hover", { withHover: true });
-    await window.page.locator(".monaco-hover a:visible", { hasText: "the save" }).click();
-    await window.page.locator(".cell .monaco-editor.focused", { hasText: "torch.exp(x)" }).waitFor();
-    await until(async () => (await linesUpToCursor()) === 4, "the cursor in the fourth line of the cell");
-    await enter("y *= 2");
-    await window.command("GradSight: Go to the Backward");
-    await window.page.locator(".cell .monaco-editor.focused", { hasText: "loss.backward()" }).waitFor();
   });
 
   test("a cell is repaired, and the notebook saved", async () => {
@@ -110,6 +88,14 @@ describe("a notebook", () => {
     await window.picture("notebook-watched");
     await link.click();
     await window.page.locator(".cell .monaco-editor.focused", { hasText: "y *= k" }).waitFor();
+    // The status bar of a notebook names the cell only.
+    const linesUpToCursor = () =>
+      window.page.evaluate(() => {
+        const cell = document.querySelector(".cell .monaco-editor.focused");
+        const top = (element) => Number.parseFloat(element.style.top);
+        const cursor = top(cell.querySelector(".cursor"));
+        return [...cell.querySelectorAll(".view-line")].filter((line) => top(line) <= cursor).length;
+      });
     await until(async () => (await linesUpToCursor()) === 2, "the cursor in the second line of the cell");
   });
 });
