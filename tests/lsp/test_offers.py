@@ -50,9 +50,24 @@ def test_hints_are_off_unless_the_user_wants_them() -> None:
 
 def test_a_hint_stands_behind_the_name_that_is_bound() -> None:
     found = hints(Options(inlay_hints=True))
-    assert [(each.position.line, each.position.character, each.label) for each in found] == [
-        (2, 1, " leaf"),
-        (3, 1, " grad_fn=Exp"),
+    assert [(each.position.line, each.position.character, parts(each)) for each in found] == [
+        (2, 1, [(" leaf", 2)]),
+        (3, 1, [(" grad_fn=Exp", 3)]),
+    ]
+
+
+def test_the_parts_of_a_hint_lead_to_where_the_tensor_was_made_and_last_written() -> None:
+    text = "import torch\n\nx = torch.ones(3, requires_grad=True)\ny = x * 2\ny += 1\nz = y\n"
+    found = {each.position.line: parts(each) for each in hints(Options(inlay_hints=True), text)}
+    assert found[5] == [(" grad_fn=Add", 4), (" v1", 4)]
+
+
+def parts(hint: types.InlayHint) -> list[tuple[str, int | None]]:
+    """The words of a hint, each with the line that it leads to."""
+    assert not isinstance(hint.label, str)
+    return [
+        (part.value, part.location.range.start.line if part.location is not None else None)
+        for part in hint.label
     ]
 
 
@@ -149,12 +164,12 @@ def test_the_edit_of_a_chosen_action_is_the_one_that_was_worked_out_for_the_menu
     assert run(ask, Options(), HAZARD) == ([4, 5], [1, 2])
 
 
-def hints(options: Options) -> list[types.InlayHint]:
+def hints(options: Options, text: str | None = None) -> list[types.InlayHint]:
     async def ask(server: GradSightServer) -> Any:
         whole = types.Range(types.Position(0, 0), types.Position(99, 0))
         return await inlay_hints(server, types.InlayHintParams(types.TextDocumentIdentifier(URI), whole))
 
-    return list(run(ask, options))
+    return list(run(ask, options) if text is None else run(ask, options, text))
 
 
 def lenses(commands: list[LensCommand], options: Options | None = None) -> list[types.CodeLens]:

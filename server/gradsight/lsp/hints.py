@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from gradsight.lsp.places import locate, span_of, spot_of
 from gradsight.lsp.wire_types import types
 from gradsight.model.card import TensorCard
-from gradsight.session.tensor_text import hint_label, tensor_card
+from gradsight.model.source import Span
+from gradsight.session.documents import Document
+from gradsight.session.tensor_text import hint_parts, tensor_card
 
 if TYPE_CHECKING:
     from gradsight.lsp.server import GradSightServer
@@ -31,12 +33,21 @@ async def inlay_hints(ls: GradSightServer, params: types.InlayHintParams) -> lis
         if not isinstance(card, TensorCard) or not card.is_assigned:
             continue
         seen = (document.path, document.source.text, card.span.line, card.name)
-        label = " ".join(part for part in (hint_label(card), observed.label(*seen)) if part)
-        if label:
+        words = [*hint_parts(card), (observed.label(*seen), 0)]
+        parts = [_part(ls, document, text, line) for text, line in words if text]
+        if parts:
             _, place = locate(document, card.span, ls.client.encoding)
             told = "\n\n".join(
                 part for part in (tensor_card(card, document.line_name), observed.card(*seen)) if part
             )
             tooltip = types.MarkupContent(types.MarkupKind.Markdown, told)
-            hints.append(types.InlayHint(place.end, f" {label}", tooltip=tooltip, padding_left=True))
+            hints.append(types.InlayHint(place.end, parts, tooltip=tooltip, padding_left=True))
     return hints
+
+
+def _part(ls: GradSightServer, document: Document, text: str, line: int) -> types.InlayHintLabelPart:
+    """A part of a hint; a click leads from it to its line."""
+    if not line:
+        return types.InlayHintLabelPart(f" {text}")
+    uri, place = locate(document, Span(line, 0, line, 0), ls.client.encoding)
+    return types.InlayHintLabelPart(f" {text}", location=types.Location(uri, place))

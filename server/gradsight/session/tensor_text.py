@@ -44,16 +44,21 @@ def _from(caller: SeenFrom, naming: Naming) -> str:
 
 def hint_label(card: TensorCard) -> str:
     """The few words of an inlay hint: `leaf`, `grad_fn=Exp`, `v1`."""
-    words = []
+    return " ".join(words for words, _ in hint_parts(card))
+
+
+def hint_parts(card: TensorCard) -> list[tuple[str, int]]:
+    """The same by parts, each with the line that it leads to: where the tensor was made, and the last write; 0 for none."""
+    parts = []
     if card.requires_grad and card.is_leaf:
-        words.append("leaf")
+        parts.append(("leaf", card.made_line))
     elif card.requires_grad and card.is_leaf is False:
-        words.append(f"grad_fn={card.grad_fn}" if card.grad_fn else "grad_fn")
+        parts.append((f"grad_fn={card.grad_fn}" if card.grad_fn else "grad_fn", card.made_line))
     elif card.requires_grad is False:
-        words.append("no grad")
+        parts.append(("no grad", card.made_line))
     if card.version:
-        words.append(f"v{card.version}")
-    return " ".join(words)
+        parts.append((f"v{card.version}", max(card.writes, default=0)))
+    return parts
 
 
 def _kind(card: TensorCard) -> str:
