@@ -28,7 +28,7 @@ Question = tuple[str, int, str]
 TORCH, BACKWARD = b"torch", b".backward("
 """One of these is in every file that there is anything to say about."""
 SYNTAX_CODE = "GS000"
-YOUNG_WORTH_COLLECTING = 300_000
+YOUNG_WORTH_COLLECTING = 60_000
 GARBAGE_WORTH_COLLECTING = 6_000_000
 """Characters of source whose analysis leaves garbage behind."""
 
