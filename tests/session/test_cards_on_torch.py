@@ -81,7 +81,8 @@ WINDOWS = {
         "        self.count += 1\n        if self.count < 14:\n            return 0.0\n        loss = given.pow(2).mean()\n"
         "        if self.last is not None:\n            loss = loss + (given.mean() - self.last).pow(2)\n        loss.backward()\n"
         "        if self.count % 13 == 0:\n            self.last = given.mean().detach()\n        return loss.item()\n\n\n"
-        "steps = Steps()\nw = torch.rand(3, requires_grad=True)\nfor index in range(30):\n    value = steps.update(w * 2)\n"
+        "steps, net = Steps(), torch.nn.Linear(3, 3)\nfor index in range(30):\n    value = steps.update(net(torch.rand(3)))\n"
+        "    if not (index + 1) % 5:\n        print(value)\n"
     ),
     "a generator that writes what it hands out": (
         "def stream(t, rounds):\n    for _ in range(rounds):\n        yield t\n        t.add_(1)\n\n"
