@@ -14,7 +14,7 @@ from gradsight.model.settings import Settings
 from gradsight.model.source import Source
 from gradsight.session import session as sessions
 from gradsight.session.analyser import Stop
-from gradsight.session.schedule import Urgency, Worker
+from gradsight.session.schedule import MOST_WAITING, Urgency, Worker
 from gradsight.session.session import EditorSession
 from tests.session.test_session import Marks, until
 
@@ -62,6 +62,39 @@ def test_what_belongs_to_others_is_done_while_a_long_job_waits() -> None:
 
     asyncio.run(ask())
     assert done == ["other", "long", "its own", "nobody's", "less urgent"]
+
+
+def test_where_several_wait_only_what_is_more_urgent_comes_in_between() -> None:
+    depths: list[int] = []
+    asked: list[int] = []
+
+    async def ask() -> None:
+        worker, gate, lock = Worker(), threading.Event(), threading.Lock()
+        depth = 0
+
+        def long() -> None:
+            nonlocal depth
+            gate.wait()
+            with lock:
+                depth += 1
+                depths.append(depth)
+            worker.give_way()
+            with lock:
+                depth -= 1
+
+        jobs = [worker.submit(Urgency.TYPED, long, f"document {number}") for number in range(12)]
+
+        def awaited() -> None:
+            asked.append(len(depths))
+
+        jobs.append(worker.submit(Urgency.AWAITED, awaited, "hover"))
+        gate.set()
+        await asyncio.gather(*jobs)
+
+    asyncio.run(ask())
+    assert len(depths) == 12
+    assert max(depths) == MOST_WAITING + 1
+    assert asked == [1]
 
 
 def test_what_fails_in_between_costs_the_long_job_nothing() -> None:

@@ -1,7 +1,8 @@
 """When work is done: one thread that works off jobs in order of urgency, so that messages are always answered.
 
 A long job *gives way*: it calls `give_way` now and then, and what is as urgent and belongs to another owner is done in
-between, on a stack of its own, while the long job waits.  So one document never keeps the others waiting.
+between, on a stack of its own, while the long job waits.  So one document never keeps the others waiting.  When several wait
+already, only what is more urgent comes in between: what jobs share is found by the one that is allowed to end.
 *Urgency*: what somebody waits for comes before what they see by themselves, and that before what nobody asked for.
 The thread is a daemon: a process that ends does not wait for it.
 """
@@ -18,6 +19,9 @@ from enum import IntEnum
 from typing import TypeVar
 
 Result = TypeVar("Result")
+
+MOST_WAITING = 3
+"""So many jobs may wait for others that are as urgent as they are."""
 
 
 class Urgency(IntEnum):
@@ -83,7 +87,8 @@ class Worker:
             with self._news:
                 urgency = self._running[-1][0]
                 waiting = {owner for _, owner in self._running}
-                able = [one for one in self._jobs if one[0] <= urgency and one[2] and one[2] not in waiting]
+                least = urgency if len(self._running) <= MOST_WAITING else urgency - 1
+                able = [one for one in self._jobs if one[0] <= least and one[2] and one[2] not in waiting]
                 if not able:
                     return
                 chosen = min(able)
