@@ -28,6 +28,22 @@ def test_untrained():
     used(torch.ones(1, 2)).sum().backward()
     opt.step()
 
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.used, self.unused, self.fixed = (torch.nn.Linear(2, 2) for _ in range(3))
+        self.fixed.requires_grad_(False)
+
+    def forward(self, given):
+        return self.fixed(self.used(given))
+
+def test_without_optimizer():
+    Net()(torch.ones(1, 2)).sum().backward()
+
+def test_evaluated():
+    with torch.no_grad():
+        Net()(torch.ones(1, 2))
+
 def test_expected():
     with pytest.raises(RuntimeError, match="leaf Variable"):
         torch.ones(3, requires_grad=True).mul_(2)
@@ -53,19 +69,23 @@ def run(folder: Path, *options: str) -> str:
 @pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")], ids=["alone", "xdist"])
 def test_a_failing_test_says_which_line_did_it(tmp_path: Path, workers: tuple[str, ...]) -> None:
     output = run(tmp_path, "--gradsight", *workers)
-    assert "1 failed, 3 passed" in output, output
+    assert "1 failed, 5 passed" in output, output
     assert "gradsight: `y *= 3` overwrites" in output
     assert "test_model.py:8" in output
 
 
-def test_untrained_parameters_fail_a_test_on_request(tmp_path: Path) -> None:
-    output = run(tmp_path, "--gradsight-untrained")
-    assert "2 failed, 2 passed" in output, output
-    assert "every parameter of an optimizer must get a gradient" in output
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")], ids=["alone", "xdist"])
+def test_untrained_parameters_fail_a_test_on_request(tmp_path: Path, workers: tuple[str, ...]) -> None:
+    output = run(tmp_path, "--gradsight-untrained", *workers)
+    assert "3 failed, 3 passed" in output, output
+    assert "every parameter must get a gradient" in output
     assert "no gradient in any of 1 steps" in output
+    assert "Net.unused.weight: backward left it without a gradient" in output
+    assert "Net.fixed" not in output
+    assert "Net.used" not in output
 
 
 def test_without_the_option_nothing_is_watched(tmp_path: Path) -> None:
     output = run(tmp_path)
-    assert "1 failed, 3 passed" in output, output
+    assert "1 failed, 5 passed" in output, output
     assert "gradsight:" not in output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -268,12 +269,16 @@ def test_one_step_in_several_is_watched_and_the_others_cost_no_mode(tmp_path: Pa
     assert seen == [True, False, False, True, False, False, True]
 
 
-def test_a_tensor_can_be_asked_who_made_and_who_wrote_it(tmp_path: Path) -> None:
+def test_a_tensor_can_be_asked_who_made_who_saved_and_who_wrote_it(tmp_path: Path) -> None:
     with gradsight.watch(report=False) as watch:
-        scope = run(tmp_path, "w = torch.ones(3, requires_grad=True)\ny = w.exp()\ny.add_(1)\n")
+        program = "w = torch.ones(3, requires_grad=True)\ny = w.exp()\ny.add_(1)\nz = y * w\nfree = y + 1\n"
+        scope = run(tmp_path, program)
         text = watch.state_of("y", scope["y"])
     assert text.startswith("y: [3] float32, requires grad, not a leaf, version 1")
     assert "made by" in text
+    assert re.search(r"saved by `exp` \(.*train.py:2\)", text)
+    assert re.search(r"saved by `(mul|\*)` \(.*train.py:4\)", text)
+    assert text.count("saved by") == 2
     assert "overwritten by `add_`" in text
     assert "train.py:3" in text
 

@@ -138,9 +138,7 @@ def _fault_of_list(line: FrameKey) -> Fault:
 
 
 def _fault(place: SourceRange, where: str) -> Fault:
-    message = (
-        f"`{text_of(place)}` keeps the graph of every step in memory{where}, and no `backward()` uses it"
-    )
+    message = f"`{text_of(place)}` keeps the graph of every step in memory{where}, and no later `backward()` needs it"
     step = FaultStep("made", "use `.item()` or `.detach()` here", place)
     return Fault("graph-kept-alive", message, place, (step,), "warning", {})
 

@@ -102,7 +102,7 @@ class Retention:
         if not kept.stack:
             return
         place = place_of(kept.stack[0])
-        message = f"`{text_of(place)}` keeps the graph of every step in memory, in {holder}, and no `backward()` uses it"
+        message = f"`{text_of(place)}` keeps the graph of every step in memory, in {holder}, and no later `backward()` needs it"
         steps = step_at("made", "use `.item()` or `.detach()` here", kept.stack)
         evidence: dict[str, Any] = {"rounds": len(set(kept.rounds))}
         self.ledger.add(Fault("graph-kept-alive", message, place, steps, "warning", evidence))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any, Optional
 
 import torch
 
-from gradsight.agent.graph import storage_key, untracked, walk
+from gradsight.agent.graph import base_name, saved_tensors, storage_key, untracked, walk
 from gradsight.agent.oplog import OpLog, operator_label
 from gradsight.agent.sites import SourceRange, Stack, place_of
 
 Placed = tuple[str, Optional[SourceRange]]
 _MOST_WRITES = 5
+_MOST_KEEPERS = 8
 
 
 def state_of(value: Any, log: OpLog) -> list[Placed]:
@@ -19,7 +21,13 @@ def state_of(value: Any, log: OpLog) -> list[Placed]:
     if not isinstance(value, torch.Tensor):
         return [(f"has the type {type(value).__name__}, and is no tensor", None)]
     with untracked():
-        return [(_shape(value), None), *_maker(value, log), *_gradient(value), *_writes(value, log)]
+        return [
+            (_shape(value), None),
+            *_maker(value, log),
+            *_keepers(value, log),
+            *_gradient(value),
+            *_writes(value, log),
+        ]
 
 
 def _shape(tensor: torch.Tensor) -> str:
@@ -41,6 +49,23 @@ def _maker(tensor: torch.Tensor, log: OpLog) -> list[Placed]:
         nodes = [each for each in walk((tensor,)) if each.next_functions]
         shown.append((f"its graph has {len(nodes)} operator{'s' if len(nodes) != 1 else ''}", None))
     return shown
+
+
+def _keepers(tensor: torch.Tensor, log: OpLog) -> list[Placed]:
+    """The operators in the graphs of all living tensors that keep this memory for backward."""
+    memory = storage_key(tensor) if tensor.layout is torch.strided else 0
+    if not memory:
+        return []
+    living = [each for each in gc.get_objects() if type(each) is torch.Tensor and each.grad_fn is not None]
+    shown: list[Placed] = []
+    for node in walk(living):
+        if any(storage_key(saved.data) == memory for saved in saved_tensors(node)):
+            made = log.maker(node)
+            name = operator_label(made.name) if made is not None else base_name(node.name())
+            shown.append((f"saved by `{name}`", _place(made.stack) if made is not None else None))
+            if len(shown) == _MOST_KEEPERS:
+                break
+    return shown[::-1]
 
 
 def _gradient(tensor: torch.Tensor) -> list[Placed]:

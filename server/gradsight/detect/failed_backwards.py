@@ -223,6 +223,7 @@ class FailedBackwards:
             assumption_of(loss.needs_grad()),
             target=self.path.text_of_target(fact.site),
             how=fact.how,
+            argument=fact.argument,
             shape=str(list(loss.shape or ())),
         )
 

@@ -10,7 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from gradsight.live.watching import Watching
 
-_MISSING = "every parameter of an optimizer must get a gradient"
+_MISSING = "every parameter must get a gradient"
 
 
 def pytest_addoption(parser: Any) -> None:
@@ -21,14 +21,14 @@ def pytest_addoption(parser: Any) -> None:
     group.addoption(
         "--gradsight-untrained",
         action="store_true",
-        help="also fail a test whose optimizer steps leave parameters without gradient (implies --gradsight)",
+        help="also fail a test whose backward or optimizer steps leave parameters without gradient (implies --gradsight)",
     )
 
 
 def pytest_configure(config: Any) -> None:
     config.addinivalue_line(
         "markers",
-        "gradsight_untrained: fail this test if an optimizer step leaves parameters without gradient",
+        "gradsight_untrained: fail this test if a backward or an optimizer step leaves parameters without gradient",
     )
     if config.getoption("--gradsight") or config.getoption("--gradsight-untrained"):
         config.pluginmanager.register(
@@ -46,6 +46,7 @@ class GradSightPlugin:
     def pytest_runtest_call(self, item: Any) -> Iterator[None]:
         try:
             from gradsight.agent import sites
+            from gradsight.agent.applied_modules import AppliedModules
             from gradsight.live import watching
         except ImportError:
             # No torch in this environment: nothing to watch.
@@ -53,16 +54,20 @@ class GradSightPlugin:
             return
         sites.claim_file(str(item.path))
         watch: Watching = watching.watch(report=False)
+        is_asked = self.untrained_fails or bool(item.get_closest_marker("gradsight_untrained"))
+        called = AppliedModules() if is_asked else None
         try:
             outcome: Any = yield
             error = outcome.excinfo[1] if outcome.excinfo else None
             if isinstance(error, Exception):
                 watch.explain(error)
-            elif error is None and (self.untrained_fails or item.get_closest_marker("gradsight_untrained")):
-                untrained = watch.report().untrained
+            elif error is None and called is not None:
+                untrained = watch.report().untrained or called.without_gradient()
                 if untrained:
                     outcome.force_exception(
                         pytest.fail.Exception("\n".join([_MISSING, *untrained]), pytrace=False)
                     )
         finally:
             watch.stop()
+            if called is not None:
+                called.stop()

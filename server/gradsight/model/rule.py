@@ -89,6 +89,10 @@ def text(event: Event, name: str, default: str = "it") -> str:
     return str(value) if value not in (None, "", False) else default
 
 
+_PHRASE = re.compile(r"(the|a|an) (?!(?:if|is|in|and|or|not|for)\b)[a-z]")
+"""`the loss` is one of ours, `a + b` and `a if b else c` are the program's."""
+
+
 def named(event: Event, name: str, default: str = "it") -> str:
     """A piece of the user's code that the event speaks of, quoted for a sentence; a plain phrase where there is none."""
     value = text(event, name, default)
@@ -97,7 +101,7 @@ def named(event: Event, name: str, default: str = "it") -> str:
 
 def quoted(code: str) -> str:
     """Code in backticks, cut where it is too long to be taken in at once; a phrase of ours stays as it is."""
-    if code.startswith(("the ", "a ", "an ")):
+    if _PHRASE.match(code):
         return code
     return f"`{code if len(code) <= LONGEST_NAME else code[: LONGEST_NAME - 1].rstrip('.') + '…'}`"
 

@@ -75,7 +75,10 @@ if TYPE_CHECKING:
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{named(event, 'target', 'the tensor')} has shape {text(event, 'shape')}: `backward()` needs a scalar or a `gradient=`"
+    how, argument = text(event, "how", "backward"), text(event, "argument")
+    called = "backward()" if how == "backward" else how
+    needs = f"`{called}` needs a scalar" + (f" or a `{argument}=`" if argument else "")
+    message = f"{named(event, 'target', 'the tensor')} has shape {text(event, 'shape')}: {needs}"
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 
@@ -91,7 +94,7 @@ RULE = Rule(
     ("non-scalar-backward",),
     judge,
     __doc__,
-    advice="reduce to a scalar (`.sum()`, `.mean()`), or pass `gradient=`",
+    advice="reduce to a scalar (`.sum()`, `.mean()`), or pass the gradient of the output",
     fix=fix,
     torch_raises=True,
     messages=(

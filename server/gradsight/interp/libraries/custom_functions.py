@@ -207,7 +207,7 @@ class CustomFunctions(Distributions):
             options = dict(given) if final else {**given, "retain_graph": True}
             if each:
                 options["gradient"] = each[index]
-            self.autograd.backward_call(loss, [], options, node)
+            self.autograd.backward_call(loss, [], options, node, "grad_tensors")
         if given.get("retain_graph") in (None, False) and given.get("create_graph") in (None, False):
             self.autograd.free(
                 [edge for loss in losses if (edge := loss.edge()) is not None], self.path.site(node)

@@ -63,6 +63,7 @@ class BackwardEngine(BackwardFaults):
         inputs: list[Tensor] | None = None,
         how: str = "backward",
         assumption: str = "",
+        argument: str = "grad_outputs",
     ) -> BackwardRun | None:
         """`backward()` or `autograd.grad`: report what fails, then do what it does."""
         self.path.tick += 1
@@ -75,7 +76,7 @@ class BackwardEngine(BackwardFaults):
             return None
         self.path.tell(GraphFound(site))
         if not gradient_given and certainly_not_scalar(loss.shape) and how != "assumed":
-            self.path.refuse(NotScalar(loss, site, how), assumption_of(flag))
+            self.path.refuse(NotScalar(loss, site, how, argument), assumption_of(flag))
         edges: list[Edge] = [edge for tensor in losses if (edge := tensor.edge()) is not None]
         executed = executed_for(edges, inputs) if inputs is not None else None
         if executed is not None and how != "assumed":
@@ -263,7 +264,14 @@ class BackwardEngine(BackwardFaults):
 
     thread: Any = None
 
-    def backward_call(self, loss: Tensor, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> None:
+    def backward_call(
+        self,
+        loss: Tensor,
+        args: list[Value],
+        kwargs: dict[str, Value],
+        node: Syntax,
+        argument: str = "gradient",
+    ) -> None:
         """`loss.backward(gradient, retain_graph, create_graph, inputs)`."""
         site = self.path.site(node)
         names = ("gradient", "retain_graph", "create_graph", "inputs")
@@ -285,6 +293,7 @@ class BackwardEngine(BackwardFaults):
             given.get("create_graph"),
             gradient is not None,
             tensors_in(inputs) if only else None,
+            argument=argument,
         )
         if run is None:
             self.path.backwards.pop()

@@ -112,11 +112,12 @@ class NoGraph(NamedTuple):
 
 
 class NotScalar(NamedTuple):
-    """A backward of a value with more than one element, without a gradient argument."""
+    """A backward of a value with more than one element, without the argument that would take its gradient."""
 
     loss: Tensor
     site: Site
     how: str
+    argument: str = ""
 
 
 class SavedOverwritten(NamedTuple):
