@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gradsight import cli
-from gradsight.cli import fix, shell, writing
+from gradsight.cli import commands, fix, shell, writing
 
 FAILS = "import torch\n\nx = torch.ones(3, requires_grad=True)\ny = x.exp()\ny *= 2\ny.sum().backward()\n"
 FIXED = FAILS.replace("y *= 2", "y = y * 2")
@@ -127,6 +127,23 @@ def test_a_link_stays_a_link(project: Path) -> None:
     check(FAILS, FIXED, code=shell.CLEAN)
     assert os.path.islink("train.py")
     assert target.read_text() == FIXED
+
+
+def test_a_link_that_leads_out_of_the_project_is_left_alone_unless_it_is_named(
+    project: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outside = tmp_path_factory.mktemp("elsewhere") / "real.py"
+    near = project / "near.py"
+    for path in (outside, near):
+        path.write_text(FAILS)
+    os.mkdir("part")
+    os.symlink(outside, "part/far.py")
+    os.symlink("../near.py", "part/close.py")
+    commands.dispatch(["fix", "part"])
+    assert "part/far.py: is a link to a file outside of this folder" in capsys.readouterr().err
+    assert [path.read_text() == FIXED for path in (outside, near)] == [False, True]
+    commands.dispatch(["fix", "part/far.py"])
+    assert outside.read_text() == FIXED
 
 
 def test_a_file_that_changed_meanwhile_is_left_alone(project: Path) -> None:

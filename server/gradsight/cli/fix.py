@@ -223,6 +223,9 @@ class Work:
             for name, before, after in _changed_parts(task.path, text, new):
                 sys.stdout.writelines(map(shown, difference(name, before, after)))
             return True
+        if not task.is_named and _leads_outside(task):
+            self._complain(task, "is a link to a file outside of this folder; name it to have it fixed")
+            return False
         try:
             replace_file(task.path, data, encode(new, data))
         except Changed:
@@ -283,6 +286,13 @@ def _changed_parts(path: str, old: str, new: str) -> Iterator[tuple[str, str, st
         return
     for one, other in zip(before.cells, after.cells, strict=True):
         yield f"{name}:cell {one.number}", f"{one.text}\n", f"{other.text}\n"
+
+
+def _leads_outside(task: Task) -> bool:
+    """Whether a file that was found in a folder is a link to one outside of it and of its project."""
+    target = os.path.realpath(task.path)
+    homes = {os.path.realpath(folder) for folder in (task.root, os.path.dirname(task.path))}
+    return not any(target.startswith(os.path.join(home, "")) for home in homes)
 
 
 def visible_line(line: str) -> str:
