@@ -77,11 +77,19 @@ def test_a_file_that_is_named_is_read_as_python_even_without_torch(
     check(capsys, 0, "other.txt")
 
 
-def test_a_place_leads_a_terminal_to_its_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_place_leads_a_terminal_to_its_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TERM_PROGRAM", raising=False)
     (folder / "broken.py").rename(folder / "new broken.py")
     said = check(capsys, 1, "--color", "always", "--output-format", "concise")
     address = (folder / "new broken.py").as_uri()
     assert f";{address}#5\x1b\\" in said
+    monkeypatch.setenv("TERM_PROGRAM", "vscode")
+    # It finds `file.py:5:1` by itself.
+    plain = check(capsys, 1, "--color", "always", "--output-format", "concise")
+    assert address not in plain
+    assert "new broken.py:5:1" in plain
     assert "%20" in address
 
 

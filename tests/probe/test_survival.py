@@ -338,8 +338,9 @@ ATTACKS = {
     "other protocol": "frame = struct.pack('!4sHI', b'\\xf5GSw', 99, 2) + b'{{}}' * 99" + EVERYWHERE,
     "channel": "import gc\nfor each in gc.get_objects():\n    if type(each).__name__ == 'Channel':\n        each.send('report', body)",
     "file": "import glob, tempfile\nfrom gradsight.agent import wire\n"
-    "for each in glob.glob(tempfile.gettempdir() + '/gradsight-*'):\n"
-    "    open(each + '/report.bin', 'wb').write(wire.encode('report', body))\nos.closerange(3, 4096)",
+    "for each in glob.glob(tempfile.gettempdir() + '/gradsight-*'):\n    try:\n"
+    "        open(each + '/report.bin', 'wb').write(wire.encode('report', body))\n"
+    "    except OSError:\n        pass  # the folder of another run, which is over\nos.closerange(3, 4096)",
     "json replaced": "json.dumps = lambda *a, **k: 'x'\njson.loads = None\njson.JSONEncoder.default = None",
     "closed": "os.closerange(3, 4096)",
     "closed and reused": "os.closerange(3, 4096)\nkept = [open('/dev/null', 'r+b') for _ in range(400)]",

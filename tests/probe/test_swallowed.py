@@ -254,6 +254,18 @@ def test_memory_that_is_replaced_under_what_was_saved_is_seen(
     check(standby, tmp_path, text, expected)
 
 
+def test_a_product_in_place_on_the_line_of_the_save_is_not_the_product_that_saved(
+    standby: Standby, tmp_path: Path
+) -> None:
+    """With an argument the product of the parts stays in the graph, and torch raises."""
+    text = (
+        "import functools\nimport sys\nimport torch\n\n\ndef feed(t, rounds):\n    for _ in range(rounds):\n        yield t\n        t *= 0.5\n\n\n"
+        "scale = torch.rand(3, 3, requires_grad=True)\na = scale.square()\nproj = functools.reduce(torch.mul, feed(a, 2))\n"
+        "if len(sys.argv) in (1, 2):\n    proj = a + 1\na.sub_(proj)\na.sum().backward()\n"
+    )
+    check(standby, tmp_path, text, {"GS101": "undecided"})
+
+
 def test_memory_that_is_replaced_by_its_copy_or_under_an_alias_is_no_fault(
     standby: Standby, tmp_path: Path
 ) -> None:

@@ -18,4 +18,4 @@ def test_an_event_is_told_in_the_words_of_the_user() -> None:
 def test_a_number_of_gradients_is_told() -> None:
     finding = judged(RULE, "gradient-refused", reason="count", how="autograd.grad", given="1", wanted="2")
     assert finding is not None
-    assert finding.message == "`autograd.grad` got 1 gradients for 2 outputs"
+    assert finding.message == "`autograd.grad` got 1 gradient for 2 outputs"

@@ -12,5 +12,5 @@ def test_an_event_is_told_in_the_words_of_the_user() -> None:
     assert (finding.code, finding.severity) == ("GS705", "warning")
     assert (
         finding.message
-        == "`Product.backward` overwrites `right`, which `forward` saved: the program still uses it"
+        == "`Product.backward` overwrites `right`, which `forward` saved, and the program still uses it: write to a copy"
     )

@@ -109,6 +109,17 @@ def test_another_operator_on_the_line_of_the_save_refutes_nothing() -> None:
     )
 
 
+def test_an_operator_in_place_on_the_line_of_the_save_is_another_one() -> None:
+    named = replace(FINDING, data={"op": "exp"})
+    in_place = replace(FINISHED, made={(PATH, 5): {"Exp_": (1, 1), "exp_": (1, 1)}})
+    proof = replace(PROOF, finished=(in_place,))
+    [judged] = judge([named], document("clean"), {PATH: [5, 6, 15]}, TEXT, PATH, RunTraces(proof=proof))
+    assert (judged.verdict, judged.why) == (
+        "undecided",
+        "the exp on line 5 has no part in a backward that finished",
+    )
+
+
 def test_a_harmless_write_is_not_confirmed_where_a_backward_failed_and_was_caught() -> None:
     failed = RunTraces(proof=replace(PROOF, failed=((PATH, 15),)))
     [judged] = judge([HARMLESS], document("clean"), {PATH: [6]}, TEXT, PATH, failed)

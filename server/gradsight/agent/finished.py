@@ -48,7 +48,10 @@ class FinishedBackwards:
             maker = self.log.maker(node) if node.next_functions else None
             if maker is None or not maker.stack:
                 continue
-            for name in {base_name(node.name()), maker.name.rsplit("::", 1)[-1]}:
+            called = maker.name.rsplit("::", 1)[-1]
+            # `mul_` and `mul` record a node of one name; what they keep for backward is not the same tensor.
+            recorded = base_name(node.name()) + "_" * called.endswith("_")
+            for name in {recorded, called}:
                 for frame in maker.stack:
                     times = entry.made.get((frame, name))
                     if times is not None:

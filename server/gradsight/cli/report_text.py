@@ -339,7 +339,12 @@ def _paint(lines: list[list[Run]], out: TextIO, forced: bool) -> None:
 
 
 def link_style(path: str, span: Span | None = None) -> str:
-    """The style of a place: a link to the line, for terminals that can follow one.  A notebook is opened as a whole."""
+    """The style of a place: a link to the line, for terminals that can follow one.  A notebook is opened as a whole.
+
+    The terminal of VS Code finds places in the text by itself, with their lines; links to files it follows on a desktop only.
+    """
+    if os.environ.get("TERM_PROGRAM") == "vscode":
+        return "path"
     line = f"#{span.line}" if span is not None and not path.endswith(".ipynb") else ""
     return f"link {Path(path).as_uri()}{line}" if os.path.isabs(path) else "path"
 

@@ -108,7 +108,9 @@ def _has_made(finished: Finished, at: At, operator: str) -> bool:
     operators = finished.made.get(at)
     if operators is None or not operator:
         return operators is not None
-    return any(_bare(name) == _bare(operator) for name in operators)
+    return any(
+        _bare(name) == _bare(operator) and name.endswith("_") == operator.endswith("_") for name in operators
+    )
 
 
 def _is_in_time(
