@@ -143,3 +143,45 @@ describe("a file that is closed", () => {
     await window.page.locator(".markers-panel", { hasText: "No problems have been detected" }).waitFor();
   });
 });
+
+const MODEL = `import torch
+from torch import nn
+
+
+class Gate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        gate = torch.sigmoid(self.linear(x))
+        gate *= 2
+        return gate
+`;
+const TRAINING = `import torch
+
+from model import Gate
+
+Gate()(torch.ones(2, 4)).sum().backward()
+`;
+
+describe("a project of two files", () => {
+  const seen = looking({
+    file: "model.py",
+    prepare(folder) {
+      writeFileSync(join(folder, "model.py"), MODEL);
+      writeFileSync(join(folder, "train.py"), TRAINING);
+    },
+  });
+
+  test("opening the file that trains makes the guess about the model a certainty, without a word typed", async () => {
+    const { window } = seen;
+    await window.squiggles("warning");
+    await window.show("train.py");
+    await window.problem(/this `backward\(\)` needs the old value/);
+    await window.show("model.py");
+    await window.squiggles("error");
+    await window.squiggles("warning", false);
+    await window.picture("project");
+  });
+});

@@ -408,11 +408,12 @@ export class Window {
   }
 
   /** Wait until the cursor is in a line. */
-  async cursorIn(line) {
+  async cursorIn(line, patience = PATIENCE) {
     const place = this.page.locator("#status\\.editor\\.selection");
     await until(
       async () => new RegExp(`Ln ${line}\\b`).test(await place.innerText()),
       `the cursor in line ${line}`,
+      patience,
     );
   }
 

@@ -277,6 +277,32 @@ def test_opening_and_closing_a_file_refreshes_what_another_one_shows(tmp_path: P
         assert pull(editor, layer, second["resultId"])["items"] == []
 
 
+MODEL = (
+    "import torch\nfrom torch import nn\n\n\nclass Gate(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    "        self.linear = nn.Linear(4, 4)\n\n    def forward(self, x):\n        gate = torch.sigmoid(self.linear(x))\n"
+    "        gate *= 2\n        return gate\n"
+)
+TRAINING = "import torch\n\nfrom model import Gate\n\nGate()(torch.ones(2, 4)).sum().backward()\n"
+
+
+def test_opening_the_file_that_trains_makes_a_guess_a_certainty(tmp_path: Path) -> None:
+    for name, text in (("pyproject.toml", ""), ("model.py", MODEL), ("train.py", TRAINING)):
+        (tmp_path / name).write_text(text)
+    with Editor(capabilities=pulling(), options={"debounce": 0}, folders=[tmp_path]) as editor:
+        model = editor.open((tmp_path / "model.py").as_uri(), MODEL)
+        guess = pull(editor, model)
+        assert [(item["code"], item["severity"]) for item in guess["items"]] == [("GS101", 2)]
+        training = editor.open((tmp_path / "train.py").as_uri(), TRAINING)
+        pull(editor, training)
+        editor.wait(lambda: len(editor.refreshes) > 0)
+        sure = pull(editor, model, guess["resultId"])
+        assert [(item["code"], item["severity"]) for item in sure["items"]] == [("GS101", 1)]
+        assert "train.py" in str(sure["items"][0]["relatedInformation"])
+        editor.close(training)
+        editor.wait(lambda: len(editor.refreshes) > 1)
+        assert [item["severity"] for item in pull(editor, model, sure["resultId"])["items"]] == [2]
+
+
 def test_a_file_that_is_shown_otherwise_than_on_disk_counts_as_shown(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("")
     (tmp_path / "layer.py").write_text(LAYER.replace("t.mul_(2)", "t = t.mul(2)"))

@@ -84,6 +84,11 @@ WINDOWS = {
         "steps, net = Steps(), torch.nn.Linear(3, 3)\nfor index in range(30):\n    value = steps.update(net(torch.rand(3)))\n"
         "    if not (index + 1) % 5:\n        print(value)\n"
     ),
+    "one write in either arm": (
+        "import random\nimport sys\n\nif len(sys.argv) > 30:\n    other = x if len(sys.argv) > 30 else x * x\n    torch.sigmoid_(other)\n"
+        "part = x.narrow(0, 0, 2)\ntraining = random.random() < 1.0\nif training:\n    print(x)\n"
+        "if not training:\n    part.t()[0] = 3\n    flat = x.reshape(-1)\n    print(flat)\nprint(part)\n"
+    ),
     "a generator that writes what it hands out": (
         "def stream(t, rounds):\n    for _ in range(rounds):\n        yield t\n        t.add_(1)\n\n"
         "part = x * 3\npart[1:] *= 2\n*_, last = stream(part, 3)\nprint(last)\n"

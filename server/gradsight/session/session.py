@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gradsight.model.card import Card
+from gradsight.model.events import SEVERITY_ORDER
 from gradsight.model.finding import Finding
 from gradsight.model.report import Gap, Report
 from gradsight.model.settings import Settings
@@ -281,14 +282,16 @@ class EditorSession:
     def _visible(
         self, own: list[Finding], others: Iterable[Finding], settings: Settings
     ) -> tuple[Finding, ...]:
-        said = {(finding.code, finding.span.line, finding.span.column) for finding in own}
+        """Of one thing that several documents found, the gravest is told: who trains a model is sure of what it only guesses."""
+        said = {(finding.code, finding.span.line, finding.span.column): finding for finding in own}
         for finding in others:
             key = (finding.code, finding.span.line, finding.span.column)
-            if key not in said:
-                said.add(key)
-                own.append(finding)
-        own.sort(key=lambda finding: (finding.span.line, finding.span.column, finding.code))
-        return tuple(finding for finding in own if settings.hints or finding.severity != "hint")
+            if key not in said or SEVERITY_ORDER[finding.severity] < SEVERITY_ORDER[said[key].severity]:
+                said[key] = finding
+        shown = sorted(
+            said.values(), key=lambda finding: (finding.span.line, finding.span.column, finding.code)
+        )
+        return tuple(finding for finding in shown if settings.hints or finding.severity != "hint")
 
     async def cards(self, document: Document, first_line: int, last_line: int) -> Sequence[Card]:
         """What the engine knows about the tensor names of some lines, as long as it has seen the text as it is now."""

@@ -48,12 +48,14 @@ class Look:
     view_of: str
     grad_of: str
     version: int | None
+    written: tuple[tuple[str, int, int], ...]
+    """Who wrote to its memory: one version by the writes of two arms is not the same version."""
     memory: tuple[str, int, int] | None
     """Where its memory was made."""
     doubt: str
 
 
-UNTOLD = Look(None, None, "", "", None, "", "", None, None, ROUND)
+UNTOLD = Look(None, None, "", "", None, "", "", None, (), None, ROUND)
 """Other rounds would be seen otherwise."""
 
 
@@ -381,6 +383,7 @@ def _look(observer: NameObserver, sighting: Sighting) -> Look:
         _window_on(tensor),
         tensor.grad_of.label if tensor.grad_of is not None and node is None else "",
         version,
+        tuple(write.site.key for write in writes) if version is not None else (),
         tensor.root().site.key,
         doubt,
     )
@@ -441,12 +444,14 @@ def card_of(syntax: ast.AST, seen: Seen, path: str) -> TensorCard:
     values: dict[str, Any] = {}
     differs = False
     for part in fields(Look):
-        if part.name in ("doubt", "made_at", "memory"):
+        if part.name in ("doubt", "made_at", "memory", "written"):
             continue
         value = getattr(first, part.name)
         if part.name in seen.unfollowed or any(getattr(look, part.name) != value for look in looks[1:]):
             value, differs = ("" if isinstance(value, str) else None), True
         values[part.name] = value
+    if "written" in seen.unfollowed or len({look.written for look in looks}) > 1:
+        values["version"], differs = None, True
     places = {look.made_at.key for look in looks if look.made_at is not None}
     made_at = first.made_at
     is_here = made_at is not None and len(places) == 1 and made_at.path == path

@@ -16,10 +16,20 @@ from typing import Any, NamedTuple, Protocol
 
 from gradsight.interp.syntax import remembered
 
-TOLD = ("is_leaf", "requires_grad", "made_by", "grad_fn", "view_of", "grad_of", "version", "memory")
+TOLD = (
+    "is_leaf",
+    "requires_grad",
+    "made_by",
+    "grad_fn",
+    "view_of",
+    "grad_of",
+    "version",
+    "written",
+    "memory",
+)
 """What a look says of a tensor."""
-INHERITED = ("is_leaf", "requires_grad")
-"""What a result may have of its operands."""
+INHERITED = ("is_leaf", "requires_grad", "version", "written")
+"""What a result may have of its operands; a view has the version of its base."""
 
 
 class Looked(Protocol):
