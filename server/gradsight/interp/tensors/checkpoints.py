@@ -36,6 +36,15 @@ class Checkpoints(Training):
                 "early_stop",
             )
         }
+        # The inputs are kept as they are given.  A reentrant one runs the function again on leaves in the place of inputs that
+        # require grad, and torch refuses what it writes to them; the versions of others are taken when it is done.
+        kept = {
+            one: Saved(one, "input", self.autograd.saves_are_certain)
+            for one in inputs
+            if isinstance(one, Tensor) and (reentrant is False or one.needs_grad() is True)
+        }
+        # A write inside gives an input another node.
+        entered = [edge for value in inputs for one in tensors_in(value) if (edge := one.edge()) is not None]
         with self.path.inside("checkpoint"):
             result = self.language.call(function, inputs, named, node)
         if reentrant is True and flags and all(flag is False for flag in flags):
@@ -53,12 +62,7 @@ class Checkpoints(Training):
             if tensor.node is not None and edge is not None:
                 reached = leaves_list(edge)
                 # An input that the function makes nothing of gets no gradient.
-                given = [
-                    inner
-                    for value in inputs
-                    for given in tensors_in(value)
-                    if (inner := given.edge()) is not None and (isinstance(inner, Node) or inner in reached)
-                ]
+                given = [inner for inner in entered if isinstance(inner, Node) or inner in reached]
                 wrapped = Node("checkpoint", site, given + reached, tensor.requires_grad, self.path.tick)
                 wrapped.holds = "always"
                 wrapped.reentrant = reentrant is True
@@ -67,7 +71,7 @@ class Checkpoints(Training):
                     self.tell_overwritten(edge, given, site)
                 if reentrant is True or keeps_inside(edge, given):
                     wrapped.saved = [
-                        Saved(one, "input", self.autograd.saves_are_certain)
+                        kept.get(one) or Saved(one, "input", self.autograd.saves_are_certain)
                         for one in inputs
                         if isinstance(one, Tensor)
                     ]
