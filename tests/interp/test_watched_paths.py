@@ -14,7 +14,7 @@ from gradsight.interp.path_state import Deaf, Program
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.name_observer import NameObserver, Onlookers
 from gradsight.model.source import Source
-from gradsight.model.trace import Fact, WriteRefused, looks
+from gradsight.model.trace import AbsentGradUsed, Fact, WriteRefused, looks
 from gradsight.model.values import PythonModule
 from gradsight.ops.table import shipped
 
@@ -71,8 +71,8 @@ def test_a_hover_is_told_everything_there_is_to_see(monkeypatch: pytest.MonkeyPa
 def test_the_onlooker_hears_each_kind_of_look() -> None:
     observer = path_of(Onlookers()).listener
     assert isinstance(observer, NameObserver)
-    # Behind a write that torch refuses nothing is seen.
-    assert set(observer.handlers) - {WriteRefused} == LOOKS
+    # Behind a write that torch refuses, or a gradient that is None, nothing is seen.
+    assert set(observer.handlers) - {WriteRefused, AbsentGradUsed} == LOOKS
 
 
 def test_what_is_tried_out_is_heard_by_onlookers_alone() -> None:

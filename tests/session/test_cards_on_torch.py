@@ -89,6 +89,10 @@ WINDOWS = {
         "part = x.narrow(0, 0, 2)\ntraining = random.random() < 1.0\nif training:\n    print(x)\n"
         "if not training:\n    part.t()[0] = 3\n    flat = x.reshape(-1)\n    print(flat)\nprint(part)\n"
     ),
+    "behind a gradient that is None": (
+        "net = torch.nn.Linear(3, 3)\nw = torch.rand(2, 3, requires_grad=True)\nfor index in range(4):\n    net(w).sum().backward()\n"
+        "    if index == 2:\n        w = w + 0.1 * w.grad\n    w.data.add_(0.1 * w.grad.sign())\n    w.grad.zero_()\n"
+    ),
     "a generator that writes what it hands out": (
         "def stream(t, rounds):\n    for _ in range(rounds):\n        yield t\n        t.add_(1)\n\n"
         "part = x * 3\npart[1:] *= 2\n*_, last = stream(part, 3)\nprint(last)\n"
@@ -109,6 +113,9 @@ CALLS = {
     "a layer whose hook gives it a copy": (
         "layer = torch.nn.Linear(3, 3)\nlayer.register_forward_pre_hook(lambda module, given: (given[0].clone(),))\n"
         "given = torch.rand(3, 3)\nfound = layer(given)\n"
+    ),
+    "a sign between a tensor and one that is not known": (
+        "slope = torch.func.jvp(torch.sin, (x,), (x,))[1]\nratio = slope / (x ** 2 + 1)\nprint(ratio)\n"
     ),
     "a view made without grad mode": (
         "with torch.no_grad():\n    window = x[...]\n    weight = x * 3\n"

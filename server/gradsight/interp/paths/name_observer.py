@@ -18,6 +18,7 @@ from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.sites import Frame, Unit
 from gradsight.model.tensors import Counter, Maybe, Node, Storage, Tensor, Write
 from gradsight.model.trace import (
+    AbsentGradUsed,
     ArgumentsBound,
     CaseSelected,
     ConditionAsked,
@@ -121,7 +122,7 @@ class NameObserver:
         self.functions: set[Node] = set()
         """What `apply` of a custom Function recorded."""
         self.is_refused = False
-        """Whether torch has refused a write: it goes no further on this path."""
+        """Whether torch has refused a write, or Python a gradient that is None: it goes no further on this path."""
         self.places: Counted[Place] = Counted()
         """The places of execution that were entered and not left yet."""
         self.handlers: dict[type, Handler] = {
@@ -139,6 +140,7 @@ class NameObserver:
             Left: self.on_left,
             CustomReturned: self.on_custom_returned,
             WriteRefused: self.on_write_refused,
+            AbsentGradUsed: self.on_absent_grad_used,
         }
 
     def hear(self, fact: Fact) -> None:
@@ -211,6 +213,11 @@ class NameObserver:
         ):
             # The layer is given something else; a view made without grad mode says that it requires grad, and nothing is saved.
             return
+        if isinstance(fact.node, (ast.BinOp, ast.AugAssign)) and any(
+            type(value) is Unknown and value.hint != "number" for value in fact.arguments.values()
+        ):
+            # Between two tensors the sign is another operator.
+            return
         known = self.calls.setdefault(fact.node, [])
         if len(known) < MOST_PER_NAME:
             numbers = frozenset(
@@ -244,6 +251,9 @@ class NameObserver:
 
     def on_write_refused(self, fact: WriteRefused) -> None:
         self.is_refused = self.is_refused or not fact.assumption
+
+    def on_absent_grad_used(self, fact: AbsentGradUsed) -> None:
+        self.is_refused = True
 
     def on_leaf_made(self, fact: LeafMade) -> None:
         self.counted.add(fact.tensor.counter)
