@@ -190,6 +190,8 @@ def test_an_interrupt_wipes_the_progress_ends_the_program_and_leaves_no_process(
         [sys.executable, "-m", "gradsight", "prove", "--timeout", "0", "library.py"],
         stdout=subprocess.PIPE,
         stderr=follower,
+        # A test run in the background hands on that interrupts are ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     os.close(follower)
     patience = time.monotonic() + 120

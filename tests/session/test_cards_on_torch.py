@@ -93,6 +93,10 @@ WINDOWS = {
         "net = torch.nn.Linear(3, 3)\nw = torch.rand(2, 3, requires_grad=True)\nfor index in range(4):\n    net(w).sum().backward()\n"
         "    if index == 2:\n        w = w + 0.1 * w.grad\n    w.data.add_(0.1 * w.grad.sign())\n    w.grad.zero_()\n"
     ),
+    "the gradient of a bias behind which nothing bends": (
+        "net = torch.nn.Linear(3, 3)\ngrads = torch.autograd.grad(net(x).mean(), list(net.parameters()), create_graph=True)\n"
+        "for slope in grads:\n    print(slope * 2)\n"
+    ),
     "a generator that writes what it hands out": (
         "def stream(t, rounds):\n    for _ in range(rounds):\n        yield t\n        t.add_(1)\n\n"
         "part = x * 3\npart[1:] *= 2\n*_, last = stream(part, 3)\nprint(last)\n"

@@ -32,6 +32,9 @@ from gradsight.model.trace import (
 )
 from gradsight.model.values import AbsentGrad, Mapping, Seq, Unknown, Value, tensors_in
 
+WITH_BIAS = frozenset(
+    "Linear linear Bilinear bilinear Conv1d Conv2d Conv3d conv1d conv2d conv3d addmm addmv".split()
+)
 LENIENT = ("allow_unused", "materialize_grads")
 """Options of autograd.grad that allow inputs outside the graph; `**options` may hold them."""
 
@@ -368,9 +371,12 @@ class BackwardEngine(BackwardFaults):
         if any(node.zero or node.overwritten is not None for node in passed):
             # What was filled hands back zeros, whatever it was computed from.
             return False
+        # What a product saves has no part in the gradient of its bias.
+        is_bias = wanted.shape is not None and len(wanted.shape) == 1
         return any(gradient.needs_grad() is not False for gradient in gradients) or any(
             node.customs or any(saved.tensor.needs_grad() is not False for saved in node.saved)
             for node in passed
+            if not (is_bias and any(one is wanted for one in node.operands) and node.op in WITH_BIAS)
         )
 
     def customs_between(self, outputs: list[Tensor], inputs: list[Tensor]) -> tuple[Any, ...]:
