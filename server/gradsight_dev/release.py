@@ -32,6 +32,21 @@ BUILT = ROOT / "build" / "release"
 INIT = "server/gradsight/__init__.py"
 # A faulty program and what `check` must say about it.
 FAULTY = "import torch\nw = torch.ones(3, requires_grad=True)\ny = w.exp()\ny *= 2\ny.sum().backward()\n"
+MIRROR_PROJECT = """[build-system]
+requires = ["setuptools>=77"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "gradsight-pre-commit"
+version = "{version}"
+description = "The hooks of GradSight."
+requires-python = ">=3.10"
+dependencies = ["gradsight=={version}"]
+
+[tool.setuptools]
+py-modules = []
+"""
+# pre-commit installs the repository that the hooks are in, before what they name.
 HOOK = 'additional_dependencies: ["gradsight=={}"]'
 
 
@@ -237,6 +252,7 @@ def write_mirror(folder: Path, version: str) -> None:
     text = (ROOT / ".pre-commit-hooks.yaml").read_text("utf-8")
     hooks = re.sub(r"(  language: python\n)", rf"\1  {HOOK.format(version)}\n", text)
     (folder / ".pre-commit-hooks.yaml").write_text(hooks, "utf-8")
+    (folder / "pyproject.toml").write_text(MIRROR_PROJECT.format(version=version), "utf-8")
     for command in (
         ["add", "-A"],
         ["-c", "user.name=gradsight", "-c", "user.email=noreply@gradsight.invalid", "commit", "-m", version],

@@ -136,3 +136,23 @@ def test_the_list_of_licences_is_fresh_and_complete() -> None:
     text = licences.page()
     assert licences.PAGE.read_text("utf-8") == text, "run `make licences`"
     assert "not said" not in text
+
+
+def test_the_mirror_is_a_project_that_installs_this_version(tmp_path: Path) -> None:
+    origin, folder = tmp_path / "origin.git", tmp_path / "mirror"
+    for command in (["init", "-q", "--bare", str(origin)], ["clone", "-q", str(origin), str(folder)]):
+        subprocess.run(["git", *command], check=True, capture_output=True)
+    release.write_mirror(folder, "1.2.3")
+
+    def pushed(name: str) -> str:
+        shown = subprocess.run(
+            ["git", "show", f"v1.2.3:{name}"], cwd=origin, check=True, capture_output=True, text=True
+        )
+        return shown.stdout
+
+    hooks = yaml.safe_load(pushed(".pre-commit-hooks.yaml"))
+    assert [hook["additional_dependencies"] for hook in hooks] == [["gradsight==1.2.3"]] * 2
+    # pre-commit installs the repository itself first.
+    project = pushed("pyproject.toml")
+    assert 'dependencies = ["gradsight==1.2.3"]' in project
+    assert "build-backend" in project
