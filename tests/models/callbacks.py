@@ -39,8 +39,10 @@ class Half(nn.Module):
 def block(title: str) -> dict[str, Any]:
     """The names that a block of the page defines; every step is watched."""
     page = (ROOT / "docs" / "watch.md").read_text("utf-8")
-    match = re.search(rf'```python title="{title}"\n(.*?)```', page, re.DOTALL)
+    match = re.search(rf'```py(?:thon)? title="{title}"\n(.*?)```', page, re.DOTALL)
     assert match is not None, title
+    written = [line for line in match.group(1).splitlines() if line.strip()]
+    assert len(written) <= 10, f"{title} has more than ten lines"
     space: dict[str, Any] = {"__name__": "block"}
     exec(compile(match.group(1).replace("every=10", "every=1"), title, "exec"), space)
     return space
