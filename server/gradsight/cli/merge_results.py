@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from gradsight.cli.checking import Result
-from gradsight.model.events import SEVERITY_ORDER
 from gradsight.model.finding import Finding
+from gradsight.model.gravest import gravest
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
 from gradsight.model.suppressions import Suppression, suppressions_in
@@ -42,7 +42,7 @@ def gather(
     is_wanted: Callable[[str], bool] = lambda path: True,
 ) -> MergedResults:
     """All findings of all files.  `is_wanted` says of a file that was only imported whether it is spoken of."""
-    found: dict[tuple[str, str, int, int], Finding] = {}
+    spoken_of: list[Finding] = []
     unused: dict[tuple[str, int], Finding] = {}
     comments: dict[str, list[Suppression]] = {}
     checked = 0
@@ -54,10 +54,8 @@ def gather(
         for finding in result.findings:
             if finding.path != result.path and not is_wanted(finding.path):
                 continue
-            key = (finding.path, finding.code, finding.span.line, finding.span.column)
-            known = found.get(key)
-            if known is None or SEVERITY_ORDER[finding.severity] < SEVERITY_ORDER[known.severity]:
-                found[key] = finding
+            spoken_of.append(finding)
+    found = gravest(spoken_of)
     for key, finding in list(found.items()):
         if finding.path not in comments:
             source = source_of(finding.path)

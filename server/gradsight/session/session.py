@@ -16,8 +16,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gradsight.model.card import Card
-from gradsight.model.events import SEVERITY_ORDER
 from gradsight.model.finding import Finding
+from gradsight.model.gravest import gravest
 from gradsight.model.report import Gap, Report
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
@@ -282,15 +282,8 @@ class EditorSession:
     def _visible(
         self, own: list[Finding], others: Iterable[Finding], settings: Settings
     ) -> tuple[Finding, ...]:
-        """Of one thing that several documents found, the gravest is told: who trains a model is sure of what it only guesses."""
-        said = {(finding.code, finding.span.line, finding.span.column): finding for finding in own}
-        for finding in others:
-            key = (finding.code, finding.span.line, finding.span.column)
-            if key not in said or SEVERITY_ORDER[finding.severity] < SEVERITY_ORDER[said[key].severity]:
-                said[key] = finding
-        shown = sorted(
-            said.values(), key=lambda finding: (finding.span.line, finding.span.column, finding.code)
-        )
+        found = gravest([*own, *others]).values()
+        shown = sorted(found, key=lambda finding: (finding.span.line, finding.span.column, finding.code))
         return tuple(finding for finding in shown if settings.hints or finding.severity != "hint")
 
     async def cards(self, document: Document, first_line: int, last_line: int) -> Sequence[Card]:
